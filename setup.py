@@ -1,0 +1,43 @@
+"""What pyproject.toml cannot say: the Cython extensions and the packages whose folders carry shorter names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, find_packages, setup
+
+PACKAGE_FOLDERS = {
+    "kvstore": "kvstore",
+    "kvstore_cext": "cext",
+    "kvstore_shell": "shell",
+    "kvstore_migrations": "migrations",
+}
+
+packages = [
+    name
+    for package, folder in PACKAGE_FOLDERS.items()
+    for name in [package, *(f"{package}.{sub}" for sub in find_packages(folder))]
+]
+extensions = [
+    Extension(
+        f"kvstore_cext.{source.stem}",
+        [source.as_posix()],
+        depends=[path.as_posix() for pattern in ("*.pxd", "*.pxi") for path in sorted(Path("cext").glob(pattern))],
+        extra_compile_args=["-O3"],
+    )
+    for source in sorted(Path("cext").glob("*.pyx"))
+]
+
+setup(
+    packages=packages,
+    package_dir=PACKAGE_FOLDERS,
+    package_data={
+        "": ["py.typed", "*.md"],
+        "kvstore": ["sample/**/*"],
+        "kvstore_cext": ["*.pyi", "*.pxd"],
+    },
+    exclude_package_data={"": ["*.c"]},
+    ext_modules=cythonize(extensions, language_level=3, build_dir="build/cython"),
+    zip_safe=False,
+)
