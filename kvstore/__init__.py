@@ -1,0 +1,75 @@
+"""kvstore: an embedded knowledge store, SQLite for retrieval-augmented generation.
+
+One directory on disk holds documents and everything retrieval needs from them; it is opened in-process and answers with citations.
+
+>>> import kvstore, tempfile
+>>> with kvstore.open(tempfile.mkdtemp() + "/store", embedder="hashing") as store:
+...     _ = store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
+...     store.ask("What is tea made from?").citations[0].document
+'tea'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from . import errors
+
+if TYPE_CHECKING:
+    from .answer import Answer, Citation
+    from .ingest.pipeline import Failure, IngestProgress, IngestReport
+    from .reading import Document
+    from .retrieval.evidence import Evidence, Hit, Location, Relative, Step
+    from .store import Snapshot, Store
+    from .store import open_store as open
+    from .transaction import Transaction
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "Citation",
+    "Document",
+    "Evidence",
+    "Failure",
+    "Hit",
+    "IngestProgress",
+    "IngestReport",
+    "Location",
+    "Relative",
+    "Snapshot",
+    "Step",
+    "Store",
+    "Transaction",
+    "errors",
+    "open",
+]
+
+#: Where each public name lives: loaded when first used, so that importing kvstore costs next to nothing.
+_HOMES = {
+    "Answer": ("answer", "Answer"),
+    "Citation": ("answer", "Citation"),
+    "Document": ("reading", "Document"),
+    "Evidence": ("retrieval.evidence", "Evidence"),
+    "Failure": ("ingest.pipeline", "Failure"),
+    "Hit": ("retrieval.evidence", "Hit"),
+    "IngestProgress": ("ingest.pipeline", "IngestProgress"),
+    "IngestReport": ("ingest.pipeline", "IngestReport"),
+    "Location": ("retrieval.evidence", "Location"),
+    "Relative": ("retrieval.evidence", "Relative"),
+    "Snapshot": ("store", "Snapshot"),
+    "Step": ("retrieval.evidence", "Step"),
+    "Store": ("store", "Store"),
+    "Transaction": ("transaction", "Transaction"),
+    "open": ("store", "open_store"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value = getattr(import_module(f".{module}", __name__), attribute)
+    globals()[name] = value
+    return value

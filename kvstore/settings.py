@@ -1,0 +1,98 @@
+"""Settings: those fixed when a store is made, and those of a session.
+
+In: keyword values from :func:`kvstore.open` or ``SET name = value``. On disk: the fixed ones, in the ``meta`` table under
+``settings``. Out: :class:`FixedSettings` and :class:`SessionSettings`. A value of the wrong kind or out of range is an
+:class:`~kvstore.errors.InputError` naming the range; a fixed one that differs from the store's is a
+:class:`~kvstore.errors.SettingsMismatchError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from .errors import InputError, SettingsMismatchError
+
+#: Changes whenever words, names or chunk borders are found differently, so that an old store is never half new.
+TOKENIZER = "words-1"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSettings:
+    """What a store is made with and keeps for its life.
+
+    ``embedder`` and ``dimension`` say whose vectors these are; ``chunk_tokens`` is the size aimed at (words and
+    punctuation marks, 16 to 2,000); ``name_words`` the longest name in words that is recognised in a text (1 to 32);
+    ``stemmer`` a Snowball language or ``none``; ``hash_seed`` seeds the entity filter's hash.
+    """
+
+    embedder: str = "all-MiniLM-L6-v2"
+    dimension: int = 384
+    chunk_tokens: int = 100
+    name_words: int = 12
+    stemmer: str = "english"
+    tokenizer: str = TOKENIZER
+    hash_seed: int = 0x6B76_7374
+
+    def __post_init__(self) -> None:
+        _check_range("chunk_tokens", self.chunk_tokens, 16, 2000)
+        _check_range("name_words", self.name_words, 1, 32)
+        _check_range("dimension", self.dimension, 1, 65536)
+        _check_range("hash_seed", self.hash_seed, 0, 2**64 - 1)
+
+    def check_same(self, wanted: Mapping[str, Any]) -> None:
+        """Raise SettingsMismatchError for the first value of ``wanted`` that differs from this store's."""
+        mine = asdict(self)
+        for name, value in wanted.items():
+            if name not in mine:
+                raise InputError(f"there is no creation setting {name!r}; there are {', '.join(mine)}")
+            if mine[name] != value:
+                raise SettingsMismatchError(
+                    f"this store was made with {name} = {mine[name]!r}, not {value!r}; "
+                    f"open it without that setting, or make a new store and ingest the documents again"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a session may change with ``SET``; nothing of it is stored."""
+
+    strategy: str = "hybrid"
+    top: int = 8
+    depth: int = 1
+    temperature_sort: bool = True
+    pool: float = 0.1
+    max_relatives: int = 1000
+
+    def changed(self, name: str, value: Any) -> SessionSettings:
+        """A copy with one setting changed; raises InputError for an unknown name or a bad value."""
+        kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
+        if name not in kinds:
+            raise InputError(f"there is no setting {name!r} to SET; there are {', '.join(sorted(kinds))}")
+        return replace(self, **{name: _convert(name, value, kinds[name])})
+
+
+_SWITCH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+
+
+def _convert(name: str, value: Any, kind: type) -> Any:
+    if kind is bool:
+        switch = _SWITCH.get(str(value).lower())
+        if switch is None:
+            raise InputError(f"{name} is on or off, not {value!r}")
+        return switch
+    if kind is str:
+        return str(value)
+    try:
+        number = kind(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is a number, not {value!r}") from None
+    limits = {"pool": (0.001, 1.0), "depth": (0, 64), "top": (1, 10_000), "max_relatives": (1, 1_000_000)}
+    _check_range(name, number, *limits[name])
+    return number
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise InputError(f"{name} must lie between {low:,} and {high:,}, not {value!r}")

@@ -1,0 +1,108 @@
+"""The blocks of a text: headings, paragraphs, list items, tables and code, with where each stands.
+
+In: plain text (paragraphs only) or CommonMark with tables; lines end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together
+hold everything but blank lines. Any string is legal input.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+_PARAGRAPH = re.compile(r"\S(?:.|\n(?!\s*\n))*")
+_MARKS = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block: ``kind`` is heading, prose, item, table or code; a heading has its ``level`` and plain ``title``."""
+
+    kind: str
+    start: int
+    end: int
+    level: int = 0
+    title: str = ""
+
+
+def plain(text: str) -> str:
+    """A piece of Markdown without its emphasis marks, on one line."""
+    return " ".join(_MARKS.sub("", text).split())
+
+
+def blocks(text: str, format: str) -> list[Block]:
+    """The blocks of a text whose format is ``text`` or ``markdown``."""
+    if format == "markdown":
+        return _markdown_blocks(text)
+    return [Block("prose", match.start(), match.end()) for match in _PARAGRAPH.finditer(text)]
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    # Inline rules are not run: only the blocks and their lines are needed.
+    return MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])
+
+
+_LEAVES = {"fence": "code", "code_block": "code", "table_open": "table", "html_block": "prose"}
+
+
+def _markdown_blocks(text: str) -> list[Block]:
+    line_starts = [0]
+    for line in text.split("\n"):
+        line_starts.append(line_starts[-1] + len(line) + 1)
+    line_starts[-1] = len(text)
+    found: list[Block] = []
+    tokens = _parser().parse(text)
+    index = 0
+    in_item = 0
+    while index < len(tokens):
+        token = tokens[index]
+        in_item += token.nesting if token.type.startswith("list_item") else 0
+        kind = _LEAVES.get(token.type)
+        if token.type == "heading_open":
+            found.append(_heading(tokens[index : index + 2], line_starts))
+        elif kind or token.type == "paragraph_open":
+            found += _span(text, token, line_starts, kind or ("item" if in_item else "prose"))
+        if token.type == "table_open":
+            while tokens[index].type != "table_close":
+                index += 1
+        index += 1
+    return _with_gaps(text, found)
+
+
+def _with_gaps(text: str, found: list[Block]) -> list[Block]:
+    """The blocks, and as prose whatever else stands between them: rules, empty items, lone markers."""
+    every: list[Block] = []
+    position = 0
+    for block in [*found, Block("end", len(text), len(text))]:
+        gap = text[position : block.start]
+        if gap.strip():
+            start = position + len(gap) - len(gap.lstrip())
+            every.append(Block("prose", start, start + len(gap.strip())))
+        every.append(block)
+        position = max(position, block.end)
+    return every[:-1]
+
+
+def _span(text: str, token: Token, line_starts: list[int], kind: str) -> list[Block]:
+    assert token.map is not None
+    last = len(line_starts) - 1
+    start, end = (line_starts[min(line, last)] for line in token.map)
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    return [Block(kind, start, start + len(piece.strip()))] if piece.strip() else []
+
+
+def _heading(tokens: list[Token], line_starts: list[int]) -> Block:
+    opening, inline = tokens
+    assert opening.map is not None
+    last = len(line_starts) - 1
+    start, end = (line_starts[min(line, last)] for line in opening.map)
+    return Block("heading", start, end, int(opening.tag[1]), plain(inline.content))

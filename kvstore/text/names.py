@@ -1,0 +1,206 @@
+"""Names by rule: what a text names, without any language model.
+
+In: sentences, headings and titles. Out: :class:`Name` (form and kind). The rules: runs of capitalised words joined over particles,
+where a common word at the start of a sentence is none; identifiers of code; emphasised terms; whole titles and headings. All are a
+function of one document, so that extraction can run anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .blocks import plain
+from .normalize import entity_key
+from .words import FUNCTION_WORDS
+
+#: Bytes of the longest key that becomes an entity.
+LONGEST_KEY = 200
+
+_CALENDAR = frozenset(
+    "january february march april may june july august september october november december monday tuesday wednesday thursday friday "
+    "saturday sunday spring summer autumn winter mr mrs ms dr prof sir lord lady".split()
+)
+#: Words a name runs over when a capitalised word follows.
+_PARTICLES = frozenset("of de da do dos du des del della di la le las los von van der den ter ten zu bin ibn al el y e the for".split())
+#: Pairs of particles that may stand together inside a name.
+_BRIDGES_TWO = frozenset({("of", "the"), ("de", "la"), ("de", "las"), ("de", "los"), ("van", "der"), ("van", "den"), ("von", "der"), ("for", "the")})
+
+_PIECE = re.compile(
+    r"(?P<code>`[^`\n]{1,100}`)|(?P<emphasis>(?<![\w*])\*{1,2}(?=[^\s*])[^*\n]{2,60}?(?<=[^\s*])\*{1,2}(?![\w*]))"
+    r"|(?P<word>(?:[^\W\d_]\.){2,}|[^\W_](?:[\w]|[-'’&](?=\w)|\.(?=[^\W\d_]\.))*\.?)|(?P<mark>\S)"
+)
+_IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
+_IN_TEXT = re.compile(r"(?<![\w`$.])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)")
+_BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
+_NUMBERED = re.compile(r"^(?:chapter|section|appendix|part)?\s*(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]\s+", re.IGNORECASE)
+
+
+class Name(NamedTuple):
+    """A name as written, and what made it one: title, heading, name, code or term."""
+
+    form: str
+    kind: str
+
+
+def is_name_key(key: str, most_words: int) -> bool:
+    """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a text."""
+    return (
+        any(character.isalpha() for character in key)
+        and len(key.encode()) <= LONGEST_KEY
+        and len(re.findall(r"\w+", key)) <= most_words
+    )
+
+
+def title_names(title: str, kind: str) -> Iterator[Name]:
+    """The names a title or heading introduces: itself, without a trailing bracket, without a number, and its singular."""
+    whole = _NUMBERED.sub("", plain(title)).strip(" .:;,")
+    if not whole:
+        return
+    yield Name(whole, kind)
+    shorter = _BRACKETED.sub("", whole)
+    if shorter and shorter != whole:
+        yield Name(shorter, kind)
+    single = _singular(shorter or whole)
+    if single:
+        yield Name(single, kind)
+
+
+def _singular(form: str) -> str | None:
+    """The form with its last word in the singular, or None where that word is no plain English plural."""
+    head, _, last = form.rpartition(" ")
+    lower = last.lower()
+    if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(("ss", "us", "is", "ous")):
+        return None
+    if last.isupper():
+        return None
+    if lower.endswith("ies"):
+        last = last[:-3] + "y"
+    elif lower.endswith(("ches", "shes", "xes", "sses", "zes")):
+        last = last[:-2]
+    else:
+        last = last[:-1]
+    return f"{head} {last}" if head else last
+
+
+class SentenceNames:
+    """Names in the sentences of one document.
+
+    The document as a whole tells common words from names: a word also written in lower case in it is common, a word
+    capitalised in the middle of a sentence is not.
+    """
+
+    def __init__(self, sentences: Iterable[str]) -> None:
+        self._common: set[str] = set()
+        self._capitalised: set[str] = set()
+        self._pieces: list[list[re.Match[str]]] = []
+        for sentence in sentences:
+            pieces = list(_PIECE.finditer(sentence))
+            self._pieces.append(pieces)
+            first = True
+            for piece in pieces:
+                if piece.lastgroup != "word":
+                    continue
+                word = piece.group()
+                if word[0].islower():
+                    self._common.add(word.rstrip("."))
+                elif not first and word[0].isupper():
+                    self._capitalised.add(word.rstrip("."))
+                first = False
+
+    def names(self, sentence: int) -> Iterator[Name]:
+        """The names that sentence number ``sentence`` introduces."""
+        run: list[str] = []
+        pending: list[str] = []
+        first = at_start = True
+        for piece in self._pieces[sentence]:
+            kind, text = piece.lastgroup, piece.group()
+            if kind == "word":
+                ended = text.endswith(".") and not _keeps_dot(text)
+                word = text[:-1] if ended else text
+                if _is_capitalised(word, bool(run)):
+                    if not run:
+                        at_start = first
+                        pending = []
+                    run += [*pending, word]
+                    pending = []
+                elif run and not ended and _may_bridge(pending, word):
+                    pending.append(word)
+                else:
+                    yield from self._finish(run, at_start)
+                    run, pending = [], []
+                first = False
+                if ended:
+                    yield from self._finish(run, at_start)
+                    run, pending = [], []
+                continue
+            yield from self._finish(run, at_start)
+            run, pending = [], []
+            if kind == "code":
+                first = False
+                yield from _code_names(text.strip("`"))
+            elif kind == "emphasis":
+                first = False
+                term = plain(text)
+                if len(term.split()) <= 5 and term[:1].isalpha() and entity_key(term) not in FUNCTION_WORDS:
+                    yield Name(term, "term")
+        yield from self._finish(run, at_start)
+
+    def _finish(self, run: list[str], at_start: bool) -> Iterator[Name]:
+        """The name a run makes, if it is one."""
+        while run and at_start and (run[0].lower() in FUNCTION_WORDS or (len(run) > 1 and self._is_common(run[0]))):
+            run, at_start = run[1:], False
+            while run and run[0].lower() in _PARTICLES:
+                run = run[1:]
+        if not run:
+            return
+        lower = run[0].lower()
+        if len(run) == 1:
+            if lower in FUNCTION_WORDS or lower in _CALENDAR or len(lower) < 2:
+                return
+            if at_start and not (run[0] in self._capitalised or run[0].isupper()):
+                return
+        for index, word in enumerate(run):
+            if word.endswith(("'s", "’s")):
+                # "Nolan's Batman" names Nolan too; "St. Mary's Church" stays whole beside "St. Mary".
+                yield Name(" ".join([*run[:index], word[:-2]]), "name")
+                if index == len(run) - 1:
+                    return
+        yield Name(" ".join(run), "name")
+
+    def _is_common(self, word: str) -> bool:
+        return word.lower() in self._common and word not in self._capitalised
+
+
+def identifiers(text: str) -> Iterator[Name]:
+    """Code identifiers in running text: snake_case, camelCase, calls() and --options."""
+    for match in _IN_TEXT.finditer(text):
+        yield from _code_names(match.group())
+
+
+def _code_names(code: str) -> Iterator[Name]:
+    code = " ".join(code.split())
+    if code.isupper() and all(word.isalpha() for word in code.split()):
+        yield Name(code, "code")
+        return
+    if _IDENTIFIER.fullmatch(code):
+        bare = code.removesuffix("()")
+        if len(bare) > 1 and entity_key(bare) not in FUNCTION_WORDS:
+            yield Name(bare, "code")
+
+
+def _keeps_dot(word: str) -> bool:
+    """Whether the dot at the end belongs to the word: an initial or an abbreviation of letters."""
+    return len(word) == 2 or "." in word[:-1] or word in ("St.", "Jr.", "Sr.", "Mt.", "Dr.", "Mr.", "Mrs.")
+
+
+def _is_capitalised(word: str, inside: bool) -> bool:
+    return word[0].isupper() or (inside and word[0].isdigit() and word.isdigit())
+
+
+def _may_bridge(pending: list[str], word: str) -> bool:
+    lower = word.lower()
+    if lower not in _PARTICLES or lower == "the":
+        return len(pending) == 1 and (pending[0].lower(), lower) in _BRIDGES_TWO
+    return not pending or (len(pending) == 1 and (pending[0].lower(), lower) in _BRIDGES_TWO)

@@ -1,0 +1,51 @@
+"""Sentences by rule: where one ends, in any language that ends them with a mark.
+
+In: running text. Out: spans in characters, in order, covering all that is not white space. A mark ends a sentence when white space
+and then anything but a lower-case letter follows, unless an abbreviation or an initial stands before it. A blank line always does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_END = re.compile(r"(?:[.!?…]+[\"'”’)\]*`]*(?=\s))|[。！？]+[」』”]*|\n\s*\n")
+_LAST_WORD = re.compile(r"[\w.]+\Z")
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof st sr jr vs no vol fig figs eq ed eds e.g i.e cf al approx ca dept est gen col capt lt sgt rev hon inc ltd co corp "
+    "jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m pp p ch sec art mt ft".split()
+)
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Spans of the sentences of ``text``, white space around them left out."""
+    start = 0
+    for match in _END.finditer(text):
+        if not _ends(text, match):
+            continue
+        yield from _trimmed(text, start, match.end())
+        start = match.end()
+    yield from _trimmed(text, start, len(text))
+
+
+def _ends(text: str, match: re.Match[str]) -> bool:
+    mark = match.group()
+    if not mark.startswith("."):
+        following = text[match.end() : match.end() + 2].strip()
+        # "Really?" he asked: the sentence goes on in lower case after a closing quote.
+        return mark[-1] not in "\"'”’" or not following[:1].islower()
+    rest = text[match.end() : match.end() + 40].lstrip()
+    if rest[:1].islower():
+        return False
+    before = _LAST_WORD.search(text, max(0, match.start() - 20), match.start())
+    word = before.group() if before else ""
+    return not (word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()))
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start < end:
+        yield start, end

@@ -1,0 +1,75 @@
+"""Words of a text, and the terms that postings are kept by.
+
+In: any text. Out: words in normal form (letters, digits and underscores, see :mod:`.normalize`), and their stems. Terms are a
+function of the words alone, so every word of a name that occurs in a chunk is among the chunk's terms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from ..errors import InputError
+from .normalize import entity_key
+
+_WORD = re.compile(r"\w+")
+#: What a chunk's size is counted in: words (long ones in parts) and punctuation marks.
+TOKEN = re.compile(r"\w{1,64}|[^\w\s]")
+
+#: English function words: they open sentences without being names, and say nothing about what a text is about.
+FUNCTION_WORDS = frozenset(
+    "a about above after again against all also although am an and any are as at be because been before being below between both "
+    "but by can cannot could did do does doing down during each either else even every few for from further had has have having he "
+    "hence her here hers herself him himself his how however i if in instead into is it its itself just let like many may me might "
+    "more most much must my myself neither no nor not note now of off on once one only or other others our ours ourselves out over "
+    "own per perhaps please rather same several shall she should since so some such than that the their theirs them themselves then "
+    "there therefore these they this those though through thus to together too under unless until up upon us use used using very was "
+    "we were what when whenever where whereas whether which while who whom whose why will with within without would yes yet you "
+    "your yours yourself yourselves".split()
+)
+
+
+def words(text: str) -> list[str]:
+    """Words of a text in normal form, in order."""
+    return _WORD.findall(entity_key(text))
+
+
+def token_count(text: str) -> int:
+    """Size of a text in tokens, as chunks are measured."""
+    return sum(1 for _ in TOKEN.finditer(text))
+
+
+@lru_cache(maxsize=8)
+def stemmer(language: str) -> Callable[[str], str]:
+    """The stemming function of a Snowball language (``none`` keeps words as they are); remembers what it has stemmed."""
+    if language == "none":
+        return str
+    import snowballstemmer
+
+    try:
+        stem = snowballstemmer.stemmer(language).stemWord
+    except KeyError:
+        known = ", ".join(sorted(snowballstemmer.algorithms()))
+        raise InputError(f"there is no stemmer {language!r}; there are none, {known}") from None
+    return lru_cache(maxsize=1 << 17)(stem)
+
+
+def terms(text: str, stem: Callable[[str], str]) -> list[str]:
+    """Terms of a text in order: the stem of every word."""
+    return [stem(word) for word in words(text)]
+
+
+def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
+    """Terms of a text without its function words; all of them where nothing else is left."""
+    every = words(text)
+    return [stem(word) for word in every if word not in FUNCTION_WORDS] or [stem(word) for word in every]
+
+
+def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]) -> dict[str, int]:
+    """The terms a chunk is found by, counted: those of its text, its document's title and the headings above it."""
+    counts: dict[str, int] = {}
+    for part in (text, *dict.fromkeys([title or "", *headings])):
+        for term in terms(part, stem):
+            counts[term] = counts.get(term, 0) + 1
+    return counts
