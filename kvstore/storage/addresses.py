@@ -1,0 +1,48 @@
+"""Addresses: where an entity is found, as numbers that sort the most telling place first.
+
+An address is 64 bits: a rank in the top byte, the id of a tree node (rank 0) or an abstract below it. The rank is a function of the
+entity's own occurrences in that abstract alone, so that it can be computed again when the address is to be removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+NODE = 0x00
+TITLE_WHOLE = 0x10
+TITLE_PART = 0x18
+HEADING_WHOLE = 0x20
+HEADING_PART = 0x28
+#: Body ranks run from this (sixteen occurrences or more) to BODY_LAST (one).
+BODY_FIRST = 0x30
+BODY_LAST = 0x3F
+
+_SHIFT = 56
+_ID = (1 << _SHIFT) - 1
+
+
+def body_rank(occurrences: int) -> int:
+    """The rank of an abstract whose chunks mention the entity this often (>= 1): dense before passing."""
+    return max(BODY_FIRST, BODY_LAST + 1 - occurrences)
+
+
+def address(rank: int, place: int) -> int:
+    """One address of a rank and the id of a node or abstract."""
+    return rank << _SHIFT | place
+
+
+def split(value: int) -> tuple[int, int]:
+    """Rank and id of an address."""
+    return value >> _SHIFT, value & _ID
+
+
+def of_places(places: Iterable[tuple[int, int]]) -> npt.NDArray[np.uint64]:
+    """Addresses, ascending, of (place, rank) pairs: one for each node, one for each abstract with its best rank."""
+    ranks: dict[tuple[bool, int], int] = {}
+    for place, rank in places:
+        which = (rank == NODE, place)
+        ranks[which] = min(rank, ranks.get(which, rank))
+    return np.array(sorted(address(rank, place) for (_, place), rank in ranks.items()), np.uint64)

@@ -1,0 +1,234 @@
+"""CHECK: every invariant of every structure, both ways.
+
+In: one view. Out: a sentence for each violation, naming its place; nothing where the store is sound. Damage that a decoder meets is
+reported as such and the rest is checked all the same. Reads the whole store.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..errors import KvstoreError
+from ..text.normalize import entity_key, fold
+from ..text.words import chunk_terms, stemmer
+from . import addresses
+from .chunks import GROUP, ChunkRecord
+from .counters import Counters
+from .documents import DocumentRecord, heading_path
+from .entities import PLACE_MENTION, MentionArray
+from .places import Places, places_of
+from .postings import term_bytes
+from .recognition import headed_places, mentions_in
+from .store_view import StoreView
+from .vectors import FREE
+
+
+def check(view: StoreView) -> Iterator[str]:
+    """Every violated invariant of the store, as a sentence."""
+    yield from _Check(view).run()
+
+
+class _Check:
+    def __init__(self, view: StoreView) -> None:
+        self._view = view
+        self._stem = stemmer(view.settings.stemmer)
+        self._documents: list[DocumentRecord] = []
+        self._totals: Counter[str] = Counter()
+        self._posted: dict[int, dict[bytes, int]] = {}
+        self._introduced: dict[int, tuple[Counter[str], Counter[str]]] = {}
+        self._places: dict[int, Places] = {}
+        self._rows: dict[int, tuple[int, int]] = {}
+
+    def run(self) -> Iterator[str]:
+        parts: list[Callable[[], Iterator[str]]] = [
+            self._read_documents,
+            self._read_postings,
+            self._read_vectors,
+            self._check_documents,
+            self._check_orphans,
+            self._check_forest,
+            self._check_entities,
+            self._view.filter.check,
+            self._check_counters,
+        ]
+        for part in parts:
+            try:
+                yield from part()
+            except KvstoreError as error:
+                yield str(error)
+
+    def _read_documents(self) -> Iterator[str]:
+        self._documents = list(self._view.documents.scan())
+        for record in self._documents:
+            if self._view.documents.identify(record.key) != record.id:
+                yield f"document {record.id}: its key {record.key!r} does not lead to it"
+        if len(self._documents) != self._view.view.count("document_keys"):
+            yield "there are document keys without a document"
+
+    def _read_postings(self) -> Iterator[str]:
+        last: tuple[bytes, int] = (b"", -1)
+        for term, block in self._view.postings.scan():
+            chunks = block.chunks.astype(np.int64)
+            if (np.diff(chunks) <= 0).any() or (term == last[0] and chunks[0] <= last[1]):
+                yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
+            last = (term, int(chunks[-1]))
+            for chunk, frequency in zip(chunks.tolist(), block.frequencies.tolist()):
+                self._posted.setdefault(chunk, {})[term + b"\x00"] = frequency
+
+    def _read_vectors(self) -> Iterator[str]:
+        for number, ids in self._view.vectors.rows():
+            for row, chunk in enumerate(ids.tolist()):
+                if chunk != FREE:
+                    if chunk in self._rows:
+                        yield f"chunk {chunk} has two vectors"
+                    self._rows[chunk] = (number, row)
+
+    def _check_documents(self) -> Iterator[str]:
+        for record in self._documents:
+            try:
+                yield from self._check_document(record)
+            except KvstoreError as error:
+                yield f"document {record.key!r}: {error}"
+
+    def _check_document(self, record: DocumentRecord) -> Iterator[str]:
+        view = self._view
+        text = view.documents.text(record.id)
+        if len(text) != record.size:
+            yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
+        outline = view.documents.outline(record.id)
+        rows: dict[int, MentionArray] = {}
+        end = 0
+        for ordinal, chunk in enumerate(record.chunk_ids()):
+            stored = view.chunks.get(chunk)
+            if (stored.document, stored.ordinal) != (record.id, ordinal) or not end <= stored.start < stored.end:
+                yield f"document {record.key!r}: chunk {chunk} is out of place"
+            end = stored.end
+            piece = text[stored.start : stored.end].decode()
+            rows[chunk] = view.mentions.in_chunk(chunk)
+            yield from self._check_chunk(record, chunk, stored, piece, heading_path(outline, stored.section), rows[chunk])
+        if end > record.size:
+            yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
+        place_rows = view.mentions.in_places(record.id)
+        found = {
+            (mention.entity, place.whole if mention.key == entity_key(place.text) else place.part, place.abstract)
+            for place in headed_places(record, outline)
+            for mention in mentions_in(view.filter, fold(place.text), view.settings.name_words)
+        }
+        if found != set(map(tuple, place_rows.tolist())) or len(found) != len(place_rows):
+            yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
+        for entity, pairs in places_of(rows, place_rows.astype(PLACE_MENTION)).items():
+            self._places.setdefault(entity, []).extend(pairs)
+        yield from self._check_abstracts(record)
+        for entity, form, kind in view.entities.introduced(record.id):
+            forms, kinds = self._introduced.setdefault(entity, (Counter(), Counter()))
+            forms[form] += 1
+            kinds[kind] += 1
+            self._totals["introductions"] += 1
+        self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
+        self._totals["abstracts"] += len(record.groups) + len(record.uppers)
+
+    def _check_chunk(
+        self,
+        record: DocumentRecord,
+        chunk: int,
+        stored: ChunkRecord,
+        piece: str,
+        path: list[str],
+        rows: MentionArray,
+    ) -> Iterator[str]:
+        terms = chunk_terms(record.title, path, piece, self._stem)
+        expected = {term_bytes(term): min(count, 255) for term, count in terms.items()}
+        if self._posted.pop(chunk, {}) != expected:
+            yield f"document {record.key!r}: the postings of chunk {chunk} are not those of its text"
+        if stored.words != sum(terms.values()):
+            yield f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {stored.words} recorded"
+        self._totals["words"] += stored.words
+        if self._rows.pop(chunk, None) != (stored.block, stored.row):
+            yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"
+        found = mentions_in(self._view.filter, fold(piece), self._view.settings.name_words)
+        wanted = sorted((m.start, m.end - m.start, m.entity) for m in found)
+        if wanted != [(start, length, entity) for entity, start, length in rows.tolist()]:
+            yield f"document {record.key!r}: the mentions of chunk {chunk} are not those in its text"
+
+    def _check_abstracts(self, record: DocumentRecord) -> Iterator[str]:
+        ids = list(record.abstract_ids())
+        for abstract in ids:
+            node = self._view.abstracts.get(abstract)
+            if node.document != record.id or (node.parent is None) != (abstract == record.root):
+                yield f"document {record.key!r}: abstract {abstract} is out of place"
+            for child in node.children:
+                below = self._view.abstracts.get(child)
+                if below.parent != abstract or not (
+                    node.first_chunk <= below.first_chunk <= below.last_chunk <= node.last_chunk
+                ):
+                    yield f"document {record.key!r}: abstract {child} is no child of {abstract}"
+            if node.parent is not None and abstract not in self._view.abstracts.get(node.parent).children:
+                yield f"document {record.key!r}: abstract {abstract} is unknown to its parent {node.parent}"
+
+    def _check_orphans(self) -> Iterator[str]:
+        for chunk in self._posted:
+            yield f"postings name chunk {chunk}, which no document owns"
+        for chunk in self._rows:
+            yield f"a vector is kept for chunk {chunk}, which no document owns"
+        documents = {record.id for record in self._documents}
+        for chunk, stored in self._view.chunks.scan():
+            if stored.document not in documents:
+                yield f"chunk {chunk} belongs to document {stored.document}, which is not stored"
+        for chunk, _ in self._view.mentions.scan():
+            if self._view.chunks.find(chunk) is None:
+                yield f"mentions are kept for chunk {chunk}, which is not stored"
+        for abstract, node in self._view.abstracts.scan():
+            if node.document not in documents:
+                yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
+
+    def _check_forest(self) -> Iterator[str]:
+        forest = self._view.forest
+        documents = {record.id for record in self._documents}
+        touched: set[int] = set()
+        for child, parent, stated in forest.edges():
+            touched |= {child, parent}
+            self._totals["edges"] += 1
+            if child not in forest.children(parent):
+                yield f"edge {child} under {parent} is not kept downwards"
+            if not stated or not documents.issuperset(stated):
+                yield f"edge {child} under {parent} is stated by a document that is not stored"
+        if self._view.view.count("edges_down") != self._totals["edges"]:
+            yield "there are downward edges without an upward one"
+        for node, place in forest.nodes():
+            if forest.find(place.tree, place.entity) != node or node not in touched:
+                yield f"tree node {node} is not found by its name, or no edge touches it"
+            self._places.setdefault(place.entity, []).append((node, addresses.NODE))
+        for tree, name in forest.trees():
+            if forest.tree_name(tree) != name or next(forest.nodes(tree), None) is None:
+                yield f"tree {name!r} has no nodes or another name"
+
+    def _check_entities(self) -> Iterator[str]:
+        view = self._view
+        in_filter = {key: entry.entity for key, entry in view.filter.keys()}
+        known = {record.key: entity for entity, record in view.entities.scan()}
+        if in_filter != known:
+            for key in sorted(in_filter.keys() ^ known.keys())[:10]:
+                yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
+        if dict(view.entities.names()) != known:
+            yield "the index of names does not agree with the entities"
+        for entity, record in view.entities.scan():
+            forms, kinds = self._introduced.get(entity, (Counter(), Counter()))
+            if record.forms != forms or record.kinds != kinds or not forms:
+                yield f"entity {record.key!r}: its introductions are not those of the documents"
+            expected = addresses.of_places(self._places.get(entity, ()))
+            if not np.array_equal(expected, view.filter.addresses(record.key)):
+                yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
+            self._totals["entities"] += 1
+
+    def _check_counters(self) -> Iterator[str]:
+        counters = Counters.load(self._view.view)
+        for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
+            if getattr(counters, name) != self._totals[name]:
+                yield f"{self._totals[name]} {name} are stored, {getattr(counters, name)} are counted"
+        last = max((record.first_group + len(record.groups) for record in self._documents), default=0)
+        if counters.next_group < last or counters.next_document <= max((r.id for r in self._documents), default=0):
+            yield f"ids would be used again: the next group is {counters.next_group}, {GROUP * last} chunk ids are taken"
+

@@ -1,0 +1,141 @@
+"""Chunks and abstracts: pieces of a document's text, and the tree of summaries above them.
+
+On disk: ``chunks`` (id → 40 packed bytes) and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks 5*i* …
+5*i*+4 (Bridge-RAG §4.1); upper abstracts have ids from 2**40 on. Damage or a missing id is a CorruptionError.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..errors import CorruptionError
+from . import records, tables
+from .environment import View, WriteView
+
+GROUP = 5
+#: Upper abstracts are numbered from here, so that one number says which kind it is.
+FIRST_UPPER = 1 << 40
+
+_CHUNK = struct.Struct("<QQQIiIIH")
+
+
+class ChunkRecord(NamedTuple):
+    """One chunk: bytes ``start`` to ``end`` of its document's stored text.
+
+    ``section`` indexes the document's outline (-1: before the first heading); ``words`` is the length BM25 divides by;
+    ``block`` and ``row`` say where its vector stands.
+    """
+
+    document: int
+    start: int
+    end: int
+    ordinal: int
+    section: int
+    words: int
+    block: int
+    row: int
+
+
+class Chunks:
+    """The chunks of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def find(self, chunk: int) -> ChunkRecord | None:
+        """The record of a chunk id, or None where there is a hole."""
+        key = records.u64(chunk)
+        value = self._view.get(tables.CHUNKS, key)
+        return None if value is None else ChunkRecord._make(_CHUNK.unpack(records.unseal(value, tables.CHUNKS, key)))
+
+    def get(self, chunk: int) -> ChunkRecord:
+        """The record of a chunk that must exist; raises CorruptionError where it does not."""
+        record = self.find(chunk)
+        if record is None:
+            raise CorruptionError(f"chunk {chunk} is referred to but not stored; run CHECK")
+        return record
+
+    def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
+        """Chunks with ``start`` <= id < ``stop``, in order of their ids."""
+        end = None if stop is None else records.u64(stop)
+        for key, value in self._view.scan(tables.CHUNKS, records.u64(start), end):
+            payload = records.unseal(value, tables.CHUNKS, bytes(key))
+            yield records.U64.unpack(key)[0], ChunkRecord._make(_CHUNK.unpack(payload))
+
+
+class ChunkWriter(Chunks):
+    """The chunks of one write transaction."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+
+    def put(self, chunk: int, record: ChunkRecord) -> None:
+        self._write.put(tables.CHUNKS, records.u64(chunk), records.seal(_CHUNK.pack(*record)))
+
+    def remove(self, chunk: int) -> None:
+        self._write.delete(tables.CHUNKS, records.u64(chunk))
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractRecord:
+    """A node of a document's abstract tree.
+
+    ``level`` 0 is a leaf; ``heading`` the section it stands for, where there is one; ``text`` an extractive summary.
+    ``first_chunk`` to ``last_chunk`` are those of its descendants, both included.
+    """
+
+    document: int
+    parent: int | None
+    level: int
+    first_chunk: int
+    last_chunk: int
+    children: list[int]
+    heading: str | None
+    text: str
+
+
+class Abstracts:
+    """The abstracts of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def get(self, abstract: int) -> AbstractRecord:
+        """The record of an abstract that must exist; raises CorruptionError where it does not."""
+        key = records.u64(abstract)
+        value = self._view.get(tables.ABSTRACTS, key)
+        if value is None:
+            raise CorruptionError(f"abstract {abstract} is referred to but not stored; run CHECK")
+        return AbstractRecord(*records.unpack(value, tables.ABSTRACTS, key))
+
+    def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
+        """All abstracts in order of their ids: leaves first."""
+        for key, value in self._view.scan(tables.ABSTRACTS):
+            record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
+            yield records.U64.unpack(key)[0], record
+
+    def chunk_ids(self, abstract: int) -> range:
+        """Ids that the abstract's chunks lie in; holes included."""
+        if abstract < FIRST_UPPER:
+            return range(GROUP * abstract, GROUP * abstract + GROUP)
+        record = self.get(abstract)
+        return range(record.first_chunk, record.last_chunk + 1)
+
+
+class AbstractWriter(Abstracts):
+    """The abstracts of one write transaction."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+
+    def put(self, abstract: int, record: AbstractRecord) -> None:
+        row = [getattr(record, name) for name in AbstractRecord.__slots__]
+        self._write.put(tables.ABSTRACTS, records.u64(abstract), records.pack(row))
+
+    def remove(self, abstract: int) -> None:
+        self._write.delete(tables.ABSTRACTS, records.u64(abstract))

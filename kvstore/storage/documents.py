@@ -1,0 +1,197 @@
+"""Documents: their records, their stored texts and their outlines.
+
+On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → sealed UTF-8), ``outlines`` (id → sections).
+A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff, and a BLAKE2b-256 digest; the record
+confirms it. A missing id or a damaged value is a :class:`~kvstore.errors.CorruptionError`; an unknown key is None.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..errors import CorruptionError
+from . import records, tables
+from .environment import View, WriteView
+
+#: LMDB takes keys of up to 511 bytes.
+LONGEST_PLAIN_KEY = 480
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """One document as stored.
+
+    ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
+    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed`` is UTC, ISO 8601; ``origin`` the
+    folder it was ingested from.
+    """
+
+    id: int
+    key: str
+    title: str | None
+    source: str | None
+    format: str
+    meta: dict[str, Any]
+    digest: bytes
+    size: int
+    changed: str
+    first_group: int = 0
+    groups: list[int] = field(default_factory=list)
+    root: int | None = None
+    uppers: list[int] = field(default_factory=list)
+    own_vectors: bool = False
+    origin: str | None = None
+
+    def chunk_ids(self) -> Iterator[int]:
+        """Ids of the document's chunks, in order of the text."""
+        for group, size in enumerate(self.groups, self.first_group):
+            yield from range(5 * group, 5 * group + size)
+
+    def abstract_ids(self) -> Iterator[int]:
+        """Ids of the leaf abstracts, then of the upper ones."""
+        yield from range(self.first_group, self.first_group + len(self.groups))
+        yield from self.uppers
+
+    @property
+    def chunk_count(self) -> int:
+        return sum(self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what it heads: bytes ``start`` to ``end`` of the stored text, the heading's own line included.
+
+    ``parent`` is the index of the enclosing section in the document's outline, or -1; ``abstract`` the abstract that
+    stands for the section.
+    """
+
+    level: int
+    title: str
+    parent: int
+    start: int
+    end: int
+    abstract: int = 0
+
+
+def key_bytes(key: str) -> bytes:
+    """The bytes under which a document key stands in ``document_keys``."""
+    plain = key.encode()
+    if len(plain) <= LONGEST_PLAIN_KEY:
+        return plain
+    return plain[:400] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
+
+
+class Documents:
+    """The documents of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def identify(self, key: str) -> int | None:
+        """The id of the document with this key, or None."""
+        value = self._view.get(tables.DOCUMENT_KEYS, key_bytes(key))
+        if value is None:
+            return None
+        document = records.U64.unpack(value)[0]
+        return document if self.get(document).key == key else None
+
+    def get(self, document: int) -> DocumentRecord:
+        """The record of a document id that must exist; raises CorruptionError where it does not."""
+        key = records.u64(document)
+        value = self._view.get(tables.DOCUMENTS, key)
+        if value is None:
+            raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
+        return DocumentRecord(document, **records.unpack(value, tables.DOCUMENTS, key))
+
+    def find(self, key: str) -> DocumentRecord | None:
+        """The record of the document with this key, or None."""
+        document = self.identify(key)
+        return None if document is None else self.get(document)
+
+    def exists(self, document: int) -> bool:
+        return self._view.get(tables.DOCUMENTS, records.u64(document)) is not None
+
+    def scan(self) -> Iterator[DocumentRecord]:
+        """All documents in order of their ids."""
+        for key, value in self._view.scan(tables.DOCUMENTS):
+            yield DocumentRecord(records.U64.unpack(key)[0], **records.unpack(value, tables.DOCUMENTS, bytes(key)))
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """Document keys in order of their bytes, those beginning with ``prefix``."""
+        start = prefix.encode()[:400]
+        for stored, value in self._view.scan(tables.DOCUMENT_KEYS, start):
+            plain = bytes(stored)
+            if not plain.startswith(start):
+                return
+            key = plain.decode() if b"\xff" not in plain else self.get(records.U64.unpack(value)[0]).key
+            if key.startswith(prefix):
+                yield key
+
+    def text(self, document: int) -> bytes:
+        """The stored text of a document, UTF-8."""
+        return bytes(self._text(document))
+
+    def text_slice(self, document: int, start: int, end: int) -> str:
+        """Bytes ``start`` to ``end`` of the stored text, decoded."""
+        value = self._view.get(tables.TEXTS, records.u64(document))
+        if value is None or not 0 <= start <= end <= len(value) - records.CHECKSUM.size:
+            raise CorruptionError(f"document {document}: no text at bytes {start} to {end}; run CHECK")
+        try:
+            # A slice is served without reading the whole of a long text; CHECK verifies the checksum of all of it.
+            text = self._text(document) if len(value) <= 1 << 16 else value
+            return bytes(text[start:end]).decode()
+        except UnicodeDecodeError as error:
+            raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
+
+    def _text(self, document: int) -> memoryview:
+        key = records.u64(document)
+        value = self._view.get(tables.TEXTS, key)
+        if value is None:
+            raise CorruptionError(f"document {document} has no stored text; run CHECK")
+        return records.unseal(value, tables.TEXTS, key)
+
+    def outline(self, document: int) -> list[Section]:
+        """The sections of a document in order of the text; empty where it has no headings."""
+        key = records.u64(document)
+        value = self._view.get(tables.OUTLINES, key)
+        return [] if value is None else [Section(*row) for row in records.unpack(value, tables.OUTLINES, key)]
+
+
+class DocumentWriter(Documents):
+    """The documents of one write transaction."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+
+    def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
+        """Store a document under an id that is not in use."""
+        key = records.u64(record.id)
+        body = asdict(record)
+        del body["id"]
+        self._write.put(tables.DOCUMENTS, key, records.pack(body))
+        self._write.put(tables.DOCUMENT_KEYS, key_bytes(record.key), key)
+        self._write.put(tables.TEXTS, key, records.seal(text))
+        if outline:
+            rows = [[s.level, s.title, s.parent, s.start, s.end, s.abstract] for s in outline]
+            self._write.put(tables.OUTLINES, key, records.pack(rows))
+
+    def remove(self, record: DocumentRecord) -> None:
+        """Remove a document's record, key, text and outline."""
+        key = records.u64(record.id)
+        self._write.delete(tables.DOCUMENTS, key)
+        self._write.delete(tables.DOCUMENT_KEYS, key_bytes(record.key))
+        self._write.delete(tables.TEXTS, key)
+        self._write.delete(tables.OUTLINES, key)
+
+
+def heading_path(outline: list[Section], section: int) -> list[str]:
+    """Titles from the outermost section down to ``section``; empty for -1."""
+    path: list[str] = []
+    while section >= 0:
+        path.append(outline[section].title)
+        section = outline[section].parent
+    return path[::-1]

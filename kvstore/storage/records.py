@@ -1,0 +1,70 @@
+"""Values as bytes: a payload and its checksum.
+
+In: any msgpack-able value, or raw bytes. On disk: the payload followed by its CRC-32 (zlib, little-endian, 4 bytes).
+Out: the payload, verified. Bad bytes raise :class:`~kvstore.errors.CorruptionError` naming the table and the key.
+Page-like values (bucket pages, block-list pages, vector blocks) keep their own header and checksum; see FORMAT.md.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any
+
+import msgpack
+
+from ..errors import CorruptionError
+
+CHECKSUM = struct.Struct("<I")
+U64 = struct.Struct(">Q")
+U32 = struct.Struct(">I")
+U32_PAIR = struct.Struct(">II")
+U64_PAIR = struct.Struct(">QQ")
+
+PAGE = 4096
+#: LMDB puts a 16-byte header before a value that fills whole pages.
+PAGE_OVERHEAD = 16
+
+
+def page_value_size(pages: int) -> int:
+    """Bytes of a page-like value that LMDB stores in exactly ``pages`` pages."""
+    return pages * PAGE - PAGE_OVERHEAD
+
+
+def seal(payload: bytes | bytearray | memoryview) -> bytes:
+    """Append the CRC-32 of ``payload``."""
+    return b"".join((payload, CHECKSUM.pack(zlib.crc32(payload))))
+
+
+def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
+    """Return the payload of a sealed value; raises CorruptionError where the checksum does not match."""
+    view = memoryview(value)
+    if len(view) < CHECKSUM.size or zlib.crc32(view[: -CHECKSUM.size]) != CHECKSUM.unpack(view[-CHECKSUM.size :])[0]:
+        raise CorruptionError(
+            f"table {table}, key {key.hex()}: the value fails its checksum; run CHECK, and restore from a backup"
+        )
+    return view[: -CHECKSUM.size]
+
+
+def pack(value: Any) -> bytes:
+    """Encode ``value`` as sealed msgpack."""
+    return seal(msgpack.packb(value, use_bin_type=True))
+
+
+def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
+    """Decode sealed msgpack; raises CorruptionError for damage of any kind."""
+    payload = unseal(value, table, key)
+    try:
+        return msgpack.unpackb(payload, raw=False, strict_map_key=False)
+    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        raise CorruptionError(f"table {table}, key {key.hex()}: not msgpack: {error}") from error
+
+
+def u64(number: int) -> bytes:
+    """Eight big-endian bytes, so that key order is numeric order."""
+    return U64.pack(number)
+
+
+def u32(number: int) -> bytes:
+    """Four big-endian bytes, so that key order is numeric order."""
+    return U32.pack(number)

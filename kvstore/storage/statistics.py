@@ -1,0 +1,19 @@
+"""Counts and sizes of everything in a store, for SHOW STATS and ``kvstore info``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from .store_view import StoreView
+
+
+def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
+    """Names and figures: totals, then the entity filter's, then the file's (``file`` is a dataclass of figures)."""
+    counters = view.counters
+    totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")
+    found: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
+    found["trees"] = sum(1 for _ in view.forest.trees())
+    found.update({f"filter_{field.name}": getattr(view.filter.statistics(), field.name) for field in fields(view.filter.statistics())})
+    found.update({f"file_{name}": value for name, value in asdict(file).items()})
+    return found

@@ -1,0 +1,90 @@
+"""Everything a store holds, in one view: the parts that retrieval and the language read.
+
+In: a snapshot or a write transaction and the store's fixed settings. Out: one typed part a structure, made when first
+asked for, all reading the same snapshot.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ..settings import FixedSettings
+from .chunks import Abstracts, Chunks
+from .counters import Counters
+from .documents import Documents
+from .entities import Entities, Mentions
+from .entity_filter import EntityFilter
+from .environment import View
+from .forest import Forest
+from .postings import Postings
+from .vectors import Ids, Matrix, VectorCache, Vectors
+
+
+class StoreView:
+    """The parts of a store as one view sees them."""
+
+    def __init__(
+        self,
+        view: View,
+        settings: FixedSettings,
+        cache: VectorCache | None = None,
+        *,
+        temperature_sort: bool = True,
+    ) -> None:
+        self.view = view
+        self.settings = settings
+        self._cache = cache
+        self._temperature_sort = temperature_sort
+
+    @cached_property
+    def counters(self) -> Counters:
+        return Counters.load(self.view)
+
+    @cached_property
+    def documents(self) -> Documents:
+        return Documents(self.view)
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        return Chunks(self.view)
+
+    @cached_property
+    def abstracts(self) -> Abstracts:
+        return Abstracts(self.view)
+
+    @cached_property
+    def entities(self) -> Entities:
+        return Entities(self.view)
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        return Mentions(self.view)
+
+    @cached_property
+    def forest(self) -> Forest:
+        return Forest(self.view)
+
+    @cached_property
+    def postings(self) -> Postings:
+        return Postings(self.view)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        return Vectors(self.view, self.settings.dimension)
+
+    @cached_property
+    def filter(self) -> EntityFilter:
+        return EntityFilter(self.view, hash_seed=self.settings.hash_seed, temperature_sort=self._temperature_sort)
+
+    def all_vectors(self) -> list[tuple[Ids, Matrix]]:
+        """All chunk ids and vectors, in one part where the store's cache may hold them."""
+        if self._cache is not None:
+            cached = self._cache.matrix(self.vectors, self.counters.change, self.counters.chunks)
+            if cached is not None:
+                return [cached]
+        return list(self.vectors.scan())
+
+    def chunk_text(self, chunk: int) -> str:
+        """The text of a chunk that must exist."""
+        record = self.chunks.get(chunk)
+        return self.documents.text_slice(record.document, record.start, record.end)

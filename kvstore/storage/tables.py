@@ -1,0 +1,57 @@
+"""The tables of a store: one LMDB named database each. FORMAT.md gives every key and value in bytes."""
+
+from __future__ import annotations
+
+META = "meta"
+DOCUMENTS = "documents"
+DOCUMENT_KEYS = "document_keys"
+TEXTS = "texts"
+OUTLINES = "outlines"
+CHUNKS = "chunks"
+ABSTRACTS = "abstracts"
+ENTITIES = "entities"
+ENTITY_NAMES = "entity_names"
+INTRODUCTIONS = "introductions"
+MENTIONS = "mentions"
+PLACE_MENTIONS = "place_mentions"
+POSTINGS = "postings"
+VECTORS = "vectors"
+VECTOR_SPACE = "vector_space"
+TREES = "trees"
+TREE_NAMES = "tree_names"
+NODES = "nodes"
+NODE_NAMES = "node_names"
+EDGES_UP = "edges_up"
+EDGES_DOWN = "edges_down"
+FILTER_DIRECTORY = "filter_directory"
+BUCKET_PAGES = "bucket_pages"
+BLOCK_PAGES = "block_pages"
+ADDRESS_BLOCKS = "address_blocks"
+
+ALL = (
+    META,
+    DOCUMENTS,
+    DOCUMENT_KEYS,
+    TEXTS,
+    OUTLINES,
+    CHUNKS,
+    ABSTRACTS,
+    ENTITIES,
+    ENTITY_NAMES,
+    INTRODUCTIONS,
+    MENTIONS,
+    PLACE_MENTIONS,
+    POSTINGS,
+    VECTORS,
+    VECTOR_SPACE,
+    TREES,
+    TREE_NAMES,
+    NODES,
+    NODE_NAMES,
+    EDGES_UP,
+    EDGES_DOWN,
+    FILTER_DIRECTORY,
+    BUCKET_PAGES,
+    BLOCK_PAGES,
+    ADDRESS_BLOCKS,
+)

@@ -1,0 +1,233 @@
+"""Chunk vectors, in page-like blocks of rows.
+
+In: unit vectors of the store's dimension, float32. On disk: ``vectors`` (block number → header, chunk ids, matrix) and
+``vector_space`` (block number → free rows), so that a row freed by a delete is used again and no other row moves. Out: dense
+search over all rows or some. A block that fails its checksum or names another dimension is a CorruptionError.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CorruptionError, InputError
+from . import records, tables
+from .environment import View, WriteView
+
+Matrix = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.uint64]
+
+#: Encoding name: changes whenever the layout does.
+ENCODING = b"vec1"
+_HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
+_BODY = 8  # where the checksummed part begins
+FREE = 2**64 - 1
+
+
+def block_shape(dimension: int) -> tuple[int, int]:
+    """Bytes of a block and its rows: the smallest whole number of pages that wastes at most 3 %."""
+    row = 4 * dimension + 8
+    best = (0.0, 0, 0)
+    for pages in range(1, 65):
+        size = records.page_value_size(pages)
+        rows = min((size - _HEADER.size) // row, 65535)
+        fill = rows * row / (pages * records.PAGE)
+        if fill >= 0.97:
+            return size, rows
+        best = max(best, (fill, size, rows))
+    if best[2] == 0:
+        raise InputError(f"vectors of {dimension} dimensions do not fit a block of 64 pages; use an embedder with fewer")
+    return best[1], best[2]
+
+
+class _Block:
+    """One block: a buffer, with its ids and matrix as views of it."""
+
+    def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
+        self.buffer = buffer
+        self.ids: Ids = np.frombuffer(buffer, "<u8", rows, _HEADER.size)
+        self.matrix: Matrix = np.frombuffer(buffer, "<f4", rows * dimension, _HEADER.size + 8 * rows).reshape(
+            rows, dimension
+        )
+
+
+class Vectors:
+    """The vectors of one view; ``dimension`` is the store's."""
+
+    def __init__(self, view: View, dimension: int) -> None:
+        self._view = view
+        self.dimension = dimension
+        self._size, self._rows = block_shape(dimension)
+
+    def gather(self, places: Sequence[tuple[int, int]]) -> Matrix:
+        """The vectors at (block, row) places, in that order; shape (n, dimension)."""
+        result = np.empty((len(places), self.dimension), np.float32)
+        order = sorted(range(len(places)), key=places.__getitem__)
+        current, block = -1, None
+        for index in order:
+            number, row = places[index]
+            if block is None or number != current:
+                current, block = number, self._block(number)
+            result[index] = block.matrix[row]
+        return result
+
+    def scan(self) -> Iterator[tuple[Ids, Matrix]]:
+        """Blocks in order of their numbers: chunk ids (n) and vectors (n, dimension); free rows left out."""
+        for key, value in self._view.scan(tables.VECTORS):
+            block = self._open(value, int(records.U32.unpack(key)[0]))
+            used = block.ids != FREE
+            yield block.ids[used], block.matrix[used]
+
+    def rows(self) -> Iterator[tuple[int, Ids]]:
+        """Block numbers, each with the chunk ids of all its rows; FREE where a row is free."""
+        for key, value in self._view.scan(tables.VECTORS):
+            number = int(records.U32.unpack(key)[0])
+            yield number, self._open(value, number).ids
+
+    def _block(self, number: int) -> _Block:
+        value = self._view.get(tables.VECTORS, records.u32(number))
+        if value is None:
+            raise CorruptionError(f"vector block {number} is referred to but not stored; run CHECK")
+        return self._open(value, number)
+
+    def _open(self, value: memoryview | bytes, number: int) -> _Block:
+        if len(value) == self._size:
+            encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
+            if (
+                encoding == ENCODING
+                and (rows, dimension) == (self._rows, self.dimension)
+                and checksum == zlib.crc32(memoryview(value)[_BODY:])
+            ):
+                return _Block(value, self.dimension, self._rows)
+        raise CorruptionError(f"vector block {number} is damaged; run CHECK, and restore from a backup")
+
+
+class VectorWriter(Vectors):
+    """The vectors of one write transaction; changed blocks are private copies until :meth:`flush`."""
+
+    def __init__(self, view: WriteView, dimension: int) -> None:
+        super().__init__(view, dimension)
+        self._write = view
+        self._dirty: dict[int, _Block] = {}
+        self._space: list[int] | None = None
+
+    def add(self, chunk: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
+        """Store a chunk's vector; returns its block and row. ``next_block`` numbers the block made when all are full."""
+        if self._space is None:
+            self._space = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(tables.VECTOR_SPACE)]
+            self._space.reverse()
+        if not self._space:
+            buffer = bytearray(self._size)
+            block = _Block(buffer, self.dimension, self._rows)
+            block.ids[:] = FREE
+            self._dirty[next_block] = block
+            self._space.append(next_block)
+        number = self._space[-1]
+        block = self._private(number)
+        row = int(np.argmax(block.ids == FREE))
+        block.ids[row] = chunk
+        block.matrix[row] = vector
+        if not (block.ids == FREE).any():
+            self._space.pop()
+        return number, row
+
+    def remove(self, number: int, row: int) -> None:
+        """Free one row."""
+        block = self._private(number)
+        if self._space is not None and not (block.ids == FREE).any():
+            self._space.append(number)
+        block.ids[row] = FREE
+        block.matrix[row] = 0
+
+    def flush(self) -> None:
+        """Put changed blocks into the transaction; a block left empty is removed."""
+        for number, block in self._dirty.items():
+            key = records.u32(number)
+            free = int((block.ids == FREE).sum())
+            if free == self._rows:
+                self._write.delete(tables.VECTORS, key)
+                self._write.delete(tables.VECTOR_SPACE, key)
+                continue
+            buffer = block.buffer
+            assert isinstance(buffer, bytearray)
+            _HEADER.pack_into(buffer, 0, ENCODING, 0, self._rows, self._rows - free, self.dimension)
+            struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY:]))
+            self._write.put(tables.VECTORS, key, buffer)
+            if free:
+                self._write.put(tables.VECTOR_SPACE, key, struct.pack("<H", free))
+            else:
+                self._write.delete(tables.VECTOR_SPACE, key)
+        self._dirty.clear()
+        self._space = None
+
+    def _block(self, number: int) -> _Block:
+        return self._dirty.get(number) or super()._block(number)
+
+    def _private(self, number: int) -> _Block:
+        block = self._dirty.get(number)
+        if block is None:
+            stored = super()._block(number)
+            block = _Block(bytearray(stored.buffer), self.dimension, self._rows)
+            self._dirty[number] = block
+        return block
+
+    def scan(self) -> Iterator[tuple[Ids, Matrix]]:
+        self.flush()
+        yield from super().scan()
+
+
+class VectorCache:
+    """The vectors of the newest snapshot in one matrix, shared by the snapshots of a store that saw the same commit.
+
+    Nothing is read until the first dense search; a store whose vectors take more than ``limit`` bytes is scanned instead.
+    """
+
+    def __init__(self, limit: int = 1 << 30) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._change = -1
+        self._ids: Ids = np.empty(0, np.uint64)
+        self._matrix: Matrix = np.empty((0, 0), np.float32)
+
+    def matrix(self, vectors: Vectors, change: int, rows: int) -> tuple[Ids, Matrix] | None:
+        """Ids (n) and vectors (n, dimension) as of commit number ``change``, or None when they are over the limit."""
+        if rows * vectors.dimension * 4 > self._limit:
+            return None
+        with self._lock:
+            if self._change != change:
+                parts = list(vectors.scan())
+                self._ids = np.concatenate([ids for ids, _ in parts]) if parts else np.empty(0, np.uint64)
+                self._matrix = (
+                    np.concatenate([matrix for _, matrix in parts])
+                    if parts
+                    else np.empty((0, vectors.dimension), np.float32)
+                )
+                self._change = change
+            return self._ids, self._matrix
+
+
+def nearest(
+    parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: Ids | None = None
+) -> list[tuple[int, float]]:
+    """The ``top`` rows of largest cosine with ``query`` (unit vectors), best first; ties by id.
+
+    ``parts`` are blocks as :meth:`Vectors.scan` gives them; ``allowed`` restricts the chunk ids.
+    """
+    best_ids: Ids = np.empty(0, np.uint64)
+    best_scores: Matrix = np.empty(0, np.float32)
+    for ids, matrix in parts:
+        scores = matrix @ query
+        if allowed is not None:
+            keep = np.isin(ids, allowed)
+            ids, scores = ids[keep], scores[keep]
+        best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
+        if len(best_ids) > top:
+            chosen = np.argpartition(-best_scores, top - 1)[:top]
+            best_ids, best_scores = best_ids[chosen], best_scores[chosen]
+    order = np.lexsort((best_ids, -best_scores))[:top]
+    return [(int(best_ids[i]), float(best_scores[i])) for i in order]
