@@ -1,0 +1,236 @@
+"""Extraction: everything that is derived from one document alone.
+
+In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`Extracted`: chunks with their terms,
+the outline, the abstract tree, the names it introduces, the pairs it states. A pure function, so that it can run in other processes
+and on other machines. Empty or over-long text is an InputError.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..settings import FixedSettings
+from ..storage.documents import Section
+from ..text.blocks import plain
+from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
+from ..text.normalize import entity_key
+from ..text.words import FUNCTION_WORDS, chunk_terms, stemmer, words
+from .abstracts import AbstractTree, build_tree
+from .chunking import Chunk, Heading, chunk_text
+
+FORMATS = ("text", "markdown", "pairs")
+#: Bytes of the longest text of one document.
+LONGEST_TEXT = 32 << 20
+#: Bytes of the longest document key, and of the longest name of a tree or its members.
+LONGEST_KEY = 4096
+LONGEST_ENTITY_KEY = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDraft:
+    """A chunk to be: bytes ``start`` to ``end`` of the text, its section, and its terms (title and headings included)."""
+
+    start: int
+    end: int
+    section: int
+    text: str
+    terms: dict[str, int]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """A name a document introduces: its normal form, as written, and the kind of name."""
+
+    key: str
+    form: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """A document and all that is derived from it alone; ``digest`` changes when any part of it does."""
+
+    key: str
+    title: str | None
+    source: str | None
+    format: str
+    meta: dict[str, Any]
+    text: bytes
+    digest: bytes
+    outline: list[Section] = field(default_factory=list)
+    chunks: list[ChunkDraft] = field(default_factory=list)
+    tree: AbstractTree | None = None
+    introductions: list[Introduction] = field(default_factory=list)
+    edges: list[tuple[str, str]] = field(default_factory=list)
+
+    def embedding_texts(self) -> list[str]:
+        """For each chunk the text its vector is made from: where it stands, then what it says."""
+        return [context_of(self.title, self.headings(chunk.section)) + plain(chunk.text) for chunk in self.chunks]
+
+    def headings(self, section: int) -> list[str]:
+        """Titles of the sections around a chunk, outermost first."""
+        path: list[str] = []
+        while section >= 0:
+            path.append(self.outline[section].title)
+            section = self.outline[section].parent
+        return path[::-1]
+
+
+def context_of(title: str | None, headings: list[str]) -> str:
+    """The line that places a chunk: its document's title and the headings above it, each once."""
+    parts = list(dict.fromkeys(part for part in [title, *headings] if part))
+    return " > ".join(parts) + "\n" if parts else ""
+
+
+def content_digest(
+    title: str | None, source: str | None, meta: Mapping[str, Any], format: str, text: bytes, vectors: bytes = b""
+) -> bytes:
+    """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
+    head = json.dumps([title, source, meta, format, len(vectors)], sort_keys=True, ensure_ascii=False).encode()
+    digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
+    for part in (head, vectors, text):
+        digest.update(part)
+    return digest.digest()
+
+
+def extract(
+    key: str,
+    text: str,
+    settings: FixedSettings,
+    *,
+    title: str | None = None,
+    source: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+    format: str = "text",
+    vectors: npt.ArrayLike | None = None,
+) -> Extracted:
+    """Derive everything that follows from one document; raises InputError where it cannot be a document.
+
+    ``vectors`` are the user's own, if any: they count for the digest.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    encoded = _check(key, text, format)
+    details = dict(meta or {})
+    try:
+        own = b"" if vectors is None else np.asarray(vectors, "<f4").tobytes()
+        digest = content_digest(title, source, details, format, encoded, own)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"document {key!r}: its metadata or vectors are not plain data: {error}; use JSON values and numbers") from None
+    if format == "pairs":
+        edges = pairs_of(text)
+        introductions = _introductions((Name(name, "tree") for edge in edges for name in edge), None, key)
+        return Extracted(
+            key, title, source, format, details, encoded, digest, introductions=introductions, edges=edges
+        )
+    sections, chunks = chunk_text(text, format, settings.chunk_tokens)
+    if not chunks:
+        raise InputError(f"document {key!r} is empty; give it some text, or delete it")
+    to_bytes = _byte_offsets(text, len(encoded))
+    stem = stemmer(settings.stemmer)
+    pieces = [text[chunk.start : chunk.end] for chunk in chunks]
+    content = [_content_terms(piece, stem) for piece in pieces]
+    sentences = [_prose_units(text, chunk, sections) for chunk in chunks]
+    tree = build_tree(sections, chunks, content, sentences)
+    outline = [
+        Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
+        for index, s in enumerate(sections)
+    ]
+    extracted = Extracted(key, title, source, format, details, encoded, digest, outline, [], tree)
+    for chunk, piece in zip(chunks, pieces):
+        counts = chunk_terms(title, extracted.headings(chunk.section), piece, stem)
+        start, end = int(to_bytes[chunk.start]), int(to_bytes[chunk.end])
+        extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, counts, sum(counts.values())))
+    names = _names(title, sections, text, chunks, format)
+    extracted.introductions.extend(_introductions(names, settings.name_words, key))
+    return extracted
+
+
+def _check(key: str, text: str, format: str) -> bytes:
+    if not key or len(key.encode("utf-8", "replace")) > LONGEST_KEY:
+        raise InputError(f"a document's key has 1 to {LONGEST_KEY:,} bytes, not {len(key):,} characters; choose a shorter one")
+    if format not in FORMATS:
+        raise InputError(f"a document's format is one of {', '.join(FORMATS)}, not {format!r}")
+    if not text.strip():
+        raise InputError(f"document {key!r} is empty; give it some text, or delete it")
+    try:
+        key.encode()
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"document {key!r}: character {error.start:,} is half of a surrogate pair and no text") from None
+    if len(encoded) > LONGEST_TEXT:
+        raise InputError(
+            f"document {key!r} has {len(encoded):,} bytes of text; the limit is {LONGEST_TEXT:,}: split it into several documents"
+        )
+    return encoded
+
+
+def _byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
+    """The byte offset of every character of ``text``, and of its end."""
+    if length == len(text):
+        return np.arange(length + 1)
+    points = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    sizes = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
+    return np.concatenate(([0], np.cumsum(sizes)))
+
+
+def _content_terms(piece: str, stem: Any) -> dict[str, int]:
+    return Counter(stem(word) for word in words(piece) if word not in FUNCTION_WORDS)
+
+
+def _prose_units(text: str, chunk: Chunk, sections: list[Heading]) -> list[str]:
+    """The sentences of a chunk in plain words; headings and table rules are none."""
+    units = (text[start:end] for start, end in chunk.units)
+    sentences = [plain(unit.lstrip("#>-+| ")) for unit in units if not unit.startswith(("#", "|--", "|:", "```", "---"))]
+    return [sentence for sentence in sentences if any(c.isalnum() for c in sentence)] or [plain(text[chunk.start : chunk.end])]
+
+
+def _names(title: str | None, sections: list[Heading], text: str, chunks: list[Chunk], format: str) -> Iterator[Name]:
+    if title:
+        yield from title_names(title, "title")
+    for section in sections:
+        yield from title_names(section.title, "heading")
+    units = [text[start:end] for chunk in chunks for start, end in chunk.units]
+    prose = [unit for unit in units if not unit.startswith(("#", "|--", "```"))]
+    seen = SentenceNames(prose)
+    for index, unit in enumerate(prose):
+        yield from seen.names(index)
+        yield from identifiers(unit)
+
+
+def _introductions(names: Iterator[Name], most_words: int | None, document: str) -> list[Introduction]:
+    """Each name once, under its first form and the kind it was seen as first."""
+    found: dict[str, Introduction] = {}
+    for form, kind in names:
+        name_key = entity_key(form)
+        if most_words is None:
+            if not 0 < len(name_key.encode()) <= LONGEST_ENTITY_KEY:
+                raise InputError(f"document {document!r}: a name in a tree has 1 to {LONGEST_ENTITY_KEY} bytes, not {form!r}")
+        elif not is_name_key(name_key, most_words):
+            continue
+        found.setdefault(name_key, Introduction(name_key, form, kind))
+    return [found[name_key] for name_key in sorted(found)]
+
+
+def pairs_of(text: str) -> list[tuple[str, str]]:
+    """The child–parent pairs of a document of format ``pairs``, each once; pairs that point to themselves state nothing."""
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for row in csv.reader(io.StringIO(text)):
+        if len(row) != 2 or not all(cell.strip() for cell in row):
+            raise InputError(f"a pair has two names, child and parent, not {row!r}")
+        child, parent = (" ".join(cell.split()) for cell in row)
+        keys = entity_key(child), entity_key(parent)
+        if keys[0] != keys[1]:
+            found.setdefault(keys, (child, parent))
+    return list(found.values())

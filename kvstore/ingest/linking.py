@@ -1,0 +1,186 @@
+"""Linking names to the places they are mentioned in, both ways.
+
+In: documents just written, names just introduced, and what is about to go. On disk: ``mentions`` and ``place_mentions`` (place → names) and
+the block lists of the entity filter (name → places), kept equal. A mention is a function of a name and a text, nothing else; the rank of
+an address is a function of the name's mentions in that abstract (:mod:`kvstore.storage.addresses`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+
+
+from ..settings import FixedSettings
+from ..storage import addresses
+from ..storage.chunks import FIRST_UPPER, GROUP, Abstracts, Chunks
+from ..storage.documents import DocumentRecord, Documents, Section
+from ..storage.entities import MENTION, PLACE_MENTION, Entities, MentionArray, MentionWriter
+from ..storage.entity_filter import EntityFilter, occurrences
+from ..storage.postings import Postings
+from ..storage.places import Places, places_of
+from ..storage.recognition import Mention, headed_places, mentions_in
+from ..text.normalize import entity_key, fold
+from ..text.words import stemmer
+
+_WORD = re.compile(r"\w+")
+
+
+class Linker:
+    """Keeps mentions and block lists equal over one set of changes; address changes are gathered until :meth:`flush`."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        chunks: Chunks,
+        abstracts: Abstracts,
+        entities: Entities,
+        mentions: MentionWriter,
+        postings: Postings,
+        entity_filter: EntityFilter,
+        settings: FixedSettings,
+    ) -> None:
+        self._documents = documents
+        self._chunks = chunks
+        self._abstracts = abstracts
+        self._entities = entities
+        self._mentions = mentions
+        self._postings = postings
+        self._filter = entity_filter
+        self._settings = settings
+        self._added: dict[str, Places] = {}
+        self._removed: dict[str, Places] = {}
+        self._keys: dict[int, str] = {}
+
+    def flush(self) -> None:
+        """Carry the gathered address changes into the block lists, removals first."""
+        for gathered, change in ((self._removed, self._filter.remove_many), (self._added, self._filter.add_many)):
+            keys = sorted(gathered)
+            if keys:
+                change(keys, [addresses.of_places(gathered[key]) for key in keys])
+            gathered.clear()
+
+    def link_node(self, entity: int, node: int) -> None:
+        """Give an entity the address of a tree node."""
+        self._added.setdefault(self._key(entity), []).append((node, addresses.NODE))
+
+    def unlink_node(self, entity: int, node: int) -> None:
+        """Take the address of a tree node from an entity."""
+        self._removed.setdefault(self._key(entity), []).append((node, addresses.NODE))
+
+    def link_document(self, record: DocumentRecord, outline: list[Section], texts: Sequence[str]) -> None:
+        """Find every known name in a new document's chunks, title and headings, and link it; ``texts`` are the chunks'."""
+        rows: dict[int, MentionArray] = {}
+        for chunk, text in zip(record.chunk_ids(), texts):
+            found = self._mentions_in(text)
+            rows[chunk] = np.array([(entity, start, end - start) for entity, start, end, _ in found], MENTION)
+            self._mentions.put_chunk(chunk, rows[chunk])
+        places = [
+            (mention.entity, place.whole if mention.key == entity_key(place.text) else place.part, place.abstract)
+            for place in headed_places(record, outline)
+            for mention in self._mentions_in(place.text)
+        ]
+        place_rows = np.unique(np.array(places, PLACE_MENTION))
+        self._mentions.put_places(record.id, place_rows)
+        for entity, pairs in places_of(rows, place_rows).items():
+            self._added.setdefault(self._key(entity), []).extend(pairs)
+
+    def unlink_document(self, record: DocumentRecord) -> None:
+        """Remove all mentions of a document that is about to go, and their addresses."""
+        rows = {chunk: self._mentions.in_chunk(chunk) for chunk in record.chunk_ids()}
+        place_rows = self._mentions.in_places(record.id)
+        for entity, pairs in places_of(rows, place_rows).items():
+            self._removed.setdefault(self._key(entity), []).extend(pairs)
+        for chunk in rows:
+            self._mentions.put_chunk(chunk, np.empty(0, MENTION))
+        self._mentions.put_places(record.id, np.empty(0, PLACE_MENTION))
+
+    def unlink_entity(self, entity: int, key: str) -> None:
+        """Remove the mentions of a name that nothing introduces any more; its block list goes with the filter entry."""
+        for number in self._filter.addresses(key):
+            _, place = addresses.split(int(number))
+            document = self._abstracts.get(place).document
+            place_rows = self._mentions.in_places(document)
+            self._mentions.put_places(document, place_rows[place_rows["entity"] != entity])
+            if place < FIRST_UPPER:
+                for chunk in range(GROUP * place, GROUP * place + GROUP):
+                    rows = self._mentions.in_chunk(chunk)
+                    if len(rows):
+                        self._mentions.put_chunk(chunk, rows[rows["entity"] != entity])
+
+    def link_older(self, new: Mapping[str, int]) -> None:
+        """Find names that have just become known in the documents already stored, through the postings."""
+        self._keys.update((entity, key) for key, entity in new.items())
+        by_chunk: dict[int, list[str]] = {}
+        for key, chunks in self._candidates(new):
+            for chunk in map(int, chunks):
+                by_chunk.setdefault(chunk, []).append(key)
+        by_document: dict[int, dict[int, list[str]]] = {}
+        for chunk in sorted(by_chunk):
+            by_document.setdefault(self._chunks.get(chunk).document, {})[chunk] = by_chunk[chunk]
+        for document, candidates in by_document.items():
+            self._link_older_document(document, candidates, new)
+
+    def _candidates(self, new: Mapping[str, int]) -> Iterator[tuple[str, npt.NDArray[np.uint64]]]:
+        """For each new name the chunks that have all its words, in text or title or headings."""
+        stem = stemmer(self._settings.stemmer)
+        chunks_of: dict[str, npt.NDArray[np.uint64]] = {}
+        for key in new:
+            found = _WORD.findall(key)
+            if not 0 < len(found) <= self._settings.name_words:
+                continue
+            for term in (terms := {stem(word) for word in found}):
+                if term not in chunks_of:
+                    chunks_of[term] = self._postings.get(term).chunks
+            common: npt.NDArray[np.uint64] | None = None
+            for chunks in sorted((chunks_of[term] for term in terms), key=len):
+                common = chunks if common is None else np.intersect1d(common, chunks, assume_unique=True)
+                if not len(common):
+                    break
+            if common is not None and len(common):
+                yield key, common
+
+    def _link_older_document(self, document: int, candidates: Mapping[int, list[str]], new: Mapping[str, int]) -> None:
+        rows: dict[int, MentionArray] = {}
+        for chunk, keys in candidates.items():
+            stored = self._chunks.get(chunk)
+            folded = fold(self._documents.text_slice(document, stored.start, stored.end))
+            found = [
+                (new[key], folded.original(start), folded.original(end) - folded.original(start))
+                for key in keys
+                for start, end in occurrences(folded.data, key.encode())
+            ]
+            if found:
+                rows[chunk] = np.array(found, MENTION)
+                self._mentions.put_chunk(chunk, np.concatenate((self._mentions.in_chunk(chunk), rows[chunk])))
+        record = self._documents.get(document)
+        every = sorted({key for keys in candidates.values() for key in keys})
+        places = [
+            (new[key], place.whole if key == entity_key(place.text) else place.part, place.abstract)
+            for place in headed_places(record, self._documents.outline(document))
+            for key in _occurring(fold(place.text).data, every)
+        ]
+        place_rows = np.unique(np.array(places, PLACE_MENTION))
+        if len(place_rows):
+            self._mentions.put_places(document, np.concatenate((self._mentions.in_places(document), place_rows)))
+        for entity, pairs in places_of(rows, place_rows).items():
+            self._added.setdefault(self._key(entity), []).extend(pairs)
+
+    def _mentions_in(self, text: str) -> list[Mention]:
+        found = list(mentions_in(self._filter, fold(text), self._settings.name_words))
+        self._keys.update((mention.entity, mention.key) for mention in found)
+        return found
+
+    def _key(self, entity: int) -> str:
+        key = self._keys.get(entity)
+        if key is None:
+            key = self._keys[entity] = self._entities.get(entity).key
+        return key
+
+
+def _occurring(data: bytes, keys: Iterable[str]) -> Iterator[str]:
+    return (key for key in keys if occurrences(data, key.encode()))
