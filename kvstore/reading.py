@@ -1,0 +1,290 @@
+"""What can be read from a store: the same methods on a snapshot, inside a transaction, and on the store itself.
+
+Every method reads one state of all structures. ``where`` arguments are SQL conditions over the columns of ``documents``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .answer import Answer, answer_from
+from .errors import EntityNotFoundError, InputError, ModelError
+from .retrieval.evidence import Evidence, Hit, Location, Relative
+from .retrieval.expansion import expand
+from .retrieval.lookup import lookup
+from .retrieval.query import Query, check_options
+from .retrieval.strategies import strategy_named
+from .settings import SessionSettings
+from .storage.store_view import StoreView
+from .text.normalize import entity_key
+
+if TYPE_CHECKING:
+    from .models.embedder import Embedder
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A stored document; ``bytes`` and ``chunks`` count its text, ``changed`` is UTC, ISO 8601."""
+
+    key: str
+    title: str | None
+    source: str | None
+    meta: dict[str, Any]
+    format: str
+    text: str
+    bytes: int
+    chunks: int
+    changed: str
+
+
+class Context(Protocol):
+    """What reading needs besides a view: the session's settings, the embedder, and somewhere to count hits."""
+
+    session: SessionSettings
+    last_lookup: tuple[str, ...]
+
+    @property
+    def embedder(self) -> Embedder:
+        """The store's embedder, loaded when first asked for."""
+        ...
+
+    def count_hit(self, key: str) -> None:
+        """Add one to an entity's temperature, with the next commit."""
+        ...
+
+
+class Reading:
+    """The reading methods; what they read is what :meth:`_reading` opens."""
+
+    _context: Context
+
+    def _reading(self) -> AbstractContextManager[StoreView]:
+        raise NotImplementedError
+
+    def get(self, key: str) -> Document | None:
+        """The document of this key, or None."""
+        with self._reading() as view:
+            record = view.documents.find(key)
+            if record is None:
+                return None
+            text = view.documents.text(record.id).decode()
+            return Document(
+                record.key,
+                record.title,
+                record.source,
+                record.meta,
+                record.format,
+                text,
+                record.size,
+                record.chunk_count,
+                record.changed,
+            )
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """Keys of the documents, in order, those beginning with ``prefix``."""
+        with self._reading() as view:
+            return list(view.documents.keys(prefix))
+
+    def names(self, prefix: str = "", limit: int = 20) -> list[str]:
+        """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``."""
+        with self._reading() as view:
+            found = zip(range(limit), view.entities.names(entity_key(prefix)))
+            return [view.entities.get(entity).name for _, (_, entity) in found]
+
+    def lookup(self, *names: str, limit: int = 10) -> list[Location]:
+        """Where entities are found, the most telling places first; a name that is not known has none.
+
+        Each name found counts one for its temperature. Raises InputError for no names or a limit below one.
+        """
+        if not names or limit < 1:
+            raise InputError("LOOKUP takes one name or more, and a limit of at least 1")
+        with self._reading() as view:
+            found: list[Location] = []
+            for name in names:
+                rows = list(lookup(view, name, limit))
+                if rows:
+                    self._context.count_hit(entity_key(name))
+                found += rows
+        self._context.last_lookup = names
+        return found
+
+    def expand(
+        self,
+        entity: str | None = None,
+        *,
+        direction: str = "both",
+        depth: int = 1,
+        tree: str | None = None,
+        limit: int = 100,
+    ) -> list[Relative]:
+        """Relatives of an entity, ``depth`` levels up and down; without one, of the names last looked up.
+
+        Raises InputError where there is nothing to expand, EntityNotFoundError for an unknown name given.
+        """
+        names = (entity,) if entity is not None else self._context.last_lookup
+        if not names:
+            raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
+        if depth < 0 or limit < 1:
+            raise InputError(f"EXPAND takes a depth of 0 or more and a limit of 1 or more, not {depth} and {limit}")
+        with self._reading() as view:
+            rows: list[Relative] = []
+            for name in names:
+                rows += expand(view, name, direction=direction, depth=depth, tree=tree, limit=limit)
+            if not rows and entity is not None and not view.filter.find(entity_key(entity)):
+                raise EntityNotFoundError(f"no entity is called {entity!r}{self._near(view, entity)}")
+        return rows
+
+    def nearest_names(self, name: str, limit: int = 3) -> list[str]:
+        """Known names that look like ``name``, for a message about one that is not known."""
+        with self._reading() as view:
+            return _near_names(view, name, limit)
+
+    def search(
+        self,
+        text: str,
+        *,
+        using: str = "hybrid",
+        where: str | None = None,
+        top: int | None = None,
+        vector: npt.ArrayLike | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+    ) -> list[Hit]:
+        """Chunks for a text by ``vector``, ``lexical`` or ``hybrid`` search, best first."""
+        if using.lower() not in ("vector", "lexical", "hybrid"):
+            raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
+        wanted = 10 if top is None else top
+        return self.retrieve(text, using=using, where=where, top=wanted, vector=vector, parameters=parameters).hits
+
+    def retrieve(
+        self,
+        question: str,
+        *,
+        using: str | None = None,
+        depth: int | None = None,
+        top: int | None = None,
+        within: int | None = None,
+        where: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        vector: npt.ArrayLike | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+    ) -> Evidence:
+        """Evidence for a question by a strategy (default: the session's), best chunks first.
+
+        ``within`` limits all chunks together, in tokens; ``vector`` stands in for the embedder's. Raises
+        UnknownStrategyError, InputError for values out of range, EmbedderError where the embedder cannot be had.
+        """
+        strategy = strategy_named(using or self._context.session.strategy)
+        check_options(strategy, options or {})
+        with self._reading() as view:
+            query = self._query(view, question, depth, top, within, where, options, vector, parameters)
+            return strategy.retrieve(query)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        using: str | None = None,
+        depth: int | None = None,
+        top: int | None = None,
+        within: int | None = None,
+        where: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        vector: npt.ArrayLike | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        model: str | None = None,
+    ) -> Answer:
+        """An answer with citations; extractive, since no language model is configured.
+
+        Raises what :meth:`retrieve` raises, and ModelError for a ``model`` that is not there.
+        """
+        if model is not None:
+            raise ModelError(f"no language model {model!r} is configured; leave MODEL out for an extractive answer")
+        strategy = strategy_named(using or self._context.session.strategy)
+        check_options(strategy, options or {})
+        with self._reading() as view:
+            query = self._query(view, question, depth, top, within, where, options, vector, parameters)
+            evidence = strategy.retrieve(query)
+            with query.trace.step("choose sentences") as step:
+                embed = self._context.embedder.embed
+                answer = answer_from(evidence, embed, query.vector, view.settings.stemmer)
+                step.detail, step.count = "extractive: no language model is configured", len(answer.citations)
+        return answer
+
+    def _query(
+        self,
+        view: StoreView,
+        question: str,
+        depth: int | None,
+        top: int | None,
+        within: int | None,
+        where: str | None,
+        options: Mapping[str, Any] | None,
+        vector: npt.ArrayLike | None,
+        parameters: Sequence[Any] | Mapping[str, Any],
+    ) -> Query:
+        session = self._context.session
+        top = session.top if top is None else top
+        depth = session.depth if depth is None else depth
+        if not question.strip():
+            raise InputError("the question is empty; ask something")
+        if not 1 <= top <= 10_000 or not 0 <= depth <= 64 or (within is not None and within < 1):
+            raise InputError(f"TOP takes 1 to 10,000, DEPTH 0 to 64, WITHIN 1 token or more, not {top}, {depth}, {within}")
+        allowed = None
+        if where is not None:
+            from .query.relational import matching_documents
+
+            allowed = frozenset(matching_documents(view, where, parameters))
+        query = Query(
+            question,
+            view,
+            self._context.embedder.embed_query,
+            top=top,
+            depth=depth,
+            allowed=allowed,
+            within=within,
+            options=options or {},
+            count_hit=self._context.count_hit,
+        )
+        if vector is not None:
+            query.vector = unit_rows(vector, view.settings.dimension, 1)[0]
+        return query
+
+    @staticmethod
+    def _near(view: StoreView, name: str) -> str:
+        near = _near_names(view, name, 3)
+        return f"; did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
+
+
+def _near_names(view: StoreView, name: str, limit: int) -> list[str]:
+    key = entity_key(name)
+    # Names near a misspelt one mostly share its beginning: the index gives those without a scan.
+    for length in (max(1, len(key) // 2), 1):
+        nearby = [other for _, (other, _) in zip(range(20_000), view.entities.names(key[:length]))]
+        near = difflib.get_close_matches(key, nearby, limit, 0.75)
+        if near:
+            return [view.entities.get(entity).name for entity in map(view.entities.identify, near) if entity]
+    return []
+
+
+def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:
+    """A user's vectors as unit rows, shape (rows, dimension); one vector serves all rows. Raises InputError."""
+    try:
+        matrix = np.atleast_2d(np.asarray(vectors, np.float32))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"vectors are numbers, {dimension} to a row: {error}") from None
+    if matrix.ndim != 2 or matrix.shape[1] != dimension:
+        raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
+    if matrix.shape[0] not in (1, rows):
+        raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    if not np.isfinite(norms).all() or (norms == 0).any():
+        raise InputError("a vector is finite and not all zeros")
+    return np.repeat(matrix / norms, rows // matrix.shape[0], axis=0)
+

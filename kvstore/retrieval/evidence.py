@@ -1,0 +1,111 @@
+"""What every retrieval returns: chunks with their places, why each is there, and the steps that led to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk found: ``document`` is its key, ``chunk`` its id, ``start`` to ``end`` its bytes in the stored text.
+
+    ``path`` says in words why the chunk is there; ``heading`` the headings around it, outermost first.
+    """
+
+    rank: int
+    score: float
+    document: str
+    chunk: int
+    text: str
+    path: str
+    start: int
+    end: int
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractNote:
+    """An abstract above the chunks found; ``text`` is its summary."""
+
+    id: int
+    document: str
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a retrieval, as EXPLAIN shows it: what it did, with how many, in how many milliseconds."""
+
+    name: str
+    detail: str
+    count: int
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked."""
+
+    question: str
+    strategy: str
+    hits: list[Hit]
+    abstracts: list[AbstractNote] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    pool: int = 0
+
+
+class Trace:
+    """Gathers the steps of one retrieval."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[StepNotes]:
+        """Time a step; the body fills in its detail and count."""
+        notes = StepNotes()
+        start = time.perf_counter()
+        yield notes
+        self.steps.append(Step(name, notes.detail, notes.count, round(1000 * (time.perf_counter() - start), 3)))
+
+
+class StepNotes:
+    """What a step has to say for itself."""
+
+    def __init__(self) -> None:
+        self.detail = ""
+        self.count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One place of an entity: a node of a tree with one parent, or an abstract of a document.
+
+    ``level`` counts edges from the tree's root, or the abstract's height above the leaves; ``parent`` is the parent's name
+    or heading.
+    """
+
+    entity: str
+    temperature: int
+    tree: str | None
+    level: int
+    parent: str | None
+    document: str | None
+    abstract: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A relative of an entity: ``level`` edges below it (negative: above), reached through ``via``."""
+
+    entity: str
+    tree: str
+    level: int
+    relative: str
+    via: str
+    text: str

@@ -1,0 +1,39 @@
+"""Strategy ``hybrid``: reciprocal rank fusion of dense and lexical search (Cormack, Clarke and Büttcher 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .evidence import Evidence
+from .lexical import rank_by_words
+from .query import Option, Query, Ranking, evidence_of, option
+from .vector import rank_by_vector
+
+
+def fuse(rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:
+    """Join named rankings by the sum of 1 / (constant + rank); also says which ranks each chunk had."""
+    scores: dict[int, float] = {}
+    paths: dict[int, list[str]] = {}
+    for name, ranking in rankings:
+        for rank, (chunk, _) in enumerate(ranking, 1):
+            scores[chunk] = scores.get(chunk, 0.0) + 1 / (constant + rank)
+            paths.setdefault(chunk, []).append(f"{name} #{rank}")
+    order = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return order, {chunk: ", ".join(parts) for chunk, parts in paths.items()}
+
+
+class HybridStrategy:
+    """Dense and lexical search together, joined by rank."""
+
+    name = "hybrid"
+    description = "reciprocal rank fusion of vector and lexical"
+    options: Mapping[str, Option] = {
+        "constant": Option(60, 0, 1000, "how little the first ranks stand out"),
+        "candidates": Option(50, 1, 10_000, "chunks taken from each of the two"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        candidates = max(int(option(query, self, "candidates")), query.top)
+        rankings = [("vector", rank_by_vector(query, candidates)), ("words", rank_by_words(query, candidates))]
+        ranking, paths = fuse(rankings, option(query, self, "constant"))
+        return evidence_of(query, self.name, ranking, paths, len(ranking))

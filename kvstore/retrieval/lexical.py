@@ -1,0 +1,58 @@
+"""Strategy ``lexical``: BM25 over the postings (Robertson and Zaragoza 2009, with the non-negative idf of Lucene)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ..text.words import content_terms, stemmer
+from .evidence import Evidence
+from .query import Option, Query, Ranking, evidence_of, option, ranked
+
+_K1 = 1.2
+_B = 0.75
+
+
+def rank_by_words(query: Query, top: int, k1: float = _K1, b: float = _B) -> Ranking:
+    """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
+    view = query.view
+    counters = view.counters
+    terms = list(dict.fromkeys(content_terms(query.question, stemmer(view.settings.stemmer))))
+    with query.trace.step("lexical search") as step:
+        chunk_parts: list[npt.NDArray[np.uint64]] = []
+        score_parts: list[npt.NDArray[np.float64]] = []
+        average = counters.words / max(1, counters.chunks)
+        for term in terms:
+            chunks, frequencies, lengths = view.postings.get(term)
+            if not len(chunks):
+                continue
+            rarity = math.log(1 + (counters.chunks - len(chunks) + 0.5) / (len(chunks) + 0.5))
+            norm = k1 * (1 - b + b * lengths / average)
+            chunk_parts.append(chunks)
+            score_parts.append(rarity * frequencies * (k1 + 1) / (frequencies + norm))
+        ranking: Ranking = []
+        if chunk_parts:
+            found, places = np.unique(np.concatenate(chunk_parts), return_inverse=True)
+            scores = np.bincount(places, np.concatenate(score_parts), len(found))
+            keep = query.keep_allowed(found)
+            ranking = ranked(found[keep], scores[keep], top)
+        step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
+    return ranking
+
+
+class LexicalStrategy:
+    """Chunks that share the question's words, rare words first."""
+
+    name = "lexical"
+    description = "BM25 over the words of chunks, titles and headings"
+    options: Mapping[str, Option] = {
+        "k1": Option(_K1, 0, 10, "how soon repeating a word stops counting"),
+        "b": Option(_B, 0, 1, "how much long chunks are held back"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        ranking = rank_by_words(query, query.reach, option(query, self, "k1"), option(query, self, "b"))
+        return evidence_of(query, self.name, ranking, "shares words with the question", len(ranking))

@@ -1,0 +1,90 @@
+"""LOOKUP: where an entity is found, the most telling places first.
+
+In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees, then titles and headings, then text,
+dense before passing. A name that is not known has no rows. Cost depends on the rows asked for, not on the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..storage import addresses
+from ..storage.chunks import FIRST_UPPER, GROUP, AbstractRecord
+from ..storage.entity_filter import FilterEntry
+from ..storage.store_view import StoreView
+from ..text.normalize import entity_key
+from ..text.sentences import sentences
+from .evidence import Location
+
+#: Addresses that are looked at beyond the limit, so that ties are broken by what they hold.
+_AHEAD = 64
+
+
+def lookup(view: StoreView, name: str, limit: int) -> Iterator[Location]:
+    """At most ``limit`` locations of one name."""
+    key = entity_key(name)
+    entry = view.filter.find(key) if key else None
+    if entry is None:
+        return
+    shown = view.entities.get(entry.entity).name
+    given = 0
+    ordered = view.filter.addresses(key, limit + _AHEAD).tolist()
+    nodes = [place for rank, place in map(addresses.split, ordered) if rank == addresses.NODE]
+    for node in nodes:
+        for location in _tree_locations(view, node, shown, entry):
+            if given == limit:
+                return
+            given += 1
+            yield location
+    places = [addresses.split(number) for number in ordered[len(nodes) :]]
+    for rank, abstract, record in _ordered(view, places)[: limit - given]:
+        yield _abstract_location(view, rank, abstract, record, shown, entry)
+
+
+def _ordered(view: StoreView, places: list[tuple[int, int]]) -> list[tuple[int, int, AbstractRecord]]:
+    """Places by rank; equals by how much lies below them (less is more telling), then by document and position."""
+    found = [(rank, abstract, view.abstracts.get(abstract)) for rank, abstract in places]
+    return sorted(found, key=lambda item: (item[0], item[2].last_chunk - item[2].first_chunk, item[1]))
+
+
+def _tree_locations(view: StoreView, node: int, shown: str, entry: FilterEntry) -> Iterator[Location]:
+    forest = view.forest
+    tree = forest.tree_name(forest.node(node).tree)
+    level = forest.level(node)
+    children = [_node_name(view, child) for child, _ in zip(forest.children(node), range(4))]
+    below = ", ".join(children[:3]) + (", …" if len(children) > 3 else "")
+    parents: list[int | None] = [*forest.parents(node)] or [None]
+    for parent in parents:
+        above = None if parent is None else _node_name(view, parent)
+        text = f"{shown} is under {above}" if above else f"{shown} is a root"
+        text += f"; above {below}" if below else ""
+        yield Location(shown, entry.temperature, tree, level, above, None, None, text)
+
+
+def _node_name(view: StoreView, node: int) -> str:
+    return view.entities.get(view.forest.node(node).entity).name
+
+
+def _abstract_location(
+    view: StoreView, rank: int, abstract: int, record: AbstractRecord, shown: str, entry: FilterEntry
+) -> Location:
+    document = view.documents.get(record.document)
+    parent = None if record.parent is None else view.abstracts.get(record.parent).heading
+    text = record.text
+    if rank >= addresses.BODY_FIRST and abstract < FIRST_UPPER:
+        text = _sentence_with(view, abstract, entry.entity) or text
+    return Location(shown, entry.temperature, None, record.level, parent, document.key, abstract, text)
+
+
+def _sentence_with(view: StoreView, leaf: int, entity: int) -> str | None:
+    """The sentence of a leaf abstract that mentions an entity first."""
+    for chunk in range(GROUP * leaf, GROUP * leaf + GROUP):
+        rows = view.mentions.in_chunk(chunk)
+        rows = rows[rows["entity"] == entity]
+        if len(rows):
+            text = view.chunk_text(chunk)
+            start = len(text.encode()[: int(rows[0]["start"])].decode())
+            for first, last in sentences(text):
+                if first <= start < last:
+                    return " ".join(text[first:last].split())
+    return None

@@ -1,0 +1,158 @@
+"""One question to a strategy, and the candidate chunks it ranks.
+
+In: the question, its vector (made when first needed), and what limits the answer. Out: hits built from chunk ids and scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..storage.documents import heading_path
+from ..storage.store_view import StoreView
+from ..storage.vectors import Ids, Matrix
+from ..text.words import token_count
+from .evidence import AbstractNote, Evidence, Hit, Trace
+
+#: (chunk id, score), best first.
+Ranking = list[tuple[int, float]]
+
+
+@dataclass
+class Query:
+    """A question on one snapshot.
+
+    ``allowed`` are the ids of the documents that may answer (None: all); ``within`` the most tokens of all hits together;
+    ``options`` what the statement's WITH gave, checked against the strategy's own.
+    """
+
+    question: str
+    view: StoreView
+    embed: Callable[[str], Matrix]
+    top: int = 8
+    depth: int = 1
+    allowed: frozenset[int] | None = None
+    within: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    count_hit: Callable[[str], None] = lambda key: None
+    trace: Trace = field(default_factory=Trace)
+
+    @cached_property
+    def vector(self) -> Matrix:
+        """The question's unit vector; shape (dimension,)."""
+        with self.trace.step("embed question") as step:
+            vector = self.embed(self.question)
+            step.detail, step.count = self.view.settings.embedder, len(vector)
+        return vector
+
+    @cached_property
+    def allowed_chunks(self) -> Ids | None:
+        """Ids of the chunks of the allowed documents, ascending; None where all are."""
+        if self.allowed is None:
+            return None
+        documents = self.view.documents
+        ids = [chunk for document in self.allowed for chunk in documents.get(document).chunk_ids()]
+        return np.array(sorted(ids), np.uint64)
+
+    @property
+    def reach(self) -> int:
+        """How far down a ranking is worth reading: further where hits may be left out for their length."""
+        return self.top if self.within is None else 4 * self.top + 20
+
+    def keep_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Which of some chunks may answer."""
+        if self.allowed_chunks is None:
+            return np.ones(len(chunks), np.bool_)
+        return np.isin(chunks, self.allowed_chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a strategy: its default, its least and greatest value, and what it does."""
+
+    default: float
+    low: float
+    high: float
+    description: str
+
+
+class Strategy(Protocol):
+    """A way to find evidence for a question; ``description`` names its source."""
+
+    name: str
+    description: str
+    options: Mapping[str, Option]
+
+    def retrieve(self, query: Query) -> Evidence:
+        """Evidence for the question, best first."""
+        ...
+
+
+def option(query: Query, strategy: Strategy, name: str) -> float:
+    """The value of an option: the query's, checked, or the default."""
+    known = strategy.options[name]
+    value = query.options.get(name, known.default)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{strategy.name}: option {name} is a number, not {value!r}") from None
+    if not known.low <= number <= known.high:
+        raise InputError(f"{strategy.name}: option {name} lies between {known.low:g} and {known.high:g}, not {value!r}")
+    return number
+
+
+def check_options(strategy: Strategy, options: Mapping[str, Any]) -> None:
+    """Raise InputError for an option the strategy does not have."""
+    for name in options:
+        if name not in strategy.options:
+            has = ", ".join(strategy.options) or "none"
+            raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {has}")
+
+
+def evidence_of(
+    query: Query, strategy: str, ranking: Ranking, paths: Mapping[int, str] | str, pool: int
+) -> Evidence:
+    """Evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above them."""
+    view = query.view
+    hits: list[Hit] = []
+    notes: dict[int, AbstractNote] = {}
+    room = query.within
+    with query.trace.step("read chunks") as step:
+        for chunk, score in ranking:
+            if len(hits) == query.top:
+                break
+            stored = view.chunks.get(chunk)
+            record = view.documents.get(stored.document)
+            text = view.documents.text_slice(record.id, stored.start, stored.end)
+            if room is not None:
+                size = token_count(text)
+                if size > room:
+                    continue
+                room -= size
+            heading = " > ".join(heading_path(view.documents.outline(record.id), stored.section))
+            path = paths if isinstance(paths, str) else paths.get(chunk, "")
+            hits.append(Hit(len(hits) + 1, score, record.key, chunk, text, path, stored.start, stored.end, heading))
+            leaf = chunk // 5
+            if leaf not in notes:
+                abstract = view.abstracts.get(leaf)
+                notes[leaf] = AbstractNote(leaf, record.key, abstract.level, abstract.text)
+        step.detail, step.count = f"top {query.top}", len(hits)
+    return Evidence(query.question, strategy, hits, list(notes.values()), query.trace.steps, pool)
+
+
+def ranked(chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int) -> Ranking:
+    """The ``top`` chunks of highest score, best first; ties by chunk id."""
+    ids = np.asarray(chunks, np.uint64)
+    if len(ids) > 4 * top:
+        best = np.argpartition(-scores, top)[: top + 1]
+        # Everything that ties with the last one taken stays in, so that ties are broken by id and not by chance.
+        best = np.flatnonzero(scores >= scores[best].min())
+        ids, scores = ids[best], scores[best]
+    order = np.lexsort((ids, -scores))[:top]
+    return [(int(ids[i]), float(scores[i])) for i in order]

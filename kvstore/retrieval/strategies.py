@@ -1,0 +1,26 @@
+"""The strategies a query can name."""
+
+from __future__ import annotations
+
+import difflib
+
+from ..errors import UnknownStrategyError
+from .bridge import BridgeStrategy
+from .hybrid import HybridStrategy
+from .lexical import LexicalStrategy
+from .query import Strategy
+from .vector import VectorStrategy
+
+STRATEGIES: dict[str, Strategy] = {
+    strategy.name: strategy for strategy in (VectorStrategy(), LexicalStrategy(), HybridStrategy(), BridgeStrategy())
+}
+
+
+def strategy_named(name: str) -> Strategy:
+    """The strategy of this name; raises UnknownStrategyError suggesting the nearest."""
+    strategy = STRATEGIES.get(name.lower())
+    if strategy is None:
+        near = difflib.get_close_matches(name.lower(), STRATEGIES, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UnknownStrategyError(f"there is no strategy {name!r}; {hint}there are {', '.join(STRATEGIES)}")
+    return strategy
