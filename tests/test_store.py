@@ -1,0 +1,270 @@
+"""The store as an application meets it: documents, transactions, snapshots, vectors, settings."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore import errors
+
+TEA = "Tea is made from the leaves of Camellia sinensis. Robert Fortune brought plants to Darjeeling in 1848."
+
+
+def test_put_get_and_delete(store: kvstore.Store) -> None:
+    assert store.put("tea", TEA, title="Tea", meta={"year": 1848})
+    document = store.get("tea")
+    assert document is not None
+    assert (document.text, document.title, document.meta, document.bytes) == (TEA, "Tea", {"year": 1848}, len(TEA))
+    assert document.chunks == 1
+    assert not store.put("tea", TEA, title="Tea", meta={"year": 1848}), "the same again changes nothing"
+    assert store.put("tea", TEA, title="Tea", meta={"year": 1849}), "metadata is part of a document"
+    assert store.delete("tea")
+    assert not store.delete("tea")
+    assert store.get("tea") is None
+
+
+def test_an_empty_store_answers_that_it_knows_nothing(store: kvstore.Store) -> None:
+    assert store.lookup("tea") == []
+    assert store.search("tea") == []
+    answer = store.ask("What is tea?")
+    assert (answer.citations, answer.extractive) == ([], True)
+    assert "Nothing in the store" in answer.text
+
+
+def test_replacing_a_document_replaces_everything_derived(store: kvstore.Store) -> None:
+    store.put("tea", TEA, title="Tea")
+    assert [row.document for row in store.lookup("Robert Fortune")] == ["tea"]
+    store.put("tea", "Coffee is roasted in Trieste, as Francesco Illy knew.", title="Coffee")
+    assert store.lookup("Robert Fortune") == []
+    assert store.search("Camellia", using="lexical") == []
+    assert [row.document for row in store.lookup("francesco  ILLY")] == ["tea"]
+
+
+def test_a_name_known_later_is_found_in_earlier_documents(store: kvstore.Store) -> None:
+    store.put("early", "We saw the amber room and left.", title="Diary")
+    assert store.lookup("Amber Room") == []
+    store.put("late", "It was stolen.", title="Amber Room")
+    assert {row.document for row in store.lookup("amber room")} == {"early", "late"}
+    store.delete("late")
+    assert store.lookup("amber room") == [], "the last introducer takes every mention with it"
+
+
+def test_lookup_puts_titles_before_headings_before_text(store: kvstore.Store) -> None:
+    store.put("text", "Some say Vacuum is dull. The Vacuum runs at night.", title="Notes")
+    store.put("heading", "# Manual\n\nIntroduction here.\n\n## Vacuum\n\nIt cleans.", format="markdown")
+    store.put("title", "It reclaims storage.", title="Vacuum")
+    assert [row.document for row in store.lookup("vacuum")] == ["title", "heading", "text"]
+
+
+def test_a_transaction_is_all_or_nothing(store: kvstore.Store) -> None:
+    with pytest.raises(RuntimeError), store.transaction() as transaction:
+        transaction.put("a", "Alpha Centauri is near.")
+        assert transaction.get("a") is not None
+        raise RuntimeError
+    assert store.keys() == []
+    with store.transaction() as transaction:
+        transaction.put("a", "Alpha Centauri is near.")
+        transaction.put("b", "Barnard's Star is near too.")
+        assert transaction.search("Barnard", using="lexical")[0].document == "b"
+        assert store.keys() == [], "nobody else sees it yet"
+        transaction.delete("a")
+    assert store.keys() == ["b"]
+    with pytest.raises(errors.ClosedError, match="over"):
+        transaction.put("c", "Too late.")
+
+
+def test_a_snapshot_does_not_see_later_commits(store: kvstore.Store) -> None:
+    store.put("tea", TEA)
+    with store.snapshot() as snapshot:
+        store.put("tea", "Something else entirely.")
+        store.put("more", "More of it.")
+        assert snapshot.keys() == ["tea"]
+        assert snapshot.search("Camellia", using="hybrid")[0].document == "tea"
+        assert snapshot.lookup("Robert Fortune")
+    assert store.lookup("Robert Fortune") == []
+
+
+def test_a_second_writer_is_told_who_holds_the_lock(store: kvstore.Store) -> None:
+    with store.transaction():
+        seen: list[BaseException] = []
+
+        def other() -> None:
+            try:
+                store.transaction(timeout=0.05)
+            except errors.KvstoreError as error:
+                seen.append(error)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert len(seen) == 1
+    assert isinstance(seen[0], errors.LockTimeoutError)
+
+
+def test_own_vectors_take_the_place_of_the_embedder(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="none:3") as store:
+        store.put("x", "First of all.", vectors=[1, 0, 0])
+        store.put("y", "Second to none.", vectors=[[0, 2, 0]])
+        assert [hit.document for hit in store.search("?", using="vector", vector=[0, 1, 0])] == ["y", "x"]
+        assert store.put("x", "First of all.", vectors=[0, 0, 1]), "other vectors are a change"
+        assert store.search("?", using="vector", vector=[0, 0, 1])[0].document == "x"
+        with pytest.raises(errors.InputError, match="3 dimensions"):
+            store.put("z", "Third.", vectors=[1, 2])
+        with pytest.raises(errors.InputError, match="not all zeros"):
+            store.put("z", "Third.", vectors=[0, 0, 0])
+        with pytest.raises(errors.EmbedderError):
+            store.put("z", "Third.")
+        assert store.keys() == ["x", "y"]
+        assert store.check() == []
+
+
+def test_settings_are_kept_and_checked(tmp_path: Path) -> None:
+    kvstore.open(tmp_path / "s", embedder="hashing:32", settings={"chunk_tokens": 40}).close()
+    with kvstore.open(tmp_path / "s") as store:
+        assert (store.settings.dimension, store.settings.chunk_tokens) == (32, 40)
+    for wrong in ({"embedder": "hashing:64"}, {"settings": {"chunk_tokens": 50}}):
+        with pytest.raises(errors.SettingsMismatchError, match="was made with"):
+            kvstore.open(tmp_path / "s", **wrong)
+    with pytest.raises(errors.InputError, match="between 16"):
+        kvstore.open(tmp_path / "t", embedder="hashing", settings={"chunk_tokens": 1})
+    with pytest.raises(errors.InputError, match="no creation setting"):
+        kvstore.open(tmp_path / "u", embedder="hashing", settings={"chunk_size": 100})
+
+
+def test_opening_what_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(errors.StoreNotFoundError):
+        kvstore.open(tmp_path / "missing", create=False)
+    with pytest.raises(errors.StoreNotFoundError):
+        kvstore.open(tmp_path / "missing", readonly=True)
+    (tmp_path / "file").write_text("no store")
+    with pytest.raises(errors.NotAStoreError):
+        kvstore.open(tmp_path / "file")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "letter.txt").write_text("Dear all")
+    with pytest.raises(errors.NotAStoreError):
+        kvstore.open(tmp_path / "folder")
+
+
+def test_a_readonly_store_refuses_changes(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing") as store:
+        store.put("tea", TEA)
+    with kvstore.open(tmp_path / "s", readonly=True) as store:
+        assert store.lookup("Robert Fortune")
+        for change in (lambda: store.put("x", "y"), lambda: store.delete("tea"), lambda: store.ingest("x")):
+            with pytest.raises(errors.ReadOnlyError, match="read-only"):
+                change()
+
+
+def test_a_full_store_says_so_and_loses_nothing(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing", max_bytes=2 << 20) as store:
+        store.put("tea", TEA)
+        with pytest.raises(errors.StoreFullError, match="max_bytes"):
+            for number in range(200):
+                store.put(f"big-{number}", f"Sentence number {number} goes on and on. " * 800)
+        assert store.get("tea") is not None
+        assert store.check() == []
+        assert store.delete("tea"), "there is room again for a delete"
+        assert store.check() == []
+
+
+def test_backup_is_a_store(store: kvstore.Store, tmp_path: Path) -> None:
+    store.put("tea", TEA)
+    store.backup(tmp_path / "copy")
+    store.put("later", "Not in the copy.")
+    with kvstore.open(tmp_path / "copy") as copy:
+        assert copy.keys() == ["tea"]
+        assert copy.check() == []
+
+
+def test_temperature_counts_lookups_over_sessions(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing") as store:
+        store.put("tea", TEA)
+        for _ in range(3):
+            store.lookup("robert fortune")
+    with kvstore.open(tmp_path / "s") as store:
+        assert store.lookup("Robert Fortune")[0].temperature == 3
+
+
+def test_many_chunks_keep_their_vectors_through_changes(store: kvstore.Store) -> None:
+    generator = np.random.default_rng(7)
+    texts = {f"d{n}": " ".join(f"Word{generator.integers(500)} stands here." for _ in range(60)) for n in range(30)}
+    for key, text in texts.items():
+        store.put(key, text)
+    for key in list(texts)[::3]:
+        store.delete(key)
+        del texts[key]
+    for key in list(texts)[::4]:
+        texts[key] = texts[key][::-1]
+        store.put(key, texts[key])
+    assert store.check() == []
+    for key, text in list(texts.items())[:8]:
+        assert store.search(text[:300], using="vector", top=3)[0].document == key
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"key": "", "text": "x"}, "key has 1 to"),
+        ({"key": "k", "text": "  \n"}, "is empty"),
+        ({"key": "k", "text": "x", "format": "html"}, "format is one of"),
+        ({"key": "k", "text": "\ud800"}, "surrogate"),
+        ({"key": "k", "text": "x", "meta": {"a": object()}}, "not plain data"),
+        ({"key": "k", "text": "x" * (33 << 20)}, "the limit is"),
+        ({"key": "k", "text": "one,two,three", "format": "pairs"}, "two names"),
+    ],
+)
+def test_bad_documents_are_refused(store: kvstore.Store, arguments: dict, message: str) -> None:
+    store.put("tea", TEA)
+    with pytest.raises(errors.InputError, match=message):
+        store.put(**arguments)
+    assert store.keys() == ["tea"]
+
+
+def test_long_keys_are_told_apart(store: kvstore.Store) -> None:
+    long = "k" * 1000
+    store.put(long + "a", "First document here.")
+    store.put(long + "b", "Second document here.")
+    assert store.keys() == sorted([long + "a", long + "b"]) or set(store.keys()) == {long + "a", long + "b"}
+    first = store.get(long + "a")
+    assert first is not None
+    assert first.text.startswith("First")
+    assert store.get(long) is None
+    assert store.delete(long + "a")
+    assert store.keys() == [long + "b"]
+
+
+def test_pairs_make_a_tree_that_expands(store: kvstore.Store) -> None:
+    store.put("fleet.csv", "Tug,Ship\nShip,Vessel\nFerry,Ship\n", format="pairs", meta={"tree": "fleet"})
+    rows = store.lookup("ship")
+    assert [(row.tree, row.level, row.parent) for row in rows] == [("fleet", 1, "Vessel")]
+    relatives = {(row.level, row.relative) for row in store.expand("Ship", depth=2)}
+    assert relatives == {(0, "Ship"), (-1, "Vessel"), (1, "Tug"), (1, "Ferry")}
+    assert {row.relative for row in store.expand(direction="down", depth=1)} == {"Ship", "Tug", "Ferry"}
+    store.put("fleet.csv", "Tug,Vessel\n", format="pairs", meta={"tree": "fleet"})
+    assert store.lookup("ship") == []
+
+
+def test_expand_survives_a_cycle_and_says_when_it_cuts(store: kvstore.Store) -> None:
+    rows = "A1,B1\nB1,C1\nC1,A1\n" + "".join(f"leaf{n},A1\n" for n in range(50))
+    store.put("cycle", rows, format="pairs")
+    found = store.expand("a1", direction="up", depth=10)
+    assert {row.relative for row in found} == {"A1", "B1", "C1"}
+    cut = store.expand("a1", direction="down", limit=10)
+    assert len(cut) <= 12
+    assert any("cut at" in row.text for row in cut)
+
+
+def test_unknown_things_suggest_the_nearest(store: kvstore.Store) -> None:
+    store.put("tea", TEA)
+    with pytest.raises(errors.UnknownStrategyError, match="did you mean hybrid"):
+        store.retrieve("tea", using="hybird")
+    with pytest.raises(errors.EntityNotFoundError, match="Robert Fortune"):
+        store.expand("Robert Fortun")
+    with pytest.raises(errors.InputError, match="no option"):
+        store.retrieve("tea", using="bridge", options={"pol": 1})
+    with pytest.raises(errors.ModelError, match="no language model"):
+        store.ask("tea?", model="gpt")
