@@ -1,6 +1,7 @@
 """kvstore: an embedded knowledge store, SQLite for retrieval-augmented generation.
 
-One directory on disk holds documents and everything retrieval needs from them; it is opened in-process and answers with citations.
+One directory on disk holds documents and everything retrieval needs from them; it is opened in-process and answers
+with citations.
 
 >>> import kvstore, tempfile
 >>> with kvstore.open(tempfile.mkdtemp() + "/store", embedder="hashing") as store:
@@ -15,13 +16,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import errors
+from .errors import KvstoreError
 
 if TYPE_CHECKING:
     from .answer import Answer, Citation
     from .ingest.pipeline import Failure, IngestProgress, IngestReport
+    from .query.cursor import Cursor
     from .reading import Document
     from .retrieval.evidence import Evidence, Hit, Location, Relative, Step
     from .store import Snapshot, Store
+    from .store import migrate_store as migrate
     from .store import open_store as open
     from .transaction import Transaction
 
@@ -30,12 +34,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "Citation",
+    "Cursor",
     "Document",
     "Evidence",
     "Failure",
     "Hit",
     "IngestProgress",
     "IngestReport",
+    "KvstoreError",
     "Location",
     "Relative",
     "Snapshot",
@@ -43,6 +49,7 @@ __all__ = [
     "Store",
     "Transaction",
     "errors",
+    "migrate",
     "open",
 ]
 
@@ -50,6 +57,7 @@ __all__ = [
 _HOMES = {
     "Answer": ("answer", "Answer"),
     "Citation": ("answer", "Citation"),
+    "Cursor": ("query.cursor", "Cursor"),
     "Document": ("reading", "Document"),
     "Evidence": ("retrieval.evidence", "Evidence"),
     "Failure": ("ingest.pipeline", "Failure"),
@@ -62,6 +70,7 @@ _HOMES = {
     "Step": ("retrieval.evidence", "Step"),
     "Store": ("store", "Store"),
     "Transaction": ("transaction", "Transaction"),
+    "migrate": ("store", "migrate_store"),
     "open": ("store", "open_store"),
 }
 

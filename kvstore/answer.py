@@ -1,7 +1,8 @@
 """From evidence to an answer: the sentences that say it, each with its citation.
 
-In: :class:`~kvstore.retrieval.evidence.Evidence` and an embedding function. Out: an :class:`Answer`. Without a language model the answer is
-extractive: sentences of the evidence, word for word, chosen by their similarity with the question. Nothing found is said so.
+In: :class:`~kvstore.retrieval.evidence.Evidence` and an embedding function. Out: an :class:`Answer`. Without a
+language model the answer is extractive: sentences of the evidence, word for word, chosen by their similarity with the
+question. Nothing found is said so.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class _Sentence:
     text: str
 
 
-def answer_from(evidence: Evidence, embed: Callable[[Sequence[str]], Matrix], question: Matrix, language: str) -> Answer:
+def answer_from(
+    evidence: Evidence, embed: Callable[[Sequence[str]], Matrix], question: Matrix, language: str
+) -> Answer:
     """An extractive answer: at most three sentences of the best chunks, in the order of their rank."""
     found = [sentence for hit in evidence.hits[:_CHUNKS] for sentence in _sentences(hit)]
     if not found:
@@ -61,7 +64,9 @@ def answer_from(evidence: Evidence, embed: Callable[[Sequence[str]], Matrix], qu
     scores = _scores(found, evidence.question, embed, question, language)
     best = sorted(range(len(found)), key=lambda index: -scores[index])[:_SENTENCES]
     # What is much weaker than the best sentence only blurs the answer.
-    kept = sorted((i for i in best if scores[i] >= 0.7 * scores[best[0]]), key=lambda i: (found[i].hit.rank, found[i].start))
+    kept = sorted(
+        (i for i in best if scores[i] >= 0.7 * scores[best[0]]), key=lambda i: (found[i].hit.rank, found[i].start)
+    )
     citations = [
         Citation(number, found[i].hit.document, found[i].hit.chunk, found[i].start, found[i].end, found[i].text)
         for number, i in enumerate(kept, 1)
@@ -98,7 +103,7 @@ def _scores(
     stem = stemmer(language)
     wanted = set(content_terms(question, stem))
     scores = []
-    for sentence, cosine in zip(found, cosines):
+    for sentence, cosine in zip(found, cosines, strict=True):
         shared = len(wanted & set(content_terms(sentence.text, stem))) / max(1, len(wanted))
         scores.append(float(cosine) + 0.5 * shared + 0.2 / (1 + sentence.hit.rank))
     return scores

@@ -1,6 +1,7 @@
 """What can be read from a store: the same methods on a snapshot, inside a transaction, and on the store itself.
 
-Every method reads one state of all structures. ``where`` arguments are SQL conditions over the columns of ``documents``.
+Every method reads one state of all structures. ``where`` arguments are SQL conditions over the columns of
+``documents``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -21,8 +23,11 @@ from .retrieval.expansion import expand
 from .retrieval.lookup import lookup
 from .retrieval.query import Query, check_options
 from .retrieval.strategies import strategy_named
-from .settings import SessionSettings
+from .settings import FixedSettings, SessionSettings
+from .storage.environment import Environment
 from .storage.store_view import StoreView
+from .storage.temperatures import HitCounts
+from .storage.vectors import VectorCache
 from .text.normalize import entity_key
 
 if TYPE_CHECKING:
@@ -31,7 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A stored document; ``bytes`` and ``chunks`` count its text, ``changed`` is UTC, ISO 8601."""
+    """A stored document; ``bytes`` and ``chunks`` count its text, ``changed`` is UTC, ISO 8601.
+
+    ``source`` is the file it came from, ``origin`` the folder that was ingested.
+    """
 
     key: str
     title: str | None
@@ -42,17 +50,26 @@ class Document:
     bytes: int
     chunks: int
     changed: str
+    origin: str | None = None
 
 
 class Context(Protocol):
-    """What reading needs besides a view: the session's settings, the embedder, and somewhere to count hits."""
+    """What snapshots and transactions need of the store they belong to."""
 
+    environment: Environment
+    settings: FixedSettings
     session: SessionSettings
+    hits: HitCounts
+    vector_cache: VectorCache
     last_lookup: tuple[str, ...]
 
     @property
     def embedder(self) -> Embedder:
         """The store's embedder, loaded when first asked for."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Unit vectors of some texts, shape (n, dimension)."""
         ...
 
     def count_hit(self, key: str) -> None:
@@ -61,16 +78,17 @@ class Context(Protocol):
 
 
 class Reading:
-    """The reading methods; what they read is what :meth:`_reading` opens."""
+    """The reading methods; what they read is what :meth:`reading` opens."""
 
     _context: Context
 
-    def _reading(self) -> AbstractContextManager[StoreView]:
+    def reading(self) -> AbstractContextManager[StoreView]:
+        """The parts of the store in one state, while the context is open: what every method here reads."""
         raise NotImplementedError
 
     def get(self, key: str) -> Document | None:
         """The document of this key, or None."""
-        with self._reading() as view:
+        with self.reading() as view:
             record = view.documents.find(key)
             if record is None:
                 return None
@@ -85,18 +103,19 @@ class Reading:
                 record.size,
                 record.chunk_count,
                 record.changed,
+                record.origin,
             )
 
     def keys(self, prefix: str = "") -> list[str]:
         """Keys of the documents, in order, those beginning with ``prefix``."""
-        with self._reading() as view:
+        with self.reading() as view:
             return list(view.documents.keys(prefix))
 
     def names(self, prefix: str = "", limit: int = 20) -> list[str]:
         """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``."""
-        with self._reading() as view:
-            found = zip(range(limit), view.entities.names(entity_key(prefix)))
-            return [view.entities.get(entity).name for _, (_, entity) in found]
+        with self.reading() as view:
+            found = islice(view.entities.names(entity_key(prefix)), limit)
+            return [view.entities.get(entity).name for _, entity in found]
 
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
         """Where entities are found, the most telling places first; a name that is not known has none.
@@ -105,7 +124,7 @@ class Reading:
         """
         if not names or limit < 1:
             raise InputError("LOOKUP takes one name or more, and a limit of at least 1")
-        with self._reading() as view:
+        with self.reading() as view:
             found: list[Location] = []
             for name in names:
                 rows = list(lookup(view, name, limit))
@@ -133,7 +152,7 @@ class Reading:
             raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
         if depth < 0 or limit < 1:
             raise InputError(f"EXPAND takes a depth of 0 or more and a limit of 1 or more, not {depth} and {limit}")
-        with self._reading() as view:
+        with self.reading() as view:
             rows: list[Relative] = []
             for name in names:
                 rows += expand(view, name, direction=direction, depth=depth, tree=tree, limit=limit)
@@ -143,7 +162,7 @@ class Reading:
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
         """Known names that look like ``name``, for a message about one that is not known."""
-        with self._reading() as view:
+        with self.reading() as view:
             return _near_names(view, name, limit)
 
     def search(
@@ -182,7 +201,7 @@ class Reading:
         """
         strategy = strategy_named(using or self._context.session.strategy)
         check_options(strategy, options or {})
-        with self._reading() as view:
+        with self.reading() as view:
             query = self._query(view, question, depth, top, within, where, options, vector, parameters)
             return strategy.retrieve(query)
 
@@ -208,7 +227,7 @@ class Reading:
             raise ModelError(f"no language model {model!r} is configured; leave MODEL out for an extractive answer")
         strategy = strategy_named(using or self._context.session.strategy)
         check_options(strategy, options or {})
-        with self._reading() as view:
+        with self.reading() as view:
             query = self._query(view, question, depth, top, within, where, options, vector, parameters)
             evidence = strategy.retrieve(query)
             with query.trace.step("choose sentences") as step:
@@ -235,7 +254,9 @@ class Reading:
         if not question.strip():
             raise InputError("the question is empty; ask something")
         if not 1 <= top <= 10_000 or not 0 <= depth <= 64 or (within is not None and within < 1):
-            raise InputError(f"TOP takes 1 to 10,000, DEPTH 0 to 64, WITHIN 1 token or more, not {top}, {depth}, {within}")
+            raise InputError(
+                f"TOP takes 1 to 10,000, DEPTH 0 to 64, WITHIN 1 token or more, not {top}, {depth}, {within}"
+            )
         allowed = None
         if where is not None:
             from .query.relational import matching_documents
@@ -266,7 +287,7 @@ def _near_names(view: StoreView, name: str, limit: int) -> list[str]:
     key = entity_key(name)
     # Names near a misspelt one mostly share its beginning: the index gives those without a scan.
     for length in (max(1, len(key) // 2), 1):
-        nearby = [other for _, (other, _) in zip(range(20_000), view.entities.names(key[:length]))]
+        nearby = [other for other, _ in islice(view.entities.names(key[:length]), 20_000)]
         near = difflib.get_close_matches(key, nearby, limit, 0.75)
         if near:
             return [view.entities.get(entity).name for entity in map(view.entities.identify, near) if entity]
@@ -287,4 +308,3 @@ def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[
     if not np.isfinite(norms).all() or (norms == 0).any():
         raise InputError("a vector is finite and not all zeros")
     return np.repeat(matrix / norms, rows // matrix.shape[0], axis=0)
-

@@ -1,8 +1,8 @@
 """Settings: those fixed when a store is made, and those of a session.
 
-In: keyword values from :func:`kvstore.open` or ``SET name = value``. On disk: the fixed ones, in the ``meta`` table under
-``settings``. Out: :class:`FixedSettings` and :class:`SessionSettings`. A value of the wrong kind or out of range is an
-:class:`~kvstore.errors.InputError` naming the range; a fixed one that differs from the store's is a
+In: keyword values from :func:`kvstore.open` or ``SET name = value``. On disk: the fixed ones, in the ``meta`` table
+under ``settings``. Out: :class:`FixedSettings` and :class:`SessionSettings`. A value of the wrong kind or out of
+range is an :class:`~kvstore.errors.InputError` naming the range; a fixed one that differs from the store's is a
 :class:`~kvstore.errors.SettingsMismatchError`.
 """
 
@@ -45,8 +45,6 @@ class FixedSettings:
         """Raise SettingsMismatchError for the first value of ``wanted`` that differs from this store's."""
         mine = asdict(self)
         for name, value in wanted.items():
-            if name not in mine:
-                raise InputError(f"there is no creation setting {name!r}; there are {', '.join(mine)}")
             if mine[name] != value:
                 raise SettingsMismatchError(
                     f"this store was made with {name} = {mine[name]!r}, not {value!r}; "

@@ -1,7 +1,8 @@
 """The store: one directory, opened in-process.
 
-In: a path. Out: a :class:`Store`, with every reading method on the last commit, changes as transactions, and the language. Nothing heavy is
-loaded until it is used: the embedder with the first text to embed, the parser with the first statement.
+In: a path. Out: a :class:`Store`, with every reading method on the last commit, changes as transactions, and the
+language. Nothing heavy is loaded until it is used: the embedder with the first text to embed, the parser with the
+first statement.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,58 +23,31 @@ import kvstore_migrations
 from .errors import InputError, LockTimeoutError, NotAStoreError, ReadOnlyError
 from .ingest.extraction import Extracted
 from .models.embedder import Embedder, open_embedder
-from .reading import Reading
+from .reading import Context, Reading
 from .settings import FixedSettings, SessionSettings
 from .storage import records, tables
 from .storage.environment import Environment, View, WriteView
 from .storage.environment import Snapshot as StorageSnapshot
 from .storage.store_view import StoreView
+from .storage.temperatures import HitCounts
 from .storage.vectors import VectorCache
 from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .ingest.pipeline import IngestProgress, IngestReport
     from .query.cursor import Cursor
+    from .query.session import Writable
+    from .retrieval.query import Strategy
 
 _SETTINGS = b"settings"
-#: Temperatures folded in with one commit, at most.
-_HITS_A_COMMIT = 10_000
-
-
-class HitCounts:
-    """Hits of entities since they were last folded in; shared by the threads of a store."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: dict[str, int] = {}
-
-    def add(self, key: str) -> None:
-        with self._lock:
-            self._counts[key] = self._counts.get(key, 0) + 1
-
-    def some(self) -> dict[str, int]:
-        """A bounded number of the counts, to be folded in."""
-        with self._lock:
-            return {key: count for _, (key, count) in zip(range(_HITS_A_COMMIT), self._counts.items())}
-
-    def forget(self, folded: Mapping[str, int]) -> None:
-        """Take off what a commit has folded in."""
-        with self._lock:
-            for key, count in folded.items():
-                left = self._counts[key] - count
-                if left:
-                    self._counts[key] = left
-                else:
-                    del self._counts[key]
-
-    def __len__(self) -> int:
-        return len(self._counts)
+_FORMAT = b"format"
 
 
 class Snapshot(Reading):
-    """One state of a store, unchanged by later commits; made by :meth:`Store.snapshot`, closed by its context or ``close()``."""
+    """One state of a store, unchanged by later commits; made by :meth:`Store.snapshot`, closed by its context or
+    ``close()``."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Context) -> None:
         self._context = store
         self._snapshot: StorageSnapshot = store.environment.snapshot()
         self.view = StoreView(
@@ -91,7 +65,7 @@ class Snapshot(Reading):
         self.close()
 
     @contextmanager
-    def _reading(self) -> Iterator[StoreView]:
+    def reading(self) -> Iterator[StoreView]:
         with self._snapshot.pin():
             yield self.view
 
@@ -106,6 +80,7 @@ class Store(Reading):
         self.session = SessionSettings()
         self.hits = HitCounts()
         self.last_lookup: tuple[str, ...] = ()
+        self.begun: Writable | None = None
         self.vector_cache = VectorCache()
         self._embedder = embedder
         self._embedder_lock = threading.Lock()
@@ -133,12 +108,17 @@ class Store(Reading):
         return self.embedder.embed(texts) if texts else np.empty((0, self.settings.dimension), np.float32)
 
     def close(self) -> None:
-        """Fold in temperatures where the writer's lock is free, and close; waits for open snapshots."""
+        """Fold in temperatures where the writer's lock is free, and close; waits for open snapshots.
+
+        A transaction that BEGIN opened is rolled back.
+        """
         if not self.environment.closed:
-            try:
+            if self.begun is not None:
+                self.begun.rollback()
+                self.begun = None
+            # Counts may be lost, data never; whoever writes now must not be kept waiting.
+            with suppress(LockTimeoutError):
                 self.flush(timeout=0)
-            except LockTimeoutError:
-                pass  # Counts may be lost, data never; whoever writes now must not be kept waiting.
             self.environment.close()
 
     def __enter__(self) -> Self:
@@ -152,7 +132,7 @@ class Store(Reading):
         return Snapshot(self)
 
     @contextmanager
-    def _reading(self) -> Iterator[StoreView]:
+    def reading(self) -> Iterator[StoreView]:
         with self.snapshot() as snapshot:
             yield snapshot.view
 
@@ -180,9 +160,7 @@ class Store(Reading):
     ) -> bool:
         """Store one document in a transaction of its own; see :meth:`Transaction.put`."""
         with self.transaction() as transaction:
-            return transaction.put(
-                key, text, title=title, source=source, meta=meta, format=format, vectors=vectors
-            )
+            return transaction.put(key, text, title=title, source=source, meta=meta, format=format, vectors=vectors)
 
     def delete(self, key: str) -> bool:
         """Delete one document in a transaction of its own; False where there is none."""
@@ -244,7 +222,7 @@ class Store(Reading):
         """Every violated invariant of the store as a sentence; an empty list when it is sound."""
         from .storage.check import check
 
-        with self._reading() as view:
+        with self.reading() as view:
             return list(check(view))
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = False) -> None:
@@ -255,13 +233,19 @@ class Store(Reading):
         """Counts and sizes of everything in the store, as SHOW STATS gives them."""
         from .storage.statistics import statistics
 
-        with self._reading() as view:
+        with self.reading() as view:
             return statistics(view, self.environment.statistics())
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
         """All settings: name, value, and whether it was fixed when the store was made."""
         fixed = [(name, value, True) for name, value in asdict(self.settings).items()]
         return fixed + [(name, value, False) for name, value in asdict(self.session).items()]
+
+    def strategies(self) -> list[Strategy]:
+        """The strategies that a query can name, each with its name, description and options."""
+        from .retrieval.strategies import STRATEGIES
+
+        return list(STRATEGIES.values())
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting of this session; raises InputError for an unknown name or a bad value."""
@@ -313,16 +297,22 @@ def open_store(
 ) -> Store:
     """Open the store at ``path``, making one where there is none; this is :func:`kvstore.open`.
 
-    ``embedder`` names the embedder of a new store (default ``all-MiniLM-L6-v2``) or is one; ``settings`` are further creation settings. On a
-    store that exists both must agree with it. ``lock_timeout`` is how many seconds a change waits for another writer, ``max_bytes`` the most
-    the store may take, ``durability`` is ``full`` or ``relaxed``.
+    ``embedder`` names the embedder of a new store (default ``all-MiniLM-L6-v2``) or is one; ``settings`` are further
+    creation settings. On a store that exists both must agree with it. ``lock_timeout`` is how many seconds a change
+    waits for another writer, ``max_bytes`` the most the store may take, ``durability`` is ``full`` or ``relaxed``.
 
-    Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError, LockTimeoutError, InputError.
+    Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError,
+    LockTimeoutError, InputError.
     """
     wanted = dict(settings or {})
     given = None if embedder is None or isinstance(embedder, str) else embedder
     if embedder is not None:
-        wanted["embedder"] = embedder if isinstance(embedder, str) else embedder.name
+        wanted["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
+    unknown = sorted(set(wanted) - set(FixedSettings.__slots__))
+    if unknown:
+        known = ", ".join(FixedSettings.__slots__)
+        raise InputError(f"there is no creation setting {', '.join(unknown)}; there are {known}")
+    FixedSettings(**wanted)  # out of range is known before anything is made
     environment = Environment.open(
         path,
         create=create,
@@ -339,43 +329,45 @@ def open_store(
     return Store(environment, fixed, given)
 
 
-_FORMAT = b"format"
-
-
 def _settle_settings(environment: Environment, wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
     """The settings the store was made with, checked against ``wanted``; a new store gets them now."""
     with environment.snapshot() as snapshot:
         fixed = _stored_settings(snapshot)
+        foreign = fixed is None and snapshot.tables() and snapshot.get(tables.META, _FORMAT) is None
+    if foreign or (fixed is None and environment.readonly):
+        raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
     if fixed is None:
-        if environment.readonly:
-            raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
+        with environment.raw() as raw:
+            kvstore_migrations.migrate(raw)
         fixed = environment.write_with_growth(lambda view: _make(view, wanted, embedder))
-    if "embedder" in wanted:
-        wanted = {**wanted, "embedder": open_embedder(wanted["embedder"]).name if embedder is None else embedder.name}
     fixed.check_same(wanted)
     return fixed
 
 
 def _stored_settings(view: View) -> FixedSettings | None:
     stored = view.get(tables.META, _FORMAT)
+    if stored is not None:
+        kvstore_migrations.check_format(int(records.unpack(stored, tables.META, _FORMAT)))
     value = view.get(tables.META, _SETTINGS)
-    if stored is None or value is None:
-        return None
-    kvstore_migrations.check_format(int(records.unpack(stored, tables.META, _FORMAT)))
-    return FixedSettings(**records.unpack(value, tables.META, _SETTINGS))
+    return None if value is None else FixedSettings(**records.unpack(value, tables.META, _SETTINGS))
 
 
 def _make(view: WriteView, wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
-    """Write format and settings into an empty environment, unless another process has just done so."""
+    """Write the settings of a new store, unless another process has just done so."""
     fixed = _stored_settings(view)
     if fixed is None:
-        known = {name: value for name, value in wanted.items() if name in FixedSettings.__slots__}
-        if known != dict(wanted):
-            unknown = ", ".join(sorted(set(wanted) - set(known)))
-            raise InputError(f"there is no creation setting {unknown}; there are {', '.join(FixedSettings.__slots__)}")
-        fixed = FixedSettings(**known)
+        fixed = FixedSettings(**wanted)
         model = embedder or open_embedder(fixed.embedder)
         fixed = replace(fixed, embedder=model.name, dimension=model.dimension)
-        view.put(tables.META, _FORMAT, records.pack(kvstore_migrations.CURRENT_FORMAT))
         view.put(tables.META, _SETTINGS, records.pack(asdict(fixed)))
     return fixed
+
+
+def migrate_store(path: str | os.PathLike[str]) -> list[int]:
+    """Bring the store at ``path`` to this version's format; this is :func:`kvstore.migrate`.
+
+    Returns the formats it went through, none when it was there already. Raises StoreNotFoundError, NotAStoreError, and
+    StoreFormatError for a store written by a newer kvstore.
+    """
+    with Environment.open(path, create=False) as environment, environment.raw() as raw:
+        return kvstore_migrations.migrate(raw)

@@ -1,7 +1,7 @@
 """A write transaction as users see it: changes gathered, applied together, visible at once on commit.
 
-In: puts and deletes. On disk: nothing until :meth:`Transaction.commit`. Reads inside see the transaction's own changes. The writer's
-lock is held from the first moment to the last, by the thread that began it.
+In: puts and deletes. On disk: nothing until :meth:`Transaction.commit`. Reads inside see the transaction's own
+changes. The writer's lock is held from the first moment to the last, by the thread that began it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy.typing as npt
 
 from .errors import ClosedError
 from .ingest.changes import Changes, Prepared
 from .ingest.extraction import Extracted, extract
-from .reading import Reading, unit_rows
+from .reading import Context, Reading, unit_rows
 from .storage.environment import MapFull, WriteTransaction
 from .storage.store_view import StoreView
 from .storage.vectors import Matrix
-
-if TYPE_CHECKING:
-    from .store import Store
 
 #: Chunks that may wait before they are applied, so that a long transaction does not hold all its texts in memory twice.
 _PENDING_CHUNKS = 4096
@@ -45,7 +42,7 @@ class Transaction(Reading):
     A context manager: commits on a clean exit, rolls back on an exception.
     """
 
-    def __init__(self, store: Store, timeout: float | None) -> None:
+    def __init__(self, store: Context, timeout: float | None) -> None:
         self._store = store
         self._context = store
         self._timeout = timeout
@@ -167,7 +164,7 @@ class Transaction(Reading):
             self.rollback()
 
     @contextmanager
-    def _reading(self) -> Iterator[StoreView]:
+    def reading(self) -> Iterator[StoreView]:
         self._require_open()
         self._apply()
         self._changes.write_back()

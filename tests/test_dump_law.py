@@ -12,7 +12,22 @@ import kvstore
 from kvstore.storage.dump import dump
 
 # Few words, so that names recur, contain each other, come and go, and stand in titles, headings and text.
-WORDS = ["Ada", "Lovelace", "Ada Lovelace", "Bank", "of", "the", "engine", "Engine", "pg_dump", "C++", "foreign key", "Keys", "ß", "Ålesund"]
+WORDS = [
+    "Ada",
+    "Lovelace",
+    "Ada Lovelace",
+    "Bank",
+    "of",
+    "the",
+    "engine",
+    "Engine",
+    "pg_dump",
+    "C++",
+    "foreign key",
+    "Keys",
+    "ß",
+    "Ålesund",
+]
 sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(lambda words: " ".join(words) + ".")
 heading = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(lambda words: "## " + " ".join(words))
 block = st.one_of(sentence, heading, st.lists(sentence, min_size=2, max_size=12).map(" ".join))

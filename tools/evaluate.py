@@ -3,9 +3,10 @@
     python tools/evaluate.py --data FOLDER [--strategy NAME] [--limit-corpus N] [--json]
     python tools/evaluate.py --index FILE.jsonl [--json]
 
-``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question, gold: ids of every passage needed).
-Each passage becomes one document through the public API. ``--index`` names a printed index (term, subterm, gold pages) beside the
-archive of HTML pages it belongs to; the pages are ingested as ``kvstore ingest`` does, and every term is looked up.
+``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question, gold: ids of
+every passage needed). Each passage becomes one document through the public API. ``--index`` names a printed index
+(term, subterm, gold pages) beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore
+ingest`` does, and every term is looked up.
 """
 
 from __future__ import annotations
@@ -49,13 +50,15 @@ def main(
     """Measure retrieval on a question set (--data) or lookups on a printed index (--index)."""
     if (data is None) == (index is None):
         raise click.UsageError("give either --data or --index")
-    with tempfile.TemporaryDirectory() as scratch:
-        with kvstore.open(store or Path(scratch) / "store", embedder=embedder) as opened:
-            if data is not None:
-                report = evaluate_questions(opened, data, strategy, limit_corpus)
-            else:
-                assert index is not None
-                report = evaluate_index(opened, index, Path(scratch))
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        kvstore.open(store or Path(scratch) / "store", embedder=embedder) as opened,
+    ):
+        if data is not None:
+            report = evaluate_questions(opened, data, strategy, limit_corpus)
+        else:
+            assert index is not None
+            report = evaluate_index(opened, index, Path(scratch))
     if as_json:
         print(json.dumps(report))
     else:
@@ -129,7 +132,7 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path) -> dict[str
     for failure in report.failures:
         print(f"{failure.place}: {failure.reason}", file=sys.stderr)
     texts: dict[str, bytes] = {}
-    for key in store.keys():
+    for key in sorted(store.keys()):
         document = store.get(key)
         assert document is not None
         texts.setdefault(Path(key).name, b"")

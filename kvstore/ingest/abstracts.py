@@ -1,8 +1,9 @@
 """Abstracts: groups of up to five consecutive chunks, and a tree above them that means something (Bridge-RAG §4.1).
 
-In: a document's sections and chunks, and the terms and sentences of each chunk. Out: the leaf groups and the tree, with an extractive
-summary in every node. A group ends where a top-level section ends. Parents follow the document's headings; where one section holds more
-groups than can be read at a glance, neighbours are joined by the similarity of their terms. A function of the document alone.
+In: a document's sections and chunks, and the terms and sentences of each chunk. Out: the leaf groups and the tree,
+with an extractive summary in every node. A group ends where a top-level section ends. Parents follow the document's
+headings; where one section holds more groups than can be read at a glance, neighbours are joined by the similarity of
+their terms. A function of the document alone.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ TermCounts = dict[str, int]
 
 
 def build_tree(
-    sections: Sequence[Heading], chunks: Sequence[Chunk], terms: Sequence[TermCounts], sentences: Sequence[Sequence[str]]
+    sections: Sequence[Heading],
+    chunks: Sequence[Chunk],
+    terms: Sequence[TermCounts],
+    sentences: Sequence[Sequence[str]],
 ) -> AbstractTree:
     """The abstract tree of a document of at least one chunk.
 
@@ -94,7 +98,9 @@ class _TreeBuilder:
             draft.summary = self._summarise(draft, range(draft.first_chunk, draft.last_chunk + 1))
         node_of: dict[int, int] = {}
         self._node(-1, range(leaves), node_of)
-        return AbstractTree(self._drafts, leaves, [self._draft_of(index, node_of) for index in range(len(self._sections))])
+        return AbstractTree(
+            self._drafts, leaves, [self._draft_of(index, node_of) for index in range(len(self._sections))]
+        )
 
     def _path(self, section: int) -> list[int]:
         path = []
@@ -107,7 +113,7 @@ class _TreeBuilder:
         """The innermost section that holds all of these chunks."""
         one, other = self._path(self._chunks[first].section), self._path(self._chunks[last].section)
         common = -1
-        for a, b in zip(one, other):
+        for a, b in zip(one, other, strict=False):
             if a != b:
                 break
             common = a
@@ -128,10 +134,11 @@ class _TreeBuilder:
     def _top_level(self) -> int:
         """The level of top-level sections: the shallowest, or the next one where a lone first heading is the title."""
         levels = sorted({section.level for section in self._sections})
-        if len(levels) > 1 and self._sections[0].level == levels[0]:
-            if sum(section.level == levels[0] for section in self._sections) == 1:
-                return levels[1]
-        return levels[0] if levels else 0
+        if not levels:
+            return 0
+        lone = sum(section.level == levels[0] for section in self._sections) == 1
+        titled = lone and self._sections[0].level == levels[0]
+        return levels[1] if titled and len(levels) > 1 else levels[0]
 
     def _top_section(self, chunk: int, top: int) -> int:
         for section in reversed(self._path(self._chunks[chunk].section)):
@@ -190,7 +197,8 @@ class _TreeBuilder:
         return number
 
     def _join_similar(self, children: list[int], section: int) -> list[int]:
-        """Join neighbours, the most similar first, until few enough stand side by side (average-link, adjacent only)."""
+        """Join neighbours, the most similar first, until few enough stand side by side (average-link, adjacent
+        only)."""
         while len(children) > _BROADEST:
             groups = _agglomerate([self._vector(child) for child in children], _BROADEST)
             children = [

@@ -1,9 +1,10 @@
 """A set of document changes carried into one write transaction, exactly.
 
-In: extracted documents with their vectors, and keys to delete. On disk: every structure of the store, changed so that what it holds is a
-function of the surviving documents alone (DESIGN.md, law 2). The order inside: what goes is taken out, names are counted, names without an
-introduction left are removed everywhere, new names are looked for in the older chunks through the postings, then the new
-documents are recognised, written and linked. Nothing is visible before the caller commits; any error leaves the transaction to be aborted.
+In: extracted documents with their vectors, and keys to delete. On disk: every structure of the store, changed so that
+what it holds is a function of the surviving documents alone (DESIGN.md, law 2). The order inside: what goes is taken
+out, names are counted, names without an introduction left are removed everywhere, new names are looked for in the
+older chunks through the postings, then the new documents are recognised, written and linked. Nothing is visible
+before the caller commits; any error leaves the transaction to be aborted.
 """
 
 from __future__ import annotations
@@ -132,10 +133,12 @@ class Changes:
 
     def _edge_entities(self, pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
         names = sorted({name for pair in pairs for name in pair})
-        return dict(zip(names, map(int, self.filter.find_many([entity_key(name) for name in names]))))
+        found = self.filter.find_many([entity_key(name) for name in names])
+        return dict(zip(names, map(int, found), strict=True))
 
     def _settle_names(self, names: _NameChanges, linker: Linker) -> dict[str, int]:
-        """Write the counts of all names touched; removes those without introduction, finds the new ones in older chunks."""
+        """Write the counts of all names touched; removes those without introduction, finds the new ones in older
+        chunks."""
         linker.flush()
         for entity, record in names.without_introduction():
             linker.unlink_entity(entity, record.key)
@@ -147,10 +150,10 @@ class Changes:
         self.counters.next_entity += len(new)
         self.counters.entities += len(new)
         self.filter.insert_many(new, numbers)
-        ids = names.settle(dict(zip(new, numbers)))
-        for key, number in zip(new, numbers):
+        ids = names.settle(dict(zip(new, numbers, strict=True)))
+        for key, number in zip(new, numbers, strict=True):
             self._entities.put_name(key, number)
-        linker.link_older(dict(zip(new, numbers)))
+        linker.link_older(dict(zip(new, numbers, strict=True)))
         return ids
 
     def _put_in(self, item: Prepared, ids: Mapping[str, int], linker: Linker) -> None:
@@ -187,7 +190,7 @@ class Changes:
         self._entities.put_introduced(
             document, [(ids[name.key], name.form, name.kind) for name in extracted.introductions]
         )
-        for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks)):
+        for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
             block, row = self._vectors.add(chunk, item.vectors[ordinal], counters.next_vector_block)
             counters.next_vector_block = max(counters.next_vector_block, block + 1)
             stored = ChunkRecord(document, draft.start, draft.end, ordinal, draft.section, draft.length, block, row)
@@ -219,7 +222,7 @@ class Changes:
         self.counters.next_upper += uppers
         ids = [*range(first_group, first_group + tree.leaves), *range(first_upper, first_upper + uppers)]
         chunk_ids = [GROUP * (first_group + g) + j for g, size in enumerate(tree.groups) for j in range(size)]
-        for number, draft in zip(ids, tree.drafts):
+        for number, draft in zip(ids, tree.drafts, strict=True):
             heading = extracted.outline[draft.section].title if draft.section >= 0 else extracted.title
             parent = None if draft.parent is None else ids[draft.parent]
             record = AbstractRecord(
@@ -272,7 +275,7 @@ class _NameChanges:
     def new_keys(self) -> list[str]:
         """Names introduced that the store does not know yet, in order."""
         unknown = [key for key in self._deltas if key not in self._ids]
-        for key, entity in zip(unknown, self._filter.find_many(unknown)):
+        for key, entity in zip(unknown, self._filter.find_many(unknown), strict=True):
             if entity:
                 self._ids[key] = int(entity)
         return sorted(key for key in unknown if key not in self._ids)
@@ -297,4 +300,3 @@ def _count(record: EntityRecord, form: str, kind: str, delta: int) -> None:
         counts[item] = counts.get(item, 0) + delta
         if not counts[item]:
             del counts[item]
-

@@ -1,8 +1,8 @@
 """Chunks of a text: whole sentences under one heading, about as long as asked for.
 
-In: a text in its format and a size in tokens. Out: the outline (sections by heading) and the chunks, with spans in characters of that
-text. Sentences, list items, table rows and lines of code are kept whole; one that alone is more than twice the size is cut between
-words. Every character that is not white space lies in exactly one chunk.
+In: a text in its format and a size in tokens. Out: the outline (sections by heading) and the chunks, with spans in
+characters of that text. Sentences, list items, table rows and lines of code are kept whole; one that alone is more
+than twice the size is cut between words. Every character that is not white space lies in exactly one chunk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Extraction: everything that is derived from one document alone.
 
-In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`Extracted`: chunks with their terms,
-the outline, the abstract tree, the names it introduces, the pairs it states. A pure function, so that it can run in other processes
-and on other machines. Empty or over-long text is an InputError.
+In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`Extracted`: chunks with
+their terms, the outline, the abstract tree, the names it introduces, the pairs it states. A pure function, so that it
+can run in other processes and on other machines. Empty or over-long text is an InputError.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ LONGEST_ENTITY_KEY = 400
 
 @dataclass(frozen=True, slots=True)
 class ChunkDraft:
-    """A chunk to be: bytes ``start`` to ``end`` of the text, its section, and its terms (title and headings included)."""
+    """A chunk to be: bytes ``start`` to ``end`` of the text, its section, and its terms (title and headings
+    included)."""
 
     start: int
     end: int
@@ -127,13 +128,13 @@ def extract(
         own = b"" if vectors is None else np.asarray(vectors, "<f4").tobytes()
         digest = content_digest(title, source, details, format, encoded, own)
     except (TypeError, ValueError) as error:
-        raise InputError(f"document {key!r}: its metadata or vectors are not plain data: {error}; use JSON values and numbers") from None
+        raise InputError(
+            f"document {key!r}: its metadata or vectors are not plain data: {error}; use JSON values and numbers"
+        ) from None
     if format == "pairs":
         edges = pairs_of(text)
         introductions = _introductions((Name(name, "tree") for edge in edges for name in edge), None, key)
-        return Extracted(
-            key, title, source, format, details, encoded, digest, introductions=introductions, edges=edges
-        )
+        return Extracted(key, title, source, format, details, encoded, digest, introductions=introductions, edges=edges)
     sections, chunks = chunk_text(text, format, settings.chunk_tokens)
     if not chunks:
         raise InputError(f"document {key!r} is empty; give it some text, or delete it")
@@ -148,7 +149,7 @@ def extract(
         for index, s in enumerate(sections)
     ]
     extracted = Extracted(key, title, source, format, details, encoded, digest, outline, [], tree)
-    for chunk, piece in zip(chunks, pieces):
+    for chunk, piece in zip(chunks, pieces, strict=True):
         counts = chunk_terms(title, extracted.headings(chunk.section), piece, stem)
         start, end = int(to_bytes[chunk.start]), int(to_bytes[chunk.end])
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, counts, sum(counts.values())))
@@ -159,7 +160,9 @@ def extract(
 
 def _check(key: str, text: str, format: str) -> bytes:
     if not key or len(key.encode("utf-8", "replace")) > LONGEST_KEY:
-        raise InputError(f"a document's key has 1 to {LONGEST_KEY:,} bytes, not {len(key):,} characters; choose a shorter one")
+        raise InputError(
+            f"a document's key has 1 to {LONGEST_KEY:,} bytes, not {len(key):,} characters; choose a shorter one"
+        )
     if format not in FORMATS:
         raise InputError(f"a document's format is one of {', '.join(FORMATS)}, not {format!r}")
     if not text.strip():
@@ -168,10 +171,13 @@ def _check(key: str, text: str, format: str) -> bytes:
         key.encode()
         encoded = text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"document {key!r}: character {error.start:,} is half of a surrogate pair and no text") from None
+        raise InputError(
+            f"document {key!r}: character {error.start:,} is half of a surrogate pair and no text"
+        ) from None
     if len(encoded) > LONGEST_TEXT:
         raise InputError(
-            f"document {key!r} has {len(encoded):,} bytes of text; the limit is {LONGEST_TEXT:,}: split it into several documents"
+            f"document {key!r} has {len(encoded):,} bytes of text; the limit is {LONGEST_TEXT:,}: "
+            "split it into several documents"
         )
     return encoded
 
@@ -192,8 +198,12 @@ def _content_terms(piece: str, stem: Any) -> dict[str, int]:
 def _prose_units(text: str, chunk: Chunk, sections: list[Heading]) -> list[str]:
     """The sentences of a chunk in plain words; headings and table rules are none."""
     units = (text[start:end] for start, end in chunk.units)
-    sentences = [plain(unit.lstrip("#>-+| ")) for unit in units if not unit.startswith(("#", "|--", "|:", "```", "---"))]
-    return [sentence for sentence in sentences if any(c.isalnum() for c in sentence)] or [plain(text[chunk.start : chunk.end])]
+    sentences = [
+        plain(unit.lstrip("#>-+| ")) for unit in units if not unit.startswith(("#", "|--", "|:", "```", "---"))
+    ]
+    return [sentence for sentence in sentences if any(c.isalnum() for c in sentence)] or [
+        plain(text[chunk.start : chunk.end])
+    ]
 
 
 def _names(title: str | None, sections: list[Heading], text: str, chunks: list[Chunk], format: str) -> Iterator[Name]:
@@ -216,7 +226,9 @@ def _introductions(names: Iterator[Name], most_words: int | None, document: str)
         name_key = entity_key(form)
         if most_words is None:
             if not 0 < len(name_key.encode()) <= LONGEST_ENTITY_KEY:
-                raise InputError(f"document {document!r}: a name in a tree has 1 to {LONGEST_ENTITY_KEY} bytes, not {form!r}")
+                raise InputError(
+                    f"document {document!r}: a name in a tree has 1 to {LONGEST_ENTITY_KEY} bytes, not {form!r}"
+                )
         elif not is_name_key(name_key, most_words):
             continue
         found.setdefault(name_key, Introduction(name_key, form, kind))
@@ -224,7 +236,8 @@ def _introductions(names: Iterator[Name], most_words: int | None, document: str)
 
 
 def pairs_of(text: str) -> list[tuple[str, str]]:
-    """The child–parent pairs of a document of format ``pairs``, each once; pairs that point to themselves state nothing."""
+    """The child–parent pairs of a document of format ``pairs``, each once; pairs that point to themselves state
+    nothing."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for row in csv.reader(io.StringIO(text)):
         if len(row) != 2 or not all(cell.strip() for cell in row):

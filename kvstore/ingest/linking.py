@@ -1,8 +1,9 @@
 """Linking names to the places they are mentioned in, both ways.
 
-In: documents just written, names just introduced, and what is about to go. On disk: ``mentions`` and ``place_mentions`` (place → names) and
-the block lists of the entity filter (name → places), kept equal. A mention is a function of a name and a text, nothing else; the rank of
-an address is a function of the name's mentions in that abstract (:mod:`kvstore.storage.addresses`).
+In: documents just written, names just introduced, and what is about to go. On disk: ``mentions`` and
+``place_mentions`` (place → names) and the block lists of the entity filter (name → places), kept equal. A mention is
+a function of a name and a text, nothing else; the rank of an address is a function of the name's mentions in that
+abstract (:mod:`kvstore.storage.addresses`).
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-
-
 from ..settings import FixedSettings
 from ..storage import addresses
 from ..storage.chunks import FIRST_UPPER, GROUP, Abstracts, Chunks
 from ..storage.documents import DocumentRecord, Documents, Section
 from ..storage.entities import MENTION, PLACE_MENTION, Entities, MentionArray, MentionWriter
 from ..storage.entity_filter import EntityFilter, occurrences
-from ..storage.postings import Postings
 from ..storage.places import Places, places_of
+from ..storage.postings import Postings
 from ..storage.recognition import Mention, headed_places, mentions_in
 from ..text.normalize import entity_key, fold
 from ..text.words import stemmer
@@ -31,7 +30,8 @@ _WORD = re.compile(r"\w+")
 
 
 class Linker:
-    """Keeps mentions and block lists equal over one set of changes; address changes are gathered until :meth:`flush`."""
+    """Keeps mentions and block lists equal over one set of changes; address changes are gathered until
+    :meth:`flush`."""
 
     def __init__(
         self,
@@ -73,9 +73,10 @@ class Linker:
         self._removed.setdefault(self._key(entity), []).append((node, addresses.NODE))
 
     def link_document(self, record: DocumentRecord, outline: list[Section], texts: Sequence[str]) -> None:
-        """Find every known name in a new document's chunks, title and headings, and link it; ``texts`` are the chunks'."""
+        """Find every known name in a new document's chunks, title and headings, and link it; ``texts`` are the
+        chunks'."""
         rows: dict[int, MentionArray] = {}
-        for chunk, text in zip(record.chunk_ids(), texts):
+        for chunk, text in zip(record.chunk_ids(), texts, strict=True):
             found = self._mentions_in(text)
             rows[chunk] = np.array([(entity, start, end - start) for entity, start, end, _ in found], MENTION)
             self._mentions.put_chunk(chunk, rows[chunk])

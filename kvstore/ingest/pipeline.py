@@ -1,8 +1,8 @@
 """Files in, documents stored: reading, extracting, embedding and committing in batches.
 
-In: paths and globs. On disk: nothing but what each batch's commit brings, so that an interruption keeps whole documents and a second run
-goes on where the first stopped. Out: an :class:`IngestReport`. A bad file, row or document is one :class:`Failure` with its reason; the
-rest goes on.
+In: paths and globs. On disk: nothing but what each batch's commit brings, so that an interruption keeps whole
+documents and a second run goes on where the first stopped. Out: an :class:`IngestReport`. A bad file, row or document
+is one :class:`Failure` with its reason; the rest goes on.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def ingest(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[IngestProgress], None] | None = None,
 ) -> IngestReport:
-    """Bring the documents under ``paths`` into ``destination``; with ``prune``, remove those that vanished from a folder."""
+    """Bring the documents under ``paths`` into ``destination``; with ``prune``, remove those that vanished from a
+    folder."""
     return _Ingest(destination, format, dict(options or {}), progress).run(paths, prune)
 
 
@@ -182,7 +183,9 @@ class _Ingest:
     def _prune(self) -> None:
         for root in sorted(self._roots):
             if root in self._unread:
-                reason = "nothing of this folder is pruned, because some of it could not be read; mend that and run again"
+                reason = (
+                    "nothing of this folder is pruned, because some of it could not be read; mend that and run again"
+                )
                 self._report.failures.append(Failure(root, reason))
                 continue
             gone = [key for key in self._destination.keys_from(root) if key not in self._seen]

@@ -1,8 +1,8 @@
 """Strategy ``bridge``: entity → abstract → chunk (Bridge-RAG, Algorithm 1 and §4.3).
 
-Entities of the question → filter → abstracts → expand ``depth`` levels up and down → candidate chunks → cosine → the top ones, with
-their abstracts. The rarest entities come first and the pool of candidates is capped, so that a common name does not make it an exact
-scan. Where no entity is known the search is dense, and EXPLAIN says so.
+Entities of the question → filter → abstracts → expand ``depth`` levels up and down → candidate chunks → cosine → the
+top ones, with their abstracts. The rarest entities come first and the pool of candidates is capped, so that a common
+name does not make it an exact scan. Where no entity is known the search is dense, and EXPLAIN says so.
 """
 
 from __future__ import annotations

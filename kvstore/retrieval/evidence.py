@@ -85,8 +85,8 @@ class StepNotes:
 class Location:
     """One place of an entity: a node of a tree with one parent, or an abstract of a document.
 
-    ``level`` counts edges from the tree's root, or the abstract's height above the leaves; ``parent`` is the parent's name
-    or heading.
+    ``level`` counts edges from the tree's root, or the abstract's height above the leaves; ``parent`` is the parent's
+    name or heading.
     """
 
     entity: str

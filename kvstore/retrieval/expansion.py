@@ -1,13 +1,14 @@
 """EXPAND: the relatives of an entity, in the entity forest and in the abstract trees of its documents.
 
-In: a normal form, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, the entity itself
-at level 0, ancestors below zero, descendants above, nearest first. Never unfolds a tree: each node stands once a tree. Where the
-limit cuts, the last row says so.
+In: a normal form, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, the
+entity itself at level 0, ancestors below zero, descendants above, nearest first. Never unfolds a tree: each node
+stands once a tree. Where the limit cuts, the last row says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from ..errors import InputError
 from ..storage import addresses
@@ -20,14 +21,12 @@ DIRECTIONS = ("up", "down", "both")
 _DOCUMENTS = 3
 
 
-def expand(
-    view: StoreView, name: str, *, direction: str, depth: int, tree: str | None, limit: int
-) -> list[Relative]:
+def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str | None, limit: int) -> list[Relative]:
     """Relatives of one entity up to ``depth`` levels away; none where the name is not known."""
     if direction not in DIRECTIONS:
         raise InputError(f"a direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if tree is not None and view.forest.tree(tree) is None and view.documents.identify(tree) is None:
-        known = ", ".join(name for _, name in zip(range(5), (name for _, name in view.forest.trees()))) or "none"
+        known = ", ".join(name for _, name in islice(view.forest.trees(), 5)) or "none"
         raise InputError(f"there is no tree {tree!r}; trees are {known}, and every document is one under its key")
     key = entity_key(name)
     entry = view.filter.find(key) if key else None
@@ -65,7 +64,11 @@ def _forest_relatives(
             names = {node: shown}
             for step in steps:
                 names[step.node] = view.entities.get(forest.node(step.node).entity).name
-                relation = f"{names[step.via]} is under {names[step.node]}" if up else f"{names[step.node]} is under {names[step.via]}"
+                relation = (
+                    f"{names[step.via]} is under {names[step.node]}"
+                    if up
+                    else f"{names[step.node]} is under {names[step.via]}"
+                )
                 yield Relative(shown, tree_name, sign * step.distance, names[step.node], names[step.via], relation)
             if cut:
                 way = "above" if up else "below"

@@ -36,7 +36,7 @@ def rank_by_words(query: Query, top: int, k1: float = _K1, b: float = _B) -> Ran
         ranking: Ranking = []
         if chunk_parts:
             found, places = np.unique(np.concatenate(chunk_parts), return_inverse=True)
-            scores = np.bincount(places, np.concatenate(score_parts), len(found))
+            scores = np.asarray(np.bincount(places, np.concatenate(score_parts), len(found)), np.float64)
             keep = query.keep_allowed(found)
             ranking = ranked(found[keep], scores[keep], top)
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)

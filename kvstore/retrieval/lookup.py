@@ -1,12 +1,14 @@
 """LOOKUP: where an entity is found, the most telling places first.
 
-In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees, then titles and headings, then text,
-dense before passing. A name that is not known has no rows. Cost depends on the rows asked for, not on the store.
+In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees, then titles and
+headings, then text, dense before passing. A name that is not known has no rows. Cost depends on the rows asked for,
+not on the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from ..storage import addresses
 from ..storage.chunks import FIRST_UPPER, GROUP, AbstractRecord
@@ -51,7 +53,7 @@ def _tree_locations(view: StoreView, node: int, shown: str, entry: FilterEntry) 
     forest = view.forest
     tree = forest.tree_name(forest.node(node).tree)
     level = forest.level(node)
-    children = [_node_name(view, child) for child, _ in zip(forest.children(node), range(4))]
+    children = [_node_name(view, child) for child in islice(forest.children(node), 4)]
     below = ", ".join(children[:3]) + (", …" if len(children) > 3 else "")
     parents: list[int | None] = [*forest.parents(node)] or [None]
     for parent in parents:

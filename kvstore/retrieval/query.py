@@ -1,6 +1,7 @@
 """One question to a strategy, and the candidate chunks it ranks.
 
-In: the question, its vector (made when first needed), and what limits the answer. Out: hits built from chunk ids and scores.
+In: the question, its vector (made when first needed), and what limits the answer. Out: hits built from chunk ids and
+scores.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Ranking = list[tuple[int, float]]
 class Query:
     """A question on one snapshot.
 
-    ``allowed`` are the ids of the documents that may answer (None: all); ``within`` the most tokens of all hits together;
-    ``options`` what the statement's WITH gave, checked against the strategy's own.
+    ``allowed`` are the ids of the documents that may answer (None: all); ``within`` the most tokens of all hits
+    together; ``options`` what the statement's WITH gave, checked against the strategy's own.
     """
 
     question: str
@@ -115,9 +116,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any]) -> None:
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {has}")
 
 
-def evidence_of(
-    query: Query, strategy: str, ranking: Ranking, paths: Mapping[int, str] | str, pool: int
-) -> Evidence:
+def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[int, str] | str, pool: int) -> Evidence:
     """Evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above them."""
     view = query.view
     hits: list[Hit] = []

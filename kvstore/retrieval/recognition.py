@@ -27,7 +27,7 @@ def recognise(query: Query) -> list[Seed]:
         matches = longest_matches(view.filter.recognise(folded, view.settings.name_words))
         keys = {
             " ".join(folded.data[start:end].decode().split())
-            for start, end in zip(matches.start.tolist(), matches.end.tolist())
+            for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True)
         }
         seeds = []
         for key in sorted(keys - FUNCTION_WORDS):

@@ -1,7 +1,8 @@
 """Addresses: where an entity is found, as numbers that sort the most telling place first.
 
-An address is 64 bits: a rank in the top byte, the id of a tree node (rank 0) or an abstract below it. The rank is a function of the
-entity's own occurrences in that abstract alone, so that it can be computed again when the address is to be removed.
+An address is 64 bits: a rank in the top byte, the id of a tree node (rank 0) or an abstract below it. The rank is a
+function of the entity's own occurrences in that abstract alone, so that it can be computed again when the address is
+to be removed.
 """
 
 from __future__ import annotations

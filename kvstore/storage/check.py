@@ -1,7 +1,7 @@
 """CHECK: every invariant of every structure, both ways.
 
-In: one view. Out: a sentence for each violation, naming its place; nothing where the store is sound. Damage that a decoder meets is
-reported as such and the rest is checked all the same. Reads the whole store.
+In: one view. Out: a sentence for each violation, naming its place; nothing where the store is sound. Damage that a
+decoder meets is reported as such and the rest is checked all the same. Reads the whole store.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Check:
             if (np.diff(chunks) <= 0).any() or (term == last[0] and chunks[0] <= last[1]):
                 yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
             last = (term, int(chunks[-1]))
-            for chunk, frequency in zip(chunks.tolist(), block.frequencies.tolist()):
+            for chunk, frequency in zip(chunks.tolist(), block.frequencies.tolist(), strict=True):
                 self._posted.setdefault(chunk, {})[term + b"\x00"] = frequency
 
     def _read_vectors(self) -> Iterator[str]:
@@ -108,7 +108,9 @@ class _Check:
             end = stored.end
             piece = text[stored.start : stored.end].decode()
             rows[chunk] = view.mentions.in_chunk(chunk)
-            yield from self._check_chunk(record, chunk, stored, piece, heading_path(outline, stored.section), rows[chunk])
+            yield from self._check_chunk(
+                record, chunk, stored, piece, heading_path(outline, stored.section), rows[chunk]
+            )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
         place_rows = view.mentions.in_places(record.id)
@@ -191,7 +193,7 @@ class _Check:
         for child, parent, stated in forest.edges():
             touched |= {child, parent}
             self._totals["edges"] += 1
-            if child not in forest.children(parent):
+            if child not in set(forest.children(parent)):
                 yield f"edge {child} under {parent} is not kept downwards"
             if not stated or not documents.issuperset(stated):
                 yield f"edge {child} under {parent} is stated by a document that is not stored"
@@ -210,7 +212,7 @@ class _Check:
         in_filter = {key: entry.entity for key, entry in view.filter.keys()}
         known = {record.key: entity for entity, record in view.entities.scan()}
         if in_filter != known:
-            for key in sorted(in_filter.keys() ^ known.keys())[:10]:
+            for key in sorted(set(in_filter) ^ set(known))[:10]:
                 yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
         if dict(view.entities.names()) != known:
             yield "the index of names does not agree with the entities"
@@ -230,5 +232,4 @@ class _Check:
                 yield f"{self._totals[name]} {name} are stored, {getattr(counters, name)} are counted"
         last = max((record.first_group + len(record.groups) for record in self._documents), default=0)
         if counters.next_group < last or counters.next_document <= max((r.id for r in self._documents), default=0):
-            yield f"ids would be used again: the next group is {counters.next_group}, {GROUP * last} chunk ids are taken"
-
+            yield f"ids would be used again: chunk ids up to {GROUP * last} are taken"

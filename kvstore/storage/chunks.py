@@ -1,7 +1,7 @@
 """Chunks and abstracts: pieces of a document's text, and the tree of summaries above them.
 
-On disk: ``chunks`` (id → 40 packed bytes) and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks 5*i* …
-5*i*+4 (Bridge-RAG §4.1); upper abstracts have ids from 2**40 on. Damage or a missing id is a CorruptionError.
+On disk: ``chunks`` (id → 40 packed bytes) and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks
+5*i* … 5*i*+4 (Bridge-RAG §4.1); upper abstracts have ids from 2**40 on. Damage or a missing id is a CorruptionError.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Documents: their records, their stored texts and their outlines.
 
-On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → sealed UTF-8), ``outlines`` (id → sections).
-A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff, and a BLAKE2b-256 digest; the record
-confirms it. A missing id or a damaged value is a :class:`~kvstore.errors.CorruptionError`; an unknown key is None.
+On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → sealed UTF-8), ``outlines`` (id →
+sections). A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff, and a BLAKE2b-256
+digest; the record confirms it. A missing id or a damaged value is a :class:`~kvstore.errors.CorruptionError`; an
+unknown key is None.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class DocumentRecord:
     """One document as stored.
 
     ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
-    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed`` is UTC, ISO 8601; ``origin`` the
-    folder it was ingested from.
+    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed`` is UTC, ISO 8601;
+    ``origin`` the folder it was ingested from.
     """
 
     id: int

@@ -1,7 +1,7 @@
 """The logical dump: what a store holds, in names and ordinals only.
 
-Two stores of the same documents and settings have equal dumps, whatever their history (DESIGN.md, law 2). Internal ids, temperatures,
-times, vectors and approximate structures are left out.
+Two stores of the same documents and settings have equal dumps, whatever their history (DESIGN.md, law 2). Internal
+ids, temperatures, times, vectors and approximate structures are left out.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def dump(view: StoreView) -> dict[str, Rows]:
         "postings": [
             (term, *places.chunk(chunk), frequency, length)
             for term, block in view.postings.scan()
-            for chunk, frequency, length in zip(*(column.tolist() for column in block))
+            for chunk, frequency, length in zip(*(column.tolist() for column in block), strict=True)
         ],
         "edges": [
             (places.node(child), places.node(parent), tuple(sorted(documents[d].key for d in stated)))
@@ -114,5 +114,3 @@ class _Places:
     def address(self, number: int) -> tuple[Any, ...]:
         rank, place = addresses.split(number)
         return (rank, *(self.node(place) if rank == addresses.NODE else self.abstract(place)))
-
-

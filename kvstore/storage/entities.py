@@ -1,9 +1,9 @@
 """Entities: the names a store knows, who introduced them, and where they are mentioned.
 
-On disk: ``entities`` (id → forms and kinds, counted by introduction), ``entity_names`` (normal form → id, in order, for prefixes),
-``introductions`` (document → the names it introduces), ``mentions`` (chunk → occurrences in its text), ``place_mentions``
-(document → occurrences in its title and headings). An entity exists while its counts are not all zero. Where an entity is
-found is told by the entity filter and its block lists, not here.
+On disk: ``entities`` (id → forms and kinds, counted by introduction), ``entity_names`` (normal form → id, in order,
+for prefixes), ``introductions`` (document → the names it introduces), ``mentions`` (chunk → occurrences in its text),
+``place_mentions`` (document → occurrences in its title and headings). An entity exists while its counts are not all
+zero. Where an entity is found is told by the entity filter and its block lists, not here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ MentionArray = npt.NDArray[np.void]
 
 @dataclass(slots=True)
 class EntityRecord:
-    """What is known of an entity: how it was written and what kind of name it is, each with its number of introductions."""
+    """What is known of an entity: how it was written and what kind of name it is, each with its number of
+    introductions."""
 
     key: str
     forms: dict[str, int] = field(default_factory=dict)

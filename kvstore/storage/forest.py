@@ -1,9 +1,10 @@
 """The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
 
-In: edges between entities of one tree, each stated by documents. On disk: ``trees`` (id → name), ``tree_names`` (name → id), ``nodes``
-(id → tree and entity), ``node_names`` (tree, entity → id), ``edges_up`` (child, parent → the documents that state the edge) and
-``edges_down`` (parent, child → nothing). A node is stored once a tree and lives while an edge touches it; a tree lives while it has
-nodes. Self-pointing edges are refused by the caller; cycles may be stated, so every walk keeps what it has seen.
+In: edges between entities of one tree, each stated by documents. On disk: ``trees`` (id → name), ``tree_names`` (name
+→ id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``edges_up`` (child, parent → the
+documents that state the edge) and ``edges_down`` (parent, child → nothing). A node is stored once a tree and lives
+while an edge touches it; a tree lives while it has nodes. Self-pointing edges are refused by the caller; cycles may
+be stated, so every walk keeps what it has seen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """From mentions to addresses: the places of every entity that a document mentions.
 
-In: the mention rows of a document's chunks and of its title and headings. Out: for each entity (place, rank) pairs, from which
-:func:`kvstore.storage.addresses.of_places` makes its addresses. The one rule that both linking and checking follow.
+In: the mention rows of a document's chunks and of its title and headings. Out: for each entity (place, rank) pairs,
+from which :func:`kvstore.storage.addresses.of_places` makes its addresses. The one rule that both linking and
+checking follow.
 """
 
 from __future__ import annotations

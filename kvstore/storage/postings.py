@@ -1,8 +1,8 @@
 """Postings: which chunks contain a term, how often, and how long the chunk is.
 
-In: term counts of chunks. On disk: ``postings``, key = the term's bytes, 0x00, first chunk id; value = a sealed block of up to
-256 postings in order of their chunk ids. Counts are stored, weights computed at query time, since rarity changes with
-every document. Blocks of a term never overlap. Damage is a CorruptionError.
+In: term counts of chunks. On disk: ``postings``, key = the term's bytes, 0x00, first chunk id; value = a sealed block
+of up to 256 postings in order of their chunk ids. Counts are stored, weights computed at query time, since rarity
+changes with every document. Blocks of a term never overlap. Damage is a CorruptionError.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class TermPostings(NamedTuple):
     chunks: npt.NDArray[np.uint64]
     frequencies: npt.NDArray[np.uint8]
     lengths: npt.NDArray[np.uint16]
+
+    def choose(self, which: slice | npt.NDArray[np.bool_]) -> TermPostings:
+        """Some of the postings, in order."""
+        return TermPostings(self.chunks[which], self.frequencies[which], self.lengths[which])
 
 
 def term_bytes(term: str) -> bytes:
@@ -70,7 +74,13 @@ def _decode(key: bytes | memoryview, value: memoryview | bytes) -> TermPostings:
 def _join(parts: list[TermPostings]) -> TermPostings:
     if not parts:
         return TermPostings(np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16))
-    return parts[0] if len(parts) == 1 else TermPostings(*(np.concatenate(column) for column in zip(*parts)))
+    if len(parts) == 1:
+        return parts[0]
+    return TermPostings(
+        np.concatenate([part.chunks for part in parts]),
+        np.concatenate([part.frequencies for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+    )
 
 
 class Postings:
@@ -138,7 +148,7 @@ class PostingWriter(Postings):
             self._flush_removed(term_bytes(term), np.array(sorted(self._removed[term]), np.uint64))
         for term in sorted(self._added):
             rows = sorted(self._added[term])
-            columns = [np.array(column) for column in zip(*rows)]
+            columns = [np.array(column) for column in zip(*rows, strict=True)]
             new = TermPostings(columns[0].astype(np.uint64), columns[1].astype(np.uint8), columns[2].astype(np.uint16))
             self._flush_added(term_bytes(term), new)
         self._added.clear()
@@ -162,7 +172,7 @@ class PostingWriter(Postings):
             keep = ~np.isin(block.chunks, chunks[here:])
             self._write.delete(tables.POSTINGS, key)
             if keep.any():
-                self._put(prefix, TermPostings(*(column[keep] for column in block)))
+                self._put(prefix, block.choose(keep))
             chunks = chunks[:here]
 
     def _flush_added(self, prefix: bytes, new: TermPostings) -> None:
@@ -174,7 +184,7 @@ class PostingWriter(Postings):
             if len(last.chunks) < FULL and reach < 2**32:
                 new = _join([last, new])
         for start in range(0, len(new.chunks), FULL):
-            self._put(prefix, TermPostings(*(column[start : start + FULL] for column in new)))
+            self._put(prefix, new.choose(slice(start, start + FULL)))
 
     def _put(self, prefix: bytes, postings: TermPostings) -> None:
         self._write.put(tables.POSTINGS, prefix + records.u64(int(postings.chunks[0])), _encode(postings))

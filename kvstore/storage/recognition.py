@@ -1,7 +1,7 @@
 """Mentions of a text: every place where a known name occurs in it.
 
-In: a folded text and the entity filter of a view. Out: :class:`Mention` with bytes of the original text. A name without any word in it
-occurs nowhere (postings could not find it again).
+In: a folded text and the entity filter of a view. Out: :class:`Mention` with bytes of the original text. A name
+without any word in it occurs nowhere (postings could not find it again).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Mention(NamedTuple):
 def mentions_in(entity_filter: EntityFilter, folded: Folded, most_words: int) -> Iterator[Mention]:
     """Every mention in a text, overlapping ones too."""
     matches = entity_filter.recognise(folded, most_words)
-    for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist()):
+    for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True):
         key = " ".join(folded.data[start:end].decode().split())
         if _WORD.search(key):
             yield Mention(entity, folded.original(start), folded.original(end), key)

@@ -14,6 +14,11 @@ def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")
     found: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
     found["trees"] = sum(1 for _ in view.forest.trees())
-    found.update({f"filter_{field.name}": getattr(view.filter.statistics(), field.name) for field in fields(view.filter.statistics())})
+    found.update(
+        {
+            f"filter_{field.name}": getattr(view.filter.statistics(), field.name)
+            for field in fields(view.filter.statistics())
+        }
+    )
     found.update({f"file_{name}": value for name, value in asdict(file).items()})
     return found

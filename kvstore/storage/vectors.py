@@ -1,8 +1,9 @@
 """Chunk vectors, in page-like blocks of rows.
 
-In: unit vectors of the store's dimension, float32. On disk: ``vectors`` (block number → header, chunk ids, matrix) and
-``vector_space`` (block number → free rows), so that a row freed by a delete is used again and no other row moves. Out: dense
-search over all rows or some. A block that fails its checksum or names another dimension is a CorruptionError.
+In: unit vectors of the store's dimension, float32. On disk: ``vectors`` (block number → header, chunk ids, matrix)
+and ``vector_space`` (block number → free rows), so that a row freed by a delete is used again and no other row moves.
+Out: dense search over all rows or some. A block that fails its checksum or names another dimension is a
+CorruptionError.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def block_shape(dimension: int) -> tuple[int, int]:
             return size, rows
         best = max(best, (fill, size, rows))
     if best[2] == 0:
-        raise InputError(f"vectors of {dimension} dimensions do not fit a block of 64 pages; use an embedder with fewer")
+        raise InputError(
+            f"vectors of {dimension} dimensions do not fit a block of 64 pages; use an embedder with fewer"
+        )
     return best[1], best[2]
 
 
@@ -117,7 +120,8 @@ class VectorWriter(Vectors):
         self._space: list[int] | None = None
 
     def add(self, chunk: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
-        """Store a chunk's vector; returns its block and row. ``next_block`` numbers the block made when all are full."""
+        """Store a chunk's vector; returns its block and row. ``next_block`` numbers the block made when all are
+        full."""
         if self._space is None:
             self._space = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(tables.VECTOR_SPACE)]
             self._space.reverse()
@@ -184,7 +188,8 @@ class VectorWriter(Vectors):
 class VectorCache:
     """The vectors of the newest snapshot in one matrix, shared by the snapshots of a store that saw the same commit.
 
-    Nothing is read until the first dense search; a store whose vectors take more than ``limit`` bytes is scanned instead.
+    Nothing is read until the first dense search; a store whose vectors take more than ``limit`` bytes is scanned
+    instead.
     """
 
     def __init__(self, limit: int = 1 << 30) -> None:

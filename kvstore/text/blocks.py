@@ -1,7 +1,7 @@
 """The blocks of a text: headings, paragraphs, list items, tables and code, with where each stands.
 
-In: plain text (paragraphs only) or CommonMark with tables; lines end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together
-hold everything but blank lines. Any string is legal input.
+In: plain text (paragraphs only) or CommonMark with tables; lines end with ``\\n``. Out: :class:`Block` spans in
+characters, in order, that together hold everything but blank lines. Any string is legal input.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Names by rule: what a text names, without any language model.
 
-In: sentences, headings and titles. Out: :class:`Name` (form and kind). The rules: runs of capitalised words joined over particles,
-where a common word at the start of a sentence is none; identifiers of code; emphasised terms; whole titles and headings. All are a
-function of one document, so that extraction can run anywhere.
+In: sentences, headings and titles. Out: :class:`Name` (form and kind). The rules: runs of capitalised words joined
+over particles, where a common word at the start of a sentence is none; identifiers of code; emphasised terms; whole
+titles and headings. All are a function of one document, so that extraction can run anywhere.
 """
 
 from __future__ import annotations
@@ -19,20 +19,96 @@ from .words import FUNCTION_WORDS
 LONGEST_KEY = 200
 
 _CALENDAR = frozenset(
-    "january february march april may june july august september october november december monday tuesday wednesday thursday friday "
-    "saturday sunday spring summer autumn winter mr mrs ms dr prof sir lord lady".split()
+    [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "spring",
+        "summer",
+        "autumn",
+        "winter",
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "sir",
+        "lord",
+        "lady",
+    ]
 )
 #: Words a name runs over when a capitalised word follows.
-_PARTICLES = frozenset("of de da do dos du des del della di la le las los von van der den ter ten zu bin ibn al el y e the for".split())
+_PARTICLES = frozenset(
+    [
+        "of",
+        "de",
+        "da",
+        "do",
+        "dos",
+        "du",
+        "des",
+        "del",
+        "della",
+        "di",
+        "la",
+        "le",
+        "las",
+        "los",
+        "von",
+        "van",
+        "der",
+        "den",
+        "ter",
+        "ten",
+        "zu",
+        "bin",
+        "ibn",
+        "al",
+        "el",
+        "y",
+        "e",
+        "the",
+        "for",
+    ]
+)
 #: Pairs of particles that may stand together inside a name.
-_BRIDGES_TWO = frozenset({("of", "the"), ("de", "la"), ("de", "las"), ("de", "los"), ("van", "der"), ("van", "den"), ("von", "der"), ("for", "the")})
+_BRIDGES_TWO = frozenset(
+    {
+        ("of", "the"),
+        ("de", "la"),
+        ("de", "las"),
+        ("de", "los"),
+        ("van", "der"),
+        ("van", "den"),
+        ("von", "der"),
+        ("for", "the"),
+    }
+)
 
 _PIECE = re.compile(
     r"(?P<code>`[^`\n]{1,100}`)|(?P<emphasis>(?<![\w*])\*{1,2}(?=[^\s*])[^*\n]{2,60}?(?<=[^\s*])\*{1,2}(?![\w*]))"
     r"|(?P<word>(?:[^\W\d_]\.){2,}|[^\W_](?:[\w]|[-'’&](?=\w)|\.(?=[^\W\d_]\.))*\.?)|(?P<mark>\S)"
 )
 _IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
-_IN_TEXT = re.compile(r"(?<![\w`$.])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)")
+_IN_TEXT = re.compile(
+    r"(?<![\w`$.])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
+)
 _BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBERED = re.compile(r"^(?:chapter|section|appendix|part)?\s*(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]\s+", re.IGNORECASE)
 
@@ -45,7 +121,8 @@ class Name(NamedTuple):
 
 
 def is_name_key(key: str, most_words: int) -> bool:
-    """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a text."""
+    """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a
+    text."""
     return (
         any(character.isalpha() for character in key)
         and len(key.encode()) <= LONGEST_KEY
@@ -54,7 +131,8 @@ def is_name_key(key: str, most_words: int) -> bool:
 
 
 def title_names(title: str, kind: str) -> Iterator[Name]:
-    """The names a title or heading introduces: itself, without a trailing bracket, without a number, and its singular."""
+    """The names a title or heading introduces: itself, without a trailing bracket, without a number, and its
+    singular."""
     whole = _NUMBERED.sub("", plain(title)).strip(" .:;,")
     if not whole:
         return

@@ -1,8 +1,9 @@
 """One normal form for names and text: NFKC, case folding, single white space.
 
-In: a ``str``. Out: :func:`entity_key`, the key under which a name is stored, or :class:`Folded`, a whole text in the same
-form as UTF-8 together with the way back to byte offsets of the original. A name *occurs* in a text where its key stands
-in the folded text, runs of white space counting as one space, neither end cutting a word in two, and no blank line inside.
+In: a ``str``. Out: :func:`entity_key`, the key under which a name is stored, or :class:`Folded`, a whole text in the
+same form as UTF-8 together with the way back to byte offsets of the original. A name *occurs* in a text where its key
+stands in the folded text, runs of white space counting as one space, neither end cutting a word in two, and no blank
+line inside.
 """
 
 from __future__ import annotations

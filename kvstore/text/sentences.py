@@ -1,7 +1,8 @@
 """Sentences by rule: where one ends, in any language that ends them with a mark.
 
-In: running text. Out: spans in characters, in order, covering all that is not white space. A mark ends a sentence when white space
-and then anything but a lower-case letter follows, unless an abbreviation or an initial stands before it. A blank line always does.
+In: running text. Out: spans in characters, in order, covering all that is not white space. A mark ends a sentence
+when white space and then anything but a lower-case letter follows, unless an abbreviation or an initial stands before
+it. A blank line always does.
 """
 
 from __future__ import annotations
@@ -12,8 +13,66 @@ from collections.abc import Iterator
 _END = re.compile(r"(?:[.!?…]+[\"'”’)\]*`]*(?=\s))|[。！？]+[」』”]*|\n\s*\n")
 _LAST_WORD = re.compile(r"[\w.]+\Z")
 _ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st sr jr vs no vol fig figs eq ed eds e.g i.e cf al approx ca dept est gen col capt lt sgt rev hon inc ltd co corp "
-    "jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m pp p ch sec art mt ft".split()
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "sr",
+        "jr",
+        "vs",
+        "no",
+        "vol",
+        "fig",
+        "figs",
+        "eq",
+        "ed",
+        "eds",
+        "e.g",
+        "i.e",
+        "cf",
+        "al",
+        "approx",
+        "ca",
+        "dept",
+        "est",
+        "gen",
+        "col",
+        "capt",
+        "lt",
+        "sgt",
+        "rev",
+        "hon",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "u.s",
+        "u.k",
+        "a.m",
+        "p.m",
+        "pp",
+        "p",
+        "ch",
+        "sec",
+        "art",
+        "mt",
+        "ft",
+    ]
 )
 
 
