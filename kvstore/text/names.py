@@ -19,73 +19,16 @@ from .words import FUNCTION_WORDS
 LONGEST_KEY = 200
 
 _CALENDAR = frozenset(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "spring",
-        "summer",
-        "autumn",
-        "winter",
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "sir",
-        "lord",
-        "lady",
-    ]
+    """
+    january february march april may june july august september october november december monday tuesday wednesday
+    thursday friday saturday sunday spring summer autumn winter mr mrs ms dr prof sir lord lady
+    """.split()
 )
 #: Words a name runs over when a capitalised word follows.
 _PARTICLES = frozenset(
-    [
-        "of",
-        "de",
-        "da",
-        "do",
-        "dos",
-        "du",
-        "des",
-        "del",
-        "della",
-        "di",
-        "la",
-        "le",
-        "las",
-        "los",
-        "von",
-        "van",
-        "der",
-        "den",
-        "ter",
-        "ten",
-        "zu",
-        "bin",
-        "ibn",
-        "al",
-        "el",
-        "y",
-        "e",
-        "the",
-        "for",
-    ]
+    """
+    of de da do dos du des del della di la le las los von van der den ter ten zu bin ibn al el y e the for
+    """.split()
 )
 #: Pairs of particles that may stand together inside a name.
 _BRIDGES_TWO = frozenset(

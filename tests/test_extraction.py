@@ -1,0 +1,127 @@
+"""Chunks, outlines and abstract trees: what is derived from one document."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvstore.errors import InputError
+from kvstore.ingest.chunking import LONGEST_CHUNK, chunk_text
+from kvstore.ingest.extraction import extract, pairs_of
+from kvstore.settings import FixedSettings
+from kvstore.text.words import token_count
+
+SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20)
+
+PIECES = st.sampled_from(
+    ["# Top", "## Part", "### Detail", "Short one.", "A longer sentence that goes on for a while, is it not? ",
+     "- item", "é ß 漢字", "```\ncode = 1\nmore = 2\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "word " * 60, "x" * 300]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, min_size=1, max_size=25).map("\n\n".join), st.sampled_from(["markdown", "text"]))
+def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) -> None:
+    extracted = extract("k", text, SETTINGS, format=form, title="Title")
+    data = text.encode()
+    end = 0
+    for chunk in extracted.chunks:
+        assert not data[end : chunk.start].decode().strip()
+        assert data[chunk.start : chunk.end].decode() == chunk.text
+        assert chunk.start < chunk.end
+        end = chunk.end
+    assert not data[end:].decode().strip()
+    tree = extracted.tree
+    assert tree is not None
+    assert sum(tree.groups) == len(extracted.chunks)
+    assert all(1 <= size <= 5 for size in tree.groups)
+    root = len(tree.drafts) - 1
+    for number, draft in enumerate(tree.drafts):
+        assert (draft.parent is None) == (number == root)
+        assert draft.text
+        assert [tree.drafts[child].parent for child in draft.children] == [number] * len(draft.children)
+        assert len(draft.children) != 1, "a node above one child says nothing new"
+    assert all(0 <= section.abstract <= root for section in extracted.outline)
+
+
+def test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences() -> None:
+    text = " ".join(f"This is sentence number {n} of a long and even text." for n in range(200))
+    _, chunks = chunk_text(text, "text", 100)
+    sizes = [token_count(text[chunk.start : chunk.end]) for chunk in chunks]
+    assert all(70 <= size <= 130 for size in sizes)
+    assert all(text[chunk.start : chunk.end].endswith(".") for chunk in chunks)
+
+
+def test_a_chunk_never_crosses_a_heading() -> None:
+    text = "# A\n\nOne.\n\n## B\n\nTwo.\n\n## C\n\n### D\n\nThree."
+    sections, chunks = chunk_text(text, "markdown", 100)
+    assert [section.title for section in sections] == ["A", "B", "C", "D"]
+    assert [section.parent for section in sections] == [-1, 0, 0, 2]
+    assert [text[chunk.start : chunk.end].split("\n")[-1] for chunk in chunks] == ["One.", "Two.", "Three."]
+    assert [chunk.section for chunk in chunks] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "é" * 100_000, "a," * 100_000])
+def test_text_without_any_sentence_is_cut_within_bounds(text: str) -> None:
+    _, chunks = chunk_text(text, "text", 100)
+    assert all(chunk.end - chunk.start <= 2 * LONGEST_CHUNK for chunk in chunks)
+    assert len(chunks) > 5
+
+
+def test_a_leaf_ends_where_a_top_level_section_ends() -> None:
+    text = "# Book\n\n" + "\n\n".join(f"## Part {n}\n\n" + "Words of this part go on. " * 10 for n in range(3))
+    extracted = extract("k", text, SETTINGS, format="markdown")
+    assert extracted.tree is not None
+    for draft in extracted.tree.drafts[: extracted.tree.leaves]:
+        top = {
+            extracted.headings(chunk.section)[1] for chunk in extracted.chunks[draft.first_chunk : draft.last_chunk + 1]
+        }
+        assert len(top) == 1
+
+
+def test_the_tree_follows_headings() -> None:
+    body = "Some words stand here for a while. " * 25
+    text = "# Book\n\n" + "\n\n".join(f"## Part {n}\n\n{body}" for n in range(3))
+    extracted = extract("k", text, SETTINGS, format="markdown", title="Book")
+    tree = extracted.tree
+    assert tree is not None
+    root = tree.drafts[-1]
+    titles = [extracted.outline[tree.drafts[child].section].title for child in root.children]
+    assert titles == ["Part 0", "Part 1", "Part 2"]
+
+
+def test_a_tree_without_headings_follows_similarity() -> None:
+    topics = ["The ship sailed over the sea with sailors and sails. ", "Bread is baked from flour in a hot oven. "]
+    text = "\n\n".join((topics[0] * 60, topics[1] * 60))
+    tree = extract("k", text, SETTINGS).tree
+    assert tree is not None
+    leaves_of = {}
+    for number, draft in enumerate(tree.drafts[: tree.leaves]):
+        words = set(extract("k", text, SETTINGS).chunks[draft.first_chunk].text.split())
+        leaves_of[number] = "sea" in words
+    borders = [n for n in range(1, tree.leaves) if leaves_of[n] != leaves_of[n - 1]]
+    assert len(borders) == 1
+    # Some node of the tree holds the leaves of one topic and none of the other.
+    assert any(
+        {leaves_of[n] for n in range(tree.leaves) if d.first_chunk <= tree.drafts[n].first_chunk <= d.last_chunk}
+        == {True}
+        for d in tree.drafts[tree.leaves :]
+    )
+
+
+def test_extraction_is_a_pure_function() -> None:
+    text = "# Ada\n\nAda Lovelace met Charles Babbage. " * 30
+    one = extract("k", text, SETTINGS, format="markdown", title="T", meta={"a": 1})
+    other = extract("k", text, SETTINGS, format="markdown", title="T", meta={"a": 1})
+    assert one == other
+
+
+def test_line_ends_are_one_kind() -> None:
+    windows = extract("k", "# A\r\n\r\nText one.\r\n", SETTINGS, format="markdown")
+    assert windows.digest == extract("k", "# A\n\nText one.\n", SETTINGS, format="markdown").digest
+
+
+def test_pairs_are_read_once_and_never_point_to_themselves() -> None:
+    assert pairs_of('Tug,Ship\n"Tug ",SHIP\nShip,ship\n"A, B",Ship\n') == [("Tug", "Ship"), ("A, B", "Ship")]
+    with pytest.raises(InputError, match="two names"):
+        pairs_of("a,b\nc\n")

@@ -1,0 +1,168 @@
+"""Normal form, words, sentences, blocks and names by rule."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvstore.errors import InputError
+from kvstore.text.blocks import blocks
+from kvstore.text.names import SentenceNames, identifiers, is_name_key, title_names
+from kvstore.text.normalize import entity_key, fold
+from kvstore.text.sentences import sentences
+from kvstore.text.words import stemmer, words
+
+
+def names_in(text: str) -> set[str]:
+    spans = [text[start:end] for start, end in sentences(text)]
+    found = SentenceNames(spans)
+    return {name.form for index in range(len(spans)) for name in found.names(index)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ludwig  van\tBeethoven ", "ludwig VAN beethoven"),
+        ("Straße", "STRASSE"),
+        ("ﬁle ½", "FILE 1⁄2"),
+        ("A\u030angstro\u0308m", "Ångström"),
+        ("no\u00a0break", "No Break"),
+    ],
+)
+def test_names_that_differ_in_case_width_and_space_only_are_one(one: str, other: str) -> None:
+    assert entity_key(one) == entity_key(other)
+
+
+def test_names_that_differ_otherwise_are_not() -> None:
+    assert len({entity_key(name) for name in ("C", "C++", "C#", ".C", "C C")}) == 5
+
+
+@given(st.text())
+def test_the_normal_form_is_a_fixed_point(text: str) -> None:
+    assert entity_key(entity_key(text)) == entity_key(text)
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60))
+def test_a_folded_text_leads_back_to_the_original(text: str) -> None:
+    folded = fold(text)
+    assert entity_key(folded.data.decode()) == entity_key(text)
+    original = text.encode()
+    places = [folded.original(index) for index in range(len(folded.data) + 1)]
+    assert places == sorted(places)
+    assert places[-1] == len(original)
+    # Any part between two character borders of the original folds to the part of the folded text.
+    for start in range(len(folded.data)):
+        assert original[places[start] :].decode("utf-8", "strict") is not None
+
+
+def test_offsets_survive_characters_that_grow_or_shrink() -> None:
+    text = "Groß İstanbul ﬁn Å"
+    folded = fold(text)
+    start = folded.data.index(b"fin")
+    assert text.encode()[folded.original(start) : folded.original(start + 3)].decode() == "ﬁn"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("Dr. Smith met Mr. J. R. Brown at 5 p.m. on Monday.", ["Dr. Smith met Mr. J. R. Brown at 5 p.m. on Monday."]),
+        ("See e.g. the manual. It helps.", ["See e.g. the manual.", "It helps."]),
+        ("It costs 3.50 euros. No more.", ["It costs 3.50 euros.", "No more."]),
+        ("No mark\n\nnew paragraph", ["No mark", "new paragraph"]),
+        ("今日は。明日。", ["今日は。", "明日。"]),
+        ('He said "Stop." Then left.', ['He said "Stop."', "Then left."]),
+        ("", []),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in sentences(text)] == expected
+
+
+@given(st.text(alphabet='aB .!?\n"。)', max_size=80))
+def test_sentences_cover_everything_but_space(text: str) -> None:
+    covered = set()
+    for start, end in sentences(text):
+        assert start < end
+        assert covered.isdisjoint(range(start, end))
+        covered |= set(range(start, end))
+    assert all(index in covered for index, character in enumerate(text) if not character.isspace())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The Bank of England was founded in London.", {"Bank of England", "London"}),
+        ("In January, J. R. R. Tolkien met Charles de Gaulle.", {"J. R. R. Tolkien", "Charles de Gaulle"}),
+        ("Are Christopher Nolan and Sathish Kalathil directors?", {"Christopher Nolan", "Sathish Kalathil"}),
+        ("Running is fun. Nobody runs. They say Berlin is large.", {"Berlin"}),
+        ("Use *foreign keys* and `pg_dump` daily.", {"foreign keys", "pg_dump"}),
+        ("Later World War 2 ended.", {"World War 2"}),
+        ("Nolan's Batman film", {"Nolan", "Nolan's Batman"}),
+        ("Osama bin Laden and Ludwig van Beethoven", {"Osama bin Laden", "Ludwig van Beethoven"}),
+    ],
+)
+def test_names_by_rule(text: str, expected: set[str]) -> None:
+    assert names_in(text) == expected
+
+
+def test_a_word_that_opens_a_sentence_is_a_name_where_the_text_shows_it() -> None:
+    assert "Darjeeling" not in names_in("Darjeeling is high up.")
+    assert "Darjeeling" in names_in("Darjeeling is high up. Many visit Darjeeling.")
+    assert names_in("Vacuuming helps. We like vacuuming.") == set()
+
+
+def test_code_identifiers_in_running_text() -> None:
+    found = {name.form for name in identifiers("call floor() with max_connections, camelCase or --jobs; plain words")}
+    assert found == {"floor", "max_connections", "camelCase", "--jobs"}
+
+
+def test_titles_bring_their_short_and_singular_forms() -> None:
+    assert {name.form for name in title_names("Demon (film)", "title")} == {"Demon (film)", "Demon"}
+    assert {name.form for name in title_names("5.4.5. Foreign Keys", "heading")} == {"Foreign Keys", "Foreign Key"}
+    assert {name.form for name in title_names("Chapter 3. Queries", "heading")} == {"Queries", "Query"}
+    assert {name.form for name in title_names("Status", "heading")} == {"Status"}
+
+
+def test_what_may_become_an_entity() -> None:
+    assert is_name_key("c++", 12)
+    assert not is_name_key("42", 12)
+    assert not is_name_key("a b c", 2)
+    assert not is_name_key("x" * 300, 12)
+
+
+def test_blocks_of_markdown() -> None:
+    text = (
+        "# Top *one*\n\nProse here\nstill.\n\n- item\n- [ ] other\n\n```py\ncode\n```\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n"
+    )
+    found = [(b.kind, b.title or text[b.start : b.end].split("\n")[0]) for b in blocks(text, "markdown")]
+    assert found == [
+        ("heading", "Top one"),
+        ("prose", "Prose here"),
+        ("item", "- item"),
+        ("item", "- [ ] other"),
+        ("code", "```py"),
+        ("table", "| a | b |"),
+        ("prose", "---"),
+    ]
+
+
+@given(st.text(alphabet="ab #\n.-`|*>1[]:<_é\t", max_size=120))
+def test_blocks_lose_nothing(text: str) -> None:
+    for form in ("markdown", "text"):
+        covered: set[int] = set()
+        for block in blocks(text, form):
+            covered |= set(range(block.start, block.end))
+        assert all(index in covered for index, character in enumerate(text) if not character.isspace())
+
+
+def test_words_and_stems() -> None:
+    assert words("The Naïve pg_dump's C++") == ["the", unicodedata.normalize("NFC", "naïve"), "pg_dump", "s", "c"]
+    assert stemmer("english")("queries") == stemmer("english")("query")
+    assert stemmer("none")("queries") == "queries"
+    with pytest.raises(InputError, match="no stemmer"):
+        stemmer("klingon")
