@@ -26,21 +26,22 @@ _WILDCARD = re.compile(r"[*?]")
 class Source:
     """A file to read: ``key`` names its document, ``format`` how to read it (None: by looking at it).
 
-    ``root`` is the folder that was asked for or the fixed prefix of the pattern; for a single file it is its folder.
+    ``root`` is the folder that was asked for, or the fixed prefix of the pattern, as an absolute path without links, so
+    that it is the same however it was written; None for a single file.
     """
 
     path: Path
     key: str
     format: str | None
-    root: Path
+    root: Path | None
 
 
 @dataclass(frozen=True)
 class Sources:
     """The files found, in order; iterating yields them.
 
-    ``folders``: the folders asked for as a whole, of which vanished files may be pruned. ``skipped``: how many files
-    were passed over, by reason. ``failures``: folders and files that are there but cannot be looked at.
+    ``folders``: the roots of the folders asked for as a whole, of which vanished files may be pruned. ``skipped``: how
+    many files were passed over, by reason. ``failures``: folders and files that are there but cannot be looked at.
     """
 
     files: tuple[Source, ...]
@@ -83,7 +84,7 @@ class _Search:
         if os.path.isdir(path):
             self._add_folder(path)
         elif os.path.isfile(path):
-            self._take(path, path.name, path.parent)
+            self._take(path, path.name, None)
         elif "\0" not in asked and os.path.lexists(path):
             raise ReaderError(f"{asked}: is neither a file nor a folder (a device, or a link to nothing)")
         else:
@@ -92,16 +93,17 @@ class _Search:
                 raise ReaderError(f"{asked!r}: there is no such file or folder (from {Path.cwd()}); check the path")
             self._add_matches(Path(*path.parts[:fixed]), "/".join(path.parts[fixed:]), asked)
 
-    def _take(self, path: Path, relative: str, root: Path) -> None:
+    def _take(self, path: Path, relative: str, root: Path | None) -> None:
         self.files.append(Source(path, _key(relative), self._format or format_of(path.name), root))
 
     def _add_folder(self, root: Path) -> None:
-        self.folders.append(root)
+        real_root = Path(os.path.realpath(root))
+        self.folders.append(real_root)
         suffixes = suffixes_of(self._format) if self._format is not None else None
         for path, relative in self._walk(root, None):
             suffix = path.suffix.lower()
             if suffix in suffixes if suffixes is not None else format_of(path.name) is not None:
-                self._take(path, relative, root)
+                self._take(path, relative, real_root)
             else:
                 self.skipped[f"suffix {suffix}" if suffix else "no suffix"] += 1
 
@@ -109,10 +111,11 @@ class _Search:
         if not os.path.isdir(root):
             raise ReaderError(f"{asked!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         matches = _translated(pattern)
+        real_root = Path(os.path.realpath(root))
         before = len(self.files)
         for path, relative in self._walk(root, None if "**" in pattern else pattern.count("/")):
             if matches.fullmatch(relative):
-                self._take(path, relative, root)
+                self._take(path, relative, real_root)
         if len(self.files) == before:
             raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
 

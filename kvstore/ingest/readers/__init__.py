@@ -1,0 +1,126 @@
+"""Readers: files of every format become documents, each in one of three canonical forms.
+
+In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or pairs) and :class:`ReadFailure` objects
+for bad rows. HTML, PDF and DOCX are converted, so that later stages parse one form only. A file that cannot be read at
+all is a :class:`~kvstore.errors.ReaderError` that names it, the place and the remedy. A format's module, and the
+library it needs, is imported when the first file of that format is read.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+from ...errors import InputError, ReaderError
+from .decoding import marked_encoding
+from .raw_document import JSON, Item, Origin, RawDocument, Reader, ReadFailure, ReadOptions
+
+__all__ = [
+    "FORMATS",
+    "JSON",
+    "Item",
+    "RawDocument",
+    "ReadFailure",
+    "ReadOptions",
+    "check_format",
+    "format_of",
+    "read",
+    "read_bytes",
+    "suffixes_of",
+]
+
+_SNIFFED = 8192
+
+
+@dataclass(frozen=True)
+class _Format:
+    module: str
+    function: str
+    suffixes: tuple[str, ...]
+
+
+_REGISTRY = {
+    "text": _Format("text", "read", (".txt", ".text", ".log", ".rst")),
+    "markdown": _Format("markdown", "read", (".md", ".markdown")),
+    "html": _Format("html", "read", (".html", ".htm", ".xhtml")),
+    "pdf": _Format("pdf", "read", (".pdf",)),
+    "docx": _Format("docx", "read", (".docx",)),
+    "csv": _Format("tabular", "read_rows", (".csv", ".tsv")),
+    "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson")),
+    "pairs": _Format("tabular", "read_pairs", ()),
+}
+#: The names that ``INGEST ... AS`` knows.
+FORMATS = tuple(_REGISTRY)
+_BY_SUFFIX = {suffix: name for name, entry in _REGISTRY.items() for suffix in entry.suffixes}
+
+
+def check_format(format: str) -> None:
+    """Raise an InputError, with the nearest name, if there is no format of this name."""
+    if format not in _REGISTRY:
+        near = get_close_matches(format, FORMATS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(FORMATS)})")
+
+
+def format_of(name: str) -> str | None:
+    """The format that the suffix of a file name stands for, or None if it stands for none."""
+    return _BY_SUFFIX.get(PurePosixPath(name).suffix.lower())
+
+
+def suffixes_of(format: str) -> tuple[str, ...]:
+    """The suffixes of a format's files; pairs are kept in files of the csv format."""
+    return _REGISTRY["csv" if format == "pairs" else format].suffixes
+
+
+def read(
+    path: str | os.PathLike[str], key: str, format: str | None = None, options: Mapping[str, object] | None = None
+) -> Iterator[Item]:
+    """Read a file: yield its documents in order, and a failure for each bad row.
+
+    ``key`` is the document's key (of a file of rows: the start of the keys of rows that have none of their own).
+    ``format`` defaults to what the suffix says, and for an unknown suffix to text. ``options``: see ReadOptions.
+    Raises InputError for an unknown format or option, and ReaderError while iterating.
+    """
+    checked = ReadOptions.of(options)
+    if format is not None:
+        check_format(format)
+    return _read_file(Path(path), key, format, checked)
+
+
+def read_bytes(
+    data: bytes, key: str, format: str | None = None, options: Mapping[str, object] | None = None
+) -> Iterator[Item]:
+    """Read a file's content that is already in memory; like :func:`read`, with ``key`` in place of the path."""
+    checked = ReadOptions.of(options)
+    if format is not None:
+        check_format(format)
+    return _read_stream(io.BytesIO(data), Origin(key, key), format, checked)
+
+
+def _read_file(path: Path, key: str, format: str | None, options: ReadOptions) -> Iterator[Item]:
+    try:
+        with path.open("rb") as stream:
+            yield from _read_stream(stream, Origin(str(path), key), format, options)
+    except OSError as error:
+        raise ReaderError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions) -> Iterator[Item]:
+    start = stream.read(_SNIFFED)
+    if not start:
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    stream.seek(0)
+    chosen = format or format_of(origin.name)
+    if chosen is None:
+        if b"\0" in start and options.encoding is None and marked_encoding(start) is None:
+            raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
+        chosen = "text"
+    entry = _REGISTRY[chosen]
+    reader = cast(Reader, getattr(import_module(f".{entry.module}", __package__), entry.function))
+    yield from reader(stream, origin, options)

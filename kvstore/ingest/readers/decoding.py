@@ -1,0 +1,112 @@
+"""Bytes to text: byte-order marks, encodings, NUL bytes, line ends and control characters.
+
+In: the bytes of a file. Out: ``str`` with ``\\n`` line ends that can be encoded as UTF-8. Bytes that the encoding does
+not allow are a ReaderError that names the byte, its offset and the option that helps; so is a NUL: text has none.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from io import TextIOWrapper
+from typing import BinaryIO
+
+from ...errors import ReaderError
+
+_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_BLOCK = 1 << 20
+
+_TERMINAL_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[^\n]\x08")
+_PAGE_BREAK = re.compile("[\f\u2029]")
+_LINE_BREAK = re.compile("[\v\x85\u2028]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNUSUAL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+
+
+def marked_encoding(start: bytes) -> str | None:
+    """The encoding that a byte-order mark at the start of a file declares, or None where there is no mark."""
+    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
+
+
+def decode(data: bytes, name: str, encoding: str | None = None) -> str:
+    """Decode a whole file: by ``encoding`` if given, else by its byte-order mark, else as UTF-8."""
+    chosen = encoding or marked_encoding(data) or "utf-8"
+    try:
+        text = data.decode(chosen)
+    except UnicodeError as error:
+        raise _undecodable(name, chosen, error, 0) from None
+    refuse_nul(text, name)
+    return text.removeprefix("\ufeff")
+
+
+def refuse_nul(text: str, name: str) -> None:
+    """Raise a ReaderError if ``text`` holds a NUL character, which only binary files do."""
+    offset = text.find("\0")
+    if offset >= 0:
+        raise ReaderError(
+            f"{name}: is a binary file (NUL at character {offset}); name its format with AS, "
+            "or WITH (encoding = 'utf-16') if it is text in UTF-16"
+        )
+
+
+def decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
+    """Decode a seekable stream line by line, as ``open(newline=...)`` would; a byte-order mark is left out."""
+    stream.seek(0)
+    chosen = encoding or marked_encoding(stream.read(4)) or "utf-8"
+    stream.seek(0)
+    lines = iter(TextIOWrapper(stream, encoding=chosen, newline=newline))
+    try:
+        yield next(lines, "").removeprefix("\ufeff")
+        yield from lines
+    except UnicodeError:
+        raise _first_undecodable(stream, name, chosen) from None
+
+
+def _first_undecodable(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
+    """Read a stream that failed to decode on the way once more, to find the offset of its first bad byte."""
+    stream.seek(0)
+    decoder = codecs.getincrementaldecoder(encoding)()
+    before = 0
+    while True:
+        block = stream.read(_BLOCK)
+        held = len(decoder.getstate()[0])
+        try:
+            decoder.decode(block, final=not block)
+        except UnicodeError as error:
+            return _undecodable(name, encoding, error, before - held)
+        if not block:
+            return ReaderError(f"{name}: changed while it was read; run the ingest again")
+        before += len(block)
+
+
+def _undecodable(name: str, encoding: str, error: UnicodeError, before: int) -> ReaderError:
+    label = encoding.upper()
+    remedy = "name the encoding it is in, for example WITH (encoding = 'latin-1')"
+    if not isinstance(error, UnicodeDecodeError):
+        return ReaderError(f"{name}: is not valid {label} ({error}); {remedy}")
+    byte = error.object[error.start]
+    return ReaderError(f"{name}: byte 0x{byte:02X} at offset {before + error.start} is not valid {label}; {remedy}")
+
+
+def clean(text: str) -> str:
+    """Bring line ends to ``\\n``, page breaks to a blank line, and drop terminal colours and control characters.
+
+    A lone surrogate, which no encoding can store, becomes U+FFFD.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if _UNUSUAL.search(text):
+        text = _TERMINAL_SEQUENCE.sub("", text)
+        text = _PAGE_BREAK.sub("\n\n", text)
+        text = _LINE_BREAK.sub("\n", text)
+        text = _CONTROL.sub("", text)
+        text = _SURROGATE.sub("\ufffd", text)
+    return text

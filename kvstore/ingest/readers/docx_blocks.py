@@ -1,0 +1,307 @@
+"""The body of a Word document as Markdown blocks.
+
+In: a document that python-docx has opened. Out: blocks in body order. The XML is walked directly, because python-docx
+passes over what stands in content controls, inserted revisions, text boxes and footnotes. Section and table names
+below (``17.3.1``) are those of ECMA-376 part 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsmap, qn
+
+from .markdown_blocks import Block, Inline, code_block, heading, item_list, one_line, paragraph, pipe_table, quote
+
+_HEADING_STYLE = re.compile(r"heading ([1-9])$")
+_LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-9]))?$")
+_CONTENTS_STYLE = re.compile(r"toc (?:\d|heading)$|table of figures$")
+_CODE_STYLE = re.compile(r"(?:source |html )?(?:code|preformatted|macro|verbatim)(?: text| block| char)?$")
+_QUOTE_STYLE = re.compile(r"(?:intense )?quote$|quotations$")
+_EMPHASIS_STYLE = re.compile(r"(?:intense |subtle )?emphasis$|strong$")
+_OFF = ("0", "false", "off", "none")
+
+_P, _R, _TBL, _TR, _TC, _VAL = (qn(f"w:{name}") for name in ("p", "r", "tbl", "tr", "tc", "val"))
+_T, _TAB, _BR, _CR, _HYPHEN, _NOTE = (
+    qn(f"w:{name}") for name in ("t", "tab", "br", "cr", "noBreakHyphen", "footnoteReference")
+)
+_BOX = qn("w:txbxContent")
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+#: Elements that only wrap what is read: content controls, insertions, links, fields, smart tags (17.5, 17.13, 17.16).
+_WRAPPERS = frozenset(
+    qn(f"w:{name}")
+    for name in ("sdt", "sdtContent", "ins", "moveTo", "hyperlink", "fldSimple", "smartTag", "customXml")
+)
+
+
+class _Gathered:
+    """Blocks, and the list items or lines of code that stand behind them and are not finished yet."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Block] = []
+        self._items: list[tuple[int, str, Block]] = []
+        self._code: list[str] = []
+
+    def add(self, *blocks: Block) -> None:
+        """Add finished blocks."""
+        if self._code:
+            self._blocks.append(code_block("\n".join(self._code)))
+            self._code.clear()
+        start = 0
+        while start < len(self._items):
+            block, start = _nested_list(self._items, start)
+            self._blocks.append(block)
+        self._items.clear()
+        self._blocks += blocks
+
+    def add_code(self, line: str) -> None:
+        """Add a paragraph of code."""
+        if self._items:
+            self.add()
+        self._code.append(line)
+
+    def add_item(self, depth: int, marker: str, block: Block) -> None:
+        """Add a list item."""
+        if self._code:
+            self.add()
+        self._items.append((depth, marker, block))
+
+    def finished(self) -> list[Block]:
+        """All blocks."""
+        self.add()
+        return self._blocks
+
+
+def _nested_list(items: list[tuple[int, str, Block]], start: int) -> tuple[Block, int]:
+    """The list that begins at ``items[start]``, and the index of the first item that is not in it."""
+    level, first_marker, _ = items[start]
+    entries: list[tuple[str, list[Block]]] = []
+    while start < len(items) and items[start][0] >= level:
+        depth, marker, block = items[start]
+        if depth > level:
+            inner, start = _nested_list(items, start)
+            entries[-1][1].append(inner)
+        elif (marker == "-") == (first_marker == "-"):
+            entries.append((marker, [block]))
+            start += 1
+        else:
+            break
+    return item_list(entries), start
+
+
+class Body:
+    """The body of one document; ``title`` is the first paragraph styled as title or heading of level one."""
+
+    def __init__(self, package: Any) -> None:
+        self.title: str | None = None
+        self._body = package.element.body
+        parts = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in package.part.rels.values()}
+        self._styles = {style.get(qn("w:styleId")): style for style in package.styles.element.iter(qn("w:style"))}
+        self._footnotes = _footnotes(parts["footnotes"].target_part.blob) if "footnotes" in parts else {}
+        self._cited: list[Any] = []
+        self._number_formats = _number_formats(parts["numbering"].target_part.element) if "numbering" in parts else {}
+        self._counters: dict[tuple[str, int], int] = {}
+        # Below a title, headings of level one are its sections.
+        self._below = int(any(self._style_name(element) == "title" for element in self._body.iter(_P)))
+
+    def blocks(self) -> list[Block]:
+        """All blocks of the document, footnotes last."""
+        blocks = self._gather(self._body)
+        number = 0
+        while number < len(self._cited):  # a footnote may cite another
+            text = one_line(self._gather(self._cited[number]))
+            number += 1
+            blocks.append(paragraph(f"[{number}] {text}"))
+        return blocks
+
+    def _gather(self, container: Any, plain: bool = False) -> list[Block]:
+        """The blocks of the body, a table cell, a text box or a footnote."""
+        gathered = _Gathered()
+        for element in _unwrapped(container):
+            if element.tag == _TBL:
+                gathered.add(*self._table(element))
+            elif element.tag == _P:
+                self._paragraph(element, plain, gathered)
+                for box in element.iter(_BOX):
+                    if not any(outer.tag in (_BOX, _FALLBACK) for outer in box.iterancestors()):
+                        gathered.add(*self._gather(box))
+        return gathered.finished()
+
+    def _paragraph(self, element: Any, plain: bool, gathered: _Gathered) -> None:
+        style = self._style_name(element)
+        if _CONTENTS_STYLE.match(style):
+            return
+        if _CODE_STYLE.match(style):
+            gathered.add_code(_verbatim(element))
+            return
+        level = self._heading_level(element, style)
+        texts = self._inline(element, plain or level is not None).take()
+        if not texts:
+            return
+        if level is not None:
+            title = " ".join(" ".join(texts).split())
+            if level <= 1 and self.title is None:
+                self.title = title
+            gathered.add(heading(min(6, level + self._below), title))
+            return
+        made = [paragraph(text) for text in texts]
+        place = self._list_place(element, style)
+        if place is not None:
+            gathered.add_item(*place, Block("paragraph", "\n".join(block.text for block in made)))
+        elif _QUOTE_STYLE.match(style):
+            gathered.add(quote(made))
+        else:
+            gathered.add(*made)
+
+    def _property(self, element: Any, path: str) -> Any:
+        """A property of a paragraph: its own, else that of its style or of those the style is based on (17.7.2)."""
+        found = element.find(path, nsmap)
+        style = element.find("w:pPr/w:pStyle", nsmap)
+        identifier = style.get(_VAL) if style is not None else None
+        for _ in range(len(self._styles)):
+            if found is not None or identifier not in self._styles:
+                break
+            found = self._styles[identifier].find(path, nsmap)
+            base = self._styles[identifier].find("w:basedOn", nsmap)
+            identifier = base.get(_VAL) if base is not None else None
+        return found
+
+    def _style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
+        style = element.find(path, nsmap)
+        if style is None or style.get(_VAL) not in self._styles:
+            return ""
+        name = self._styles[style.get(_VAL)].find("w:name", nsmap)
+        return (name.get(_VAL) or "").lower() if name is not None else ""
+
+    def _heading_level(self, element: Any, style: str) -> int | None:
+        """0 for the title, 1 to 9 for headings, None for other paragraphs."""
+        if style == "title":
+            return 0
+        named = _HEADING_STYLE.match(style)
+        if named is not None:
+            return int(named[1])
+        outline = self._property(element, "w:pPr/w:outlineLvl")
+        level = outline.get(_VAL) if outline is not None else "9"
+        return int(level) + 1 if level in "012345678" else None
+
+    def _list_place(self, element: Any, style: str) -> tuple[int, str] | None:
+        """Depth (from 0) and marker of a list item, None for other paragraphs (17.9)."""
+        named = _LIST_STYLE.match(style)
+        number = self._property(element, "w:pPr/w:numPr/w:numId")
+        depth = self._property(element, "w:pPr/w:numPr/w:ilvl")
+        if number is None or number.get(_VAL) == "0":
+            if named is None:
+                return None
+            identifier = style
+        else:
+            identifier = number.get(_VAL)
+        level = min(8, int(depth.get(_VAL))) if depth is not None else 0
+        format = self._number_formats.get((identifier, level))
+        if format is None:
+            format = "decimal" if named is not None and named[1] == "number" else "bullet"
+        shown = max(level, int(named[2] or 1) - 1) if named is not None else level
+        for key in [key for key in self._counters if key[0] == identifier and key[1] > level]:
+            del self._counters[key]
+        if format in ("bullet", "none"):
+            return shown, "-"
+        self._counters[identifier, level] = self._counters.get((identifier, level), 0) + 1
+        return shown, f"{self._counters[identifier, level]}."
+
+    def _inline(self, element: Any, plain: bool) -> Inline:
+        inline = Inline(plain)
+        started: tuple[int, int] | None = None
+        emphasised = False
+        for run in _unwrapped(element):
+            if run.tag.startswith(_MATH):
+                inline.text("".join(text.text or "" for text in run.iter(f"{_MATH}t")))
+                continue
+            if run.tag != _R or _on(run, "vanish"):
+                continue
+            style = self._style_name(run, "w:rPr/w:rStyle")
+            before, emphasised = emphasised, _on(run, "b") or _on(run, "i") or bool(_EMPHASIS_STYLE.match(style))
+            if emphasised and not before:
+                started = inline.start_emphasis()
+            elif before and not emphasised:
+                inline.end_emphasis(started)
+            if _CODE_STYLE.match(style):
+                inline.code(_verbatim(run))
+                continue
+            for part in run:
+                if part.tag == _T:
+                    inline.text(part.text or "")
+                elif part.tag == _TAB:
+                    inline.text(" ")
+                elif part.tag in (_BR, _CR):
+                    inline.line_break()
+                elif part.tag == _HYPHEN:
+                    inline.text("-")
+                elif part.tag == _NOTE and part.get(qn("w:id")) in self._footnotes:
+                    self._cited.append(self._footnotes[part.get(qn("w:id"))])
+                    inline.text(f"[{len(self._cited)}]")
+        if emphasised:
+            inline.end_emphasis(started)
+        return inline
+
+    def _table(self, table: Any) -> list[Block]:
+        rows = [[cell for cell in _unwrapped(row) if cell.tag == _TC] for row in _unwrapped(table) if row.tag == _TR]
+        if sum(map(len, rows)) == 1:  # a box around text
+            return self._gather(next(cell for row in rows for cell in row))
+        texts: list[list[str]] = []
+        for row in rows:
+            line: list[str] = []
+            for cell in row:
+                above = texts[-1][len(line)] if texts and len(line) < len(texts[-1]) else ""
+                merged = cell.find("w:tcPr/w:vMerge", nsmap)
+                goes_on = merged is not None and merged.get(_VAL, "continue") == "continue"
+                span = cell.find("w:tcPr/w:gridSpan", nsmap)
+                columns = min(63, int(span.get(_VAL) or 1)) if span is not None else 1
+                line += [above if goes_on else one_line(self._gather(cell, plain=not texts)), *[""] * (columns - 1)]
+            if any(line):
+                texts.append(line)
+        return [pipe_table(texts[0], texts[1:])] if texts else []
+
+
+def _unwrapped(container: Any) -> Iterator[Any]:
+    """The children of an element, those of elements that only wrap in their place."""
+    for child in container:
+        if child.tag in _WRAPPERS:
+            yield from _unwrapped(child)
+        elif isinstance(child.tag, str):
+            yield child
+
+
+def _on(run: Any, name: str) -> bool:
+    """Whether a run has a property that is either on or off (17.3.2)."""
+    switch = run.find(f"w:rPr/w:{name}", nsmap)
+    return switch is not None and switch.get(_VAL, "1") not in _OFF
+
+
+def _verbatim(element: Any) -> str:
+    text = {_TAB: "\t", _BR: "\n", _CR: "\n", _HYPHEN: "-"}
+    return "".join((part.text or "") if part.tag == _T else text.get(part.tag, "") for part in element.iter())
+
+
+def _footnotes(blob: bytes) -> dict[str, Any]:
+    notes = parse_xml(blob).iter(qn("w:footnote"))
+    return {note.get(qn("w:id")): note for note in notes if note.get(qn("w:type")) in (None, "normal")}
+
+
+def _number_formats(numbering: Any) -> dict[tuple[str, int], str]:
+    """(numbering id, level) to number format, ``bullet`` or ``decimal`` for instance (17.9.17)."""
+    abstract = {
+        definition.get(qn("w:abstractNumId")): {
+            level.get(qn("w:ilvl")): level.find("w:numFmt", nsmap) for level in definition.iter(qn("w:lvl"))
+        }
+        for definition in numbering.iter(qn("w:abstractNum"))
+    }
+    formats: dict[tuple[str, int], str] = {}
+    for number in numbering.iter(qn("w:num")):
+        link = number.find("w:abstractNumId", nsmap)
+        for level, format in abstract.get(link.get(_VAL) if link is not None else None, {}).items():
+            if format is not None:
+                formats[number.get(qn("w:numId")), int(level)] = format.get(_VAL) or "decimal"
+    return formats

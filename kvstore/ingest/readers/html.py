@@ -1,0 +1,113 @@
+"""HTML: the page becomes Markdown; headings, lists, tables and code stay, navigation goes.
+
+In: bytes in the encoding that the option ``encoding``, a byte-order mark, ``<meta charset>`` or the XML declaration
+names, else UTF-8. Out: one document of format ``markdown``; its title is the first ``<h1>``, else ``<title>``. A page
+on which only a table of contents would be left keeps it as a list. Bytes that do not decode, a page without text and
+elements nested deeper than any page's are ReaderErrors; broken markup is repaired as browsers do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from selectolax.lexbor import LexborHTMLParser
+
+from ...errors import ReaderError
+from .decoding import decode, marked_encoding
+from .html_blocks import convert
+from .html_navigation import Keep, names
+from .html_parts import strip_numbering
+from .markdown_blocks import Block, document
+from .raw_document import Origin, RawDocument, ReadOptions
+
+_DECLARED = re.compile(
+    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]{1,40})"""
+    rb"""|<\?xml[^>]{0,80}encoding\s*=\s*["']([\w.-]{1,40})""",
+    re.I,
+)
+#: What a page may declare: the encodings of the web. Python knows more codecs, some of which are no encodings.
+_WEB_ENCODING = re.compile(
+    r"utf-?8|us-ascii|ascii|windows-?(?:125\d|874)|cp125\d|(?:cp|ibm)866|iso-?8859-?\d{1,2}|latin-?\d{1,2}|koi8-?[ru]"
+    r"|gbk|gb2312|gb18030|big5(?:-hkscs)?|euc-?(?:jp|kr)|shift_?jis|iso-2022-jp|macintosh|tis-620",
+    re.I,
+)
+_WESTERN = re.compile(r"us-ascii|ascii|iso-?8859-?1|latin-?1", re.I)
+#: XHTML may close these in the start tag; HTML parsers would take the rest of the page for their content.
+_SELF_CLOSED = re.compile(r"<(script|style|title|textarea|iframe|noscript|template|a|div|span)\b([^<>]*)/>", re.I)
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+#: Elements that are empty or that the parser closes by itself, so that they do not pile up.
+_UNNESTED = names(
+    "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "
+    "html head body a"
+)
+#: Elements that are often left open and cost the parser less.
+_FORMATTING = names("b big em font i nobr s small strike strong tt u")
+#: The parser's time grows with the square of the depth; pages of real sites stay below 1,000.
+_DEEPEST = 5_000
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the page as one document."""
+    markup = _decode(stream.read(), origin.name, options.encoding)
+    if not markup or markup.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    if "xmlns" in markup[:2000]:
+        markup = _SELF_CLOSED.sub(r"<\1\2></\1>", markup)
+    _refuse_depth(markup, origin.name)
+    tree = LexborHTMLParser(markup)
+    body = tree.body
+    blocks: list[Block] = []
+    for keep in Keep:
+        blocks = convert(body, keep) if body is not None else []
+        if any(block.kind != "heading" for block in blocks) or (blocks and keep is Keep.CONTENTS):
+            break
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
+    yield RawDocument(origin.key, _title(tree, blocks), document(blocks) + "\n", {}, "markdown")
+
+
+def _decode(data: bytes, name: str, encoding: str | None) -> str:
+    """Decode by the encoding declared; a page that declares another but is valid UTF-8 is read as UTF-8."""
+    if encoding is None and marked_encoding(data) is None:
+        declared = _DECLARED.search(data[:4096])
+        label = (declared[1] or declared[2]).decode("ascii", "replace") if declared else ""
+        if _WEB_ENCODING.fullmatch(label) and (b"\x1b" in data or not _is_utf8(data)):  # ISO-2022-JP is ASCII and ESC
+            # As browsers do: what calls itself ASCII or Latin-1 is Windows-1252, whose quotes Latin-1 lacks.
+            encoding = "cp1252" if _WESTERN.fullmatch(label) else label
+    return decode(data, name, encoding)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _refuse_depth(markup: str, name: str) -> None:
+    if markup.count("<") <= _DEEPEST:
+        return
+    depth = 0.0
+    for tag in _TAG.finditer(markup):
+        element = tag[2].lower()
+        if element in _UNNESTED:
+            continue
+        levels = 0.25 if element in _FORMATTING else 1
+        depth = max(0, depth - levels) if tag[1] else depth + levels
+        if depth > _DEEPEST:
+            raise ReaderError(
+                f"{name}: nests elements more than {_DEEPEST:,} deep near character {tag.start()}; "
+                "close what is left open, or ingest it AS text"
+            )
+
+
+def _title(tree: LexborHTMLParser, blocks: list[Block]) -> str | None:
+    for block in blocks:
+        if block.kind == "heading" and block.text.startswith("# "):
+            return block.text[2:]
+    named = tree.css_first("head > title")
+    title = " ".join(named.text(deep=True).split()) if named is not None else ""
+    return strip_numbering(title) or None

@@ -1,0 +1,293 @@
+"""The elements of a page, in order, as Markdown blocks.
+
+In: the body of a parsed page. Out: blocks. The tree is walked with a stack of its own, not by recursion, so that depth
+is no danger; what an element opened is closed by the function that its entry left on the stack. Lists and quotations
+nested deeper than ``_DEEPEST`` are not indented further, because the indentation would outgrow the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from selectolax.lexbor import LexborNode
+
+from .html_navigation import Keep, is_contents, is_navigation, is_sectioning, names
+from .html_parts import Flow, List, Table, strip_numbering
+from .markdown_blocks import Block, Inline, code_block, heading, item_list, one_line, paragraph, quote
+
+_DEEPEST = 24
+_WIDEST_SPAN = 50
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_EMPHASIS = names("em i b strong dfn")
+_CODE = names("code kbd samp tt")
+_PREFORMATTED = names("pre listing xmp plaintext")
+_BLOCKS = names(
+    "address article aside blockquote caption center details dd dir div dl dt fieldset figcaption figure footer form "
+    "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p section summary table tbody td tfoot th thead tr "
+    "ul"
+)
+_ADMONITIONS = names("note tip warning caution important admonition hint danger attention seealso")
+_ADMONITION_TITLES = names("title admonition-title")
+_CONTENTS_LABELS = frozenset(("contents", "table of contents", "on this page"))
+_ANCHORS = frozenset("#¶§🔗")
+_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
+_EXPONENT = re.compile(r"[-−+]?\d+|[-−]?n")
+
+_Leave = Callable[[], None]
+
+
+def convert(body: LexborNode, keep: Keep) -> list[Block]:
+    """The blocks of a page, without what ``keep`` counts as navigation."""
+    page = _Page(keep)
+    page.walk(body)
+    return page.flow.finished()
+
+
+class _Page:
+    """The walk over one page: ``open`` holds what is being gathered, innermost last; ``flow`` is the innermost flow."""
+
+    def __init__(self, keep: Keep) -> None:
+        self.flow = Flow()
+        self._open: list[Flow | List | Table] = [self.flow]
+        self._keep = keep
+        self._sections = 0
+        self._admonitions = 0
+        self._layouts = 0
+        self._contents = 0
+
+    def walk(self, root: LexborNode) -> None:
+        """Read everything below ``root``."""
+        stack: list[tuple[LexborNode, list[_Leave]]] = []
+        node = root.child
+        while node is not None or stack:
+            if node is None:
+                element, leaves = stack.pop()
+                for leave in reversed(leaves):
+                    leave()
+                node = element.next
+                continue
+            tag = node.tag or ""
+            if tag == "-text":
+                self.flow.inline.text(node.text_content or "")
+            elif tag[:1].isalpha() and not self._skip(node, tag) and not self._leaf(node, tag):
+                stack.append((node, self._enter(node, tag)))
+                node = node.child
+                continue
+            node = node.next
+
+    def _skip(self, node: LexborNode, tag: str) -> bool:
+        return is_navigation(node, tag, self._keep, self._sections > 0)
+
+    def _leaf(self, node: LexborNode, tag: str) -> bool:
+        """Read an element as a whole; False if its children are to be read one by one."""
+        inline = self.flow.inline
+        if tag in _CODE:
+            text = node.text(deep=True)
+            if "\n" in text and node.css_first("pre") is not None:
+                return False
+            inline.code(text)
+        elif tag == "br":
+            inline.line_break()
+        elif tag in _PREFORMATTED:
+            self.flow.add(code_block(_preformatted(node), _language(node)))
+        elif tag == "img":
+            inline.text(node.attributes.get("alt") or "")
+        elif tag == "a":
+            return _only_text(node) in _ANCHORS
+        elif self._contents and (tag == "p" or tag in _HEADINGS):
+            return node.text(deep=True).strip().lower() in _CONTENTS_LABELS
+        elif tag == "sup":
+            text = _only_text(node)
+            if text.isdigit() and node.css_first("a") is not None:
+                inline.text(f"[{text}]")
+            elif _EXPONENT.fullmatch(text) and (inline.last_character().isalnum() or inline.last_character() == ")"):
+                inline.text(f"^{text}")
+            else:
+                return False
+        else:
+            return False
+        return True
+
+    def _enter(self, node: LexborNode, tag: str) -> list[_Leave]:
+        """Begin an element; what is returned ends it, last first."""
+        inline = self.flow.inline
+        if tag in _EMPHASIS:
+            started = inline.start_emphasis()
+            return [lambda: inline.end_emphasis(started)]
+        if tag == "q":
+            inline.text("“")
+            return [lambda: inline.text("”")]
+        if tag not in _BLOCKS:
+            return []
+        leaves: list[_Leave] = [self._count_marks(node, tag)]
+        self.flow.flush()
+        innermost = self._open[-1]
+        if tag in _HEADINGS or (tag == "p" and self._admonitions and _classes(node) & _ADMONITION_TITLES):
+            level = _HEADINGS.get(tag, 6)
+            leaves.append(self._gather(lambda blocks: self._heading(level, blocks), Flow(Inline(plain=True))))
+        elif tag in ("ul", "ol", "dl", "menu", "dir") and len(self._open) <= _DEEPEST:
+            leaves.append(self._list(node, tag))
+        elif tag == "blockquote" and len(self._open) <= _DEEPEST:
+            leaves.append(self._gather(lambda blocks: self.flow.add(*([quote(blocks)] if blocks else []))))
+        elif tag == "table" and len(self._open) <= _DEEPEST and self._layouts <= _DEEPEST:
+            leaves.append(self._layout() if _is_layout(node) else self._table())
+        elif isinstance(innermost, List):
+            leaves.append(self._list_part(innermost, tag))
+        elif isinstance(innermost, Table):
+            leaves.append(self._table_part(innermost, node, tag))
+        else:
+            leaves.append(self.flow.flush)
+        return leaves
+
+    def _count_marks(self, node: LexborNode, tag: str) -> _Leave:
+        sections = int(is_sectioning(tag))
+        admonitions = int(tag in ("div", "section") and bool(_classes(node) & _ADMONITIONS))
+        contents = int(self._keep is not Keep.BODY and is_contents(node, tag))
+
+        def count(sign: int) -> None:
+            self._sections += sign * sections
+            self._admonitions += sign * admonitions
+            self._contents += sign * contents
+
+        count(1)
+        return lambda: count(-1)
+
+    def _gather(self, use: Callable[[list[Block]], None], flow: Flow | None = None) -> _Leave:
+        """Let a new flow gather what follows; at the end ``use`` gets its blocks."""
+        outer = self.flow
+        inner = flow or Flow(contents=self._contents > 0)
+        self._open.append(inner)
+        self.flow = inner
+
+        def leave() -> None:
+            self._open.pop()
+            self.flow = outer
+            use(inner.finished())
+
+        return leave
+
+    def _heading(self, level: int, blocks: list[Block]) -> None:
+        title = strip_numbering(" ".join(one_line(blocks).split()))
+        if not title:
+            return
+        if self._admonitions:
+            self.flow.add()
+            self.flow.lead = title.rstrip(":") + ": "
+        elif sum(isinstance(part, Flow) for part in self._open) > 1:  # a heading within an item opens no section
+            self.flow.add(paragraph(title if "*" in title else f"*{title}*"))
+        else:
+            self.flow.add(heading(level, title))
+
+    def _list(self, node: LexborNode, tag: str) -> _Leave:
+        start = node.attributes.get("start") or "1"
+        number = (int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1) if tag == "ol" else None
+        this = List(number, self._contents > 0)
+        self._open.append(this)
+
+        def leave() -> None:
+            self._open.pop()
+            this.close_terms()
+            if this.items:
+                self.flow.add(item_list(this.items))
+
+        return leave
+
+    def _list_part(self, this: List, tag: str) -> _Leave:
+        if tag == "li":
+            return self._gather(this.add)
+        if tag == "dd":
+            return self._gather(this.define)
+        if tag == "dt":
+            if this.contents:
+                this.close_terms()
+            return self._gather(lambda blocks: this.terms.extend(_terms(blocks)))
+        return self.flow.flush
+
+    def _layout(self) -> _Leave:
+        self._layouts += 1
+
+        def leave() -> None:
+            self._layouts -= 1
+            self.flow.flush()
+
+        return leave
+
+    def _table(self) -> _Leave:
+        this = Table()
+        self._open.append(this)
+
+        def leave() -> None:
+            self._open.pop()
+            self.flow.add(*this.blocks())
+
+        return leave
+
+    def _table_part(self, this: Table, node: LexborNode, tag: str) -> _Leave:
+        if tag == "tr":
+            this.start_row()
+            return this.end_row
+        if tag in ("td", "th"):
+            columns, rows = _span(node, "colspan"), _span(node, "rowspan")
+            return self._gather(lambda blocks: this.cell(one_line(blocks), tag == "th", columns, rows))
+        if tag == "caption":
+            return self._gather(this.caption.extend)
+        if tag == "thead":
+            this.in_head = True
+            return lambda: setattr(this, "in_head", False)
+        return self.flow.flush
+
+
+def _classes(node: LexborNode) -> set[str]:
+    return set((node.attributes.get("class") or "").lower().split())
+
+
+def _only_text(node: LexborNode) -> str:
+    """The text of an element that holds nothing else, at most inside one more element; else an empty string."""
+    for _ in range(2):
+        child = node.child
+        if child is None or child.next is not None:
+            break
+        if child.tag == "-text":
+            return (child.text_content or "").strip()
+        node = child
+    return ""
+
+
+def _terms(blocks: list[Block]) -> list[str]:
+    lines = (line.strip().rstrip(",") for block in blocks for line in block.text.split("\n"))
+    return [line for line in lines if line]
+
+
+def _span(node: LexborNode, name: str) -> int:
+    value = node.attributes.get(name) or "1"
+    return min(max(1, int(value)), _WIDEST_SPAN) if value.isascii() and value.isdigit() and len(value) < 9 else 1
+
+
+def _is_layout(table: LexborNode) -> bool:
+    """Whether a table only places things on the page: it holds headings or tables, a single cell or a single row."""
+    if table.attributes.get("role") in ("presentation", "none"):
+        return True
+    if len(table.css("table")) > 1 or table.css_first("h1, h2, h3, h4, h5, h6") is not None:
+        return True
+    return len(table.css("tr")) < 2 and table.css_first("th") is None
+
+
+def _preformatted(node: LexborNode) -> str:
+    pieces: list[str] = []
+    for part in node.traverse(include_text=True):
+        if part.tag == "-text":
+            pieces.append(part.text_content or "")
+        elif part.tag == "br":
+            pieces.append("\n")
+    return "".join(pieces)
+
+
+def _language(node: LexborNode) -> str:
+    """The language that highlighters put in the class of ``<pre>`` or of the ``<code>`` in it."""
+    inner = node.css_first("code")
+    for element in (node, inner):
+        named = _LANGUAGE.search((element.attributes.get("class") or "") if element is not None else "")
+        if named is not None:
+            return named[1].lower()
+    return ""

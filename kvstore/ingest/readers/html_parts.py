@@ -1,0 +1,146 @@
+"""The parts of a page while they are read: running text, lists, definition lists and tables.
+
+In: finished paragraphs, items and cells, in the order of the page. Out: the blocks they amount to.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from .markdown_blocks import Block, Inline, item_list, paragraph, pipe_table
+
+_NUMBERING = re.compile(
+    r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
+    r"|(?:[A-Z]\.)?(?:\d+\.)+|\d+(?:\.\d+){2,})\s+(?=\S)"
+)
+
+
+def strip_numbering(title: str) -> str:
+    """A heading without ``Chapter 5.``, ``5.4.5.`` or ``E.1.`` before it."""
+    number = _NUMBERING.match(title)
+    return title if number is None else title[number.end() :]
+
+
+@dataclass
+class Flow:
+    """What gathers blocks: the page, a heading, a list item, a table cell or a quotation."""
+
+    inline: Inline = field(default_factory=Inline)
+    blocks: list[Block] = field(default_factory=list)
+    contents: bool = False  # in a table of contents
+    lead: str = ""  # the label of an admonition, until its first paragraph
+
+    def flush(self) -> None:
+        """End the current paragraph."""
+        for text in self.inline.take():
+            if self.inline.plain:
+                self.blocks.append(Block("paragraph", text))
+            else:
+                self.blocks.append(paragraph(self.lead + (strip_numbering(text) if self.contents else text)))
+            self.lead = ""
+
+    def add(self, *blocks: Block) -> None:
+        """Add finished blocks."""
+        self.flush()
+        if self.lead:
+            self.blocks.append(paragraph(self.lead.strip()))
+            self.lead = ""
+        self.blocks += blocks
+
+    def finished(self) -> list[Block]:
+        """All blocks."""
+        self.add()
+        return self.blocks
+
+
+@dataclass
+class List:
+    """A list or a definition list being read."""
+
+    number: int | None  # of the next item; None: a bullet
+    contents: bool
+    items: list[tuple[str, list[Block]]] = field(default_factory=list)
+    terms: list[str] = field(default_factory=list)  # not yet defined
+
+    def add(self, blocks: list[Block]) -> None:
+        """Add an item, unless it is empty."""
+        if not blocks:
+            return
+        if self.number is None:
+            self.items.append(("-", blocks))
+        else:
+            self.items.append((f"{self.number}.", blocks))
+            self.number += 1
+
+    def define(self, blocks: list[Block]) -> None:
+        """Add the terms read, with what defines them, as one item."""
+        terms = ", ".join(self.terms)
+        self.terms.clear()
+        if not terms and self.items:  # one more definition of the same term
+            self.items[-1][1].extend(blocks)
+            return
+        if not terms or self.contents:
+            self.add([Block("paragraph", terms), *blocks] if terms else blocks)
+            return
+        label = terms if terms.endswith(":") or not blocks else terms + ":"
+        if blocks and blocks[0].kind == "paragraph":
+            self.add([Block("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]])
+        else:
+            self.add([Block("paragraph", label), *blocks])
+
+    def close_terms(self) -> None:
+        """Add each term that nothing defines as an item."""
+        for term in self.terms:
+            self.add([Block("paragraph", term)])
+        self.terms.clear()
+
+
+@dataclass
+class Table:
+    """A table being read; a cell that spans rows stands in each of them, one that spans columns in the first."""
+
+    caption: list[Block] = field(default_factory=list)
+    header: list[list[str]] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    row: list[str] = field(default_factory=list)
+    in_head: bool = False
+    plain_cells: int = 0  # in the row, those that are no header cells
+    reaching: dict[int, tuple[int, str]] = field(default_factory=dict)  # column: rows it still reaches into, text
+
+    def start_row(self) -> None:
+        """Begin a row."""
+        self.row = []
+        self.plain_cells = 0
+        self._fill()
+
+    def cell(self, text: str, head: bool, columns: int, rows: int) -> None:
+        """Add a cell to the row."""
+        if rows > 1:
+            self.reaching[len(self.row)] = (rows - 1, text)
+        self.row += [text, *[""] * (columns - 1)]
+        self.plain_cells += not head
+        self._fill()
+
+    def end_row(self) -> None:
+        """File the row under header or body."""
+        if any(self.row):
+            is_header = self.in_head or (not self.plain_cells and not self.rows)
+            (self.header if is_header else self.rows).append(self.row)
+
+    def _fill(self) -> None:
+        while (span := self.reaching.pop(len(self.row), None)) is not None:
+            if span[0] > 1:
+                self.reaching[len(self.row)] = (span[0] - 1, span[1])
+            self.row.append(span[1])
+
+    def blocks(self) -> list[Block]:
+        """The caption and the table; one column without a header is a list."""
+        if not self.header and not self.rows:
+            return self.caption
+        if not self.header and max(map(len, self.rows)) == 1:
+            return [*self.caption, item_list([("-", [Block("paragraph", row[0])]) for row in self.rows])]
+        columns = zip_longest(*self.header, fillvalue="")
+        header = [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]
+        return [*self.caption, pipe_table(header, self.rows)]

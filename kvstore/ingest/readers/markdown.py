@@ -1,0 +1,94 @@
+"""Markdown: the file is one document, kept word for word; a front matter block becomes its metadata.
+
+In: bytes in UTF-8 (or as marked or named). Out: one document of format ``markdown``; its title is the front matter's
+``title``, else the first heading of level one. Front matter is a block between ``---`` lines at the very start whose
+lines read ``key: value``: strings, numbers, ``true``, ``false``, ``[a, b]`` and lists of ``- item`` lines; a value of
+another shape is kept as the string it is, and a block that does not look like this stays part of the text.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import clean, decode
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+from .scalars import scalar
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
+_NAME = re.compile(r"\w[\w .-]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_TITLE = re.compile(r" {0,3}#(?=[ \t])")
+_UNDERLINE = re.compile(r" {0,3}=+\s*$")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = clean(decode(stream.read(), origin.name, options.encoding))
+    meta, text = split_front_matter(text)
+    if not text or text.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    named = meta.get("title")
+    title = named if isinstance(named, str) and named else first_title(text)
+    yield RawDocument(origin.key, title, text, meta, "markdown")
+
+
+def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
+    """Separate a front matter block from the text that follows it; ``({}, text)`` where there is none."""
+    block = _FRONT_MATTER.match(text)
+    if block is None:
+        return {}, text
+    values: dict[str, list[str]] = {}
+    last: list[str] | None = None
+    for line in block[1].splitlines():
+        name, colon, value = line.partition(":")
+        if colon and _NAME.fullmatch(name) and (not value or value[0] in " \t"):
+            last = values[name.rstrip()] = [value]
+        elif not line.strip() or line.startswith("#"):
+            continue
+        elif last is not None and line.startswith((" ", "\t", "- ")):
+            last.append(line)
+        else:
+            return {}, text  # a thematic break with prose below it
+    return {name: _value(lines) for name, lines in values.items()}, text[block.end() :].lstrip("\n")
+
+
+def _value(lines: list[str]) -> JSON:
+    first, *rest = (line.strip() for line in lines)
+    if not rest:
+        if first.startswith("[") and first.endswith("]"):
+            return [scalar(part) for part in first[1:-1].split(",") if part.strip()]
+        return scalar(first)
+    if not first and all(line.startswith("- ") for line in rest):
+        return [scalar(line[2:]) for line in rest]
+    folded = first in ("", ">", "|", ">-", "|-")
+    return "\n".join(rest if folded else [first, *rest])
+
+
+def first_title(text: str) -> str | None:
+    """The text of the first level-one heading outside fenced code, or None."""
+    fence = ""
+    previous = ""
+    for line in io.StringIO(text):
+        mark = _FENCE.match(line)
+        if fence:
+            if mark is not None and mark[1].startswith(fence) and not line.strip(" `~\t\n"):
+                fence = ""
+            continue
+        if mark is not None:
+            fence = mark[1]
+            continue
+        heading = _TITLE.match(line)
+        if heading is not None:
+            title = line[heading.end() :].strip()
+            bare = title.rstrip("#")
+            title = bare.rstrip() if not bare or bare[-1].isspace() else title
+            if title:
+                return title
+        if previous and _UNDERLINE.match(line):
+            return previous
+        previous = line.strip()
+    return None

@@ -1,0 +1,193 @@
+"""Markdown out: what the HTML and DOCX readers write, so that every later stage parses one form only.
+
+:class:`Inline` gathers the running text of one paragraph; the functions make :class:`Block` objects of finished parts;
+:func:`document` joins them. Literal text is escaped only where it would open a block (``#``, ``- ``, ``1. `` at the
+start of a line, ``|`` in a table cell): everything else stays as it was written, so that names are found verbatim.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_SPACE = re.compile(r"\s+")
+_BREAK = re.compile(r" ?\n ?")
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))  # soft hyphen, zero-width space and joiner, stray mark
+_OPENS_BLOCK = re.compile(r"#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|`{3}|~{3}|\||=+$|-+$|<(?=[!?/A-Za-z])|\[(?=[^\]]+\]:)")
+_NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
+_ITEM_MARKER = re.compile(r"\s*(?:-|\d+\.) ")
+_CLOSING_MARKS = re.compile(r"\s+#+$")
+_WORD_BREAK = re.compile(r"\W.|.\W", re.S)
+_TICKS = re.compile(r"`+")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A finished part of a document: ``kind`` is paragraph, heading, list, code, table or quote."""
+
+    kind: str
+    text: str
+
+
+class Inline:
+    """The running text of a paragraph: white space collapses, a line break is a ``\\n``, two are a new paragraph.
+
+    With ``plain`` neither code nor emphasis is marked, as headings want it.
+    """
+
+    def __init__(self, plain: bool = False) -> None:
+        self.plain = plain
+        self._pieces: list[str] = []
+        self._code_end = -1
+        self._taken = 0  # how often; emphasis opened before a taking ends with it
+        self._emphasised = False
+
+    def text(self, text: str) -> None:
+        """Add literal text."""
+        self._pieces.append(_SPACE.sub(" ", text))
+
+    def line_break(self) -> None:
+        """End the line without ending the paragraph."""
+        self._pieces.append("\n")
+
+    def code(self, text: str) -> None:
+        """Add inline code; code that directly follows code continues it, unless two words would grow together."""
+        text = _SPACE.sub(" ", text.translate(_INVISIBLE))
+        code = text.strip()
+        if not code or self.plain:
+            self.text(text)
+            return
+        if text[0] == " ":
+            self.text(" ")
+        continues = len(self._pieces) == self._code_end and "`" not in code
+        if continues and _WORD_BREAK.fullmatch(self._pieces[-1][-2] + code[0]):
+            self._pieces[-1] = f"{self._pieces[-1][:-1]}{code}`"
+        else:
+            self._pieces += [" "] if continues else []
+            self._pieces.append(code_span(code))
+        self._code_end = -1 if "`" in code else len(self._pieces)
+        if text[-1] == " ":
+            self.text(" ")
+
+    def start_emphasis(self) -> tuple[int, int] | None:
+        """Begin emphasis; the answer is for :meth:`end_emphasis`. Emphasis within emphasis is not marked."""
+        if self.plain or self._emphasised:
+            return None
+        self._emphasised = True
+        return self._taken, len(self._pieces)
+
+    def end_emphasis(self, started: tuple[int, int] | None) -> None:
+        """Put ``*`` around what was added since the start, unless it is empty, code, starred or of several blocks."""
+        if started is None:
+            return
+        self._emphasised = False
+        taken, start = started
+        inner = "".join(self._pieces[start:])
+        bare = inner.strip()
+        if taken != self._taken or not bare or "*" in bare or "\n\n" in bare or bare[0] == bare[-1] == "`":
+            return
+        before, after = inner[: len(inner) - len(inner.lstrip())], inner[len(inner.rstrip()) :]
+        self._pieces[start:] = [before, f"*{bare}*", after]
+
+    def last_character(self) -> str:
+        """The last character added, or an empty string."""
+        return next((piece[-1] for piece in reversed(self._pieces) if piece), "")
+
+    def take(self) -> list[str]:
+        """Return the paragraphs gathered, without escapes, and start anew."""
+        self._taken += 1
+        if not self._pieces:
+            return []
+        whole = "".join(self._pieces).translate(_INVISIBLE)
+        self._pieces.clear()
+        self._code_end = -1
+        lines = _BREAK.sub("\n", re.sub(" {2,}", " ", whole)).strip()
+        return [part.strip() for part in re.split(r"\n{2,}", lines) if part.strip()]
+
+
+def code_span(text: str) -> str:
+    """``text`` between enough backticks."""
+    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def paragraph(text: str) -> Block:
+    """A paragraph of one or more lines."""
+    return Block("paragraph", "\n".join(_escaped(line) for line in text.split("\n")))
+
+
+def _escaped(line: str) -> str:
+    number = _NUMBERED.match(line)
+    if number is not None:
+        return f"{number[1]}\\{line[number.end(1) :]}"
+    return "\\" + line if _OPENS_BLOCK.match(line) else line
+
+
+def heading(level: int, text: str) -> Block:
+    """A heading of level 1 to 6, on one line."""
+    title = _CLOSING_MARKS.sub("", " ".join(text.split()))
+    return Block("heading", f"{'#' * level} {title}")
+
+
+def code_block(code: str, language: str = "") -> Block:
+    """Fenced code; the fence is longer than any run of backticks inside."""
+    code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
+    longest = max((len(run) for run in _TICKS.findall(code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return Block("code", f"{fence}{language}\n{code}\n{fence}")
+
+
+def quote(blocks: Sequence[Block]) -> Block:
+    """A block quotation."""
+    return Block("quote", "\n".join(f"> {line}".rstrip() for line in document(blocks).split("\n")))
+
+
+def item_list(items: Sequence[tuple[str, Sequence[Block]]]) -> Block:
+    """A list of (marker, blocks of the item); what follows an item's first line is indented beneath it."""
+    parts: list[str] = []
+    loose = False
+    for marker, blocks in items:
+        kinds = [block.kind for block in blocks]
+        tight = len(kinds) == 1 or kinds == ["paragraph", "list"]
+        loose = loose or not tight
+        body = ("\n" if tight else "\n\n").join(block.text for block in blocks)
+        indent = " " * (len(marker) + 1)
+        parts.append(f"{marker} " + re.sub(r"\n(?=[^\n])", "\n" + indent, body))
+    return Block("list", ("\n\n" if loose else "\n").join(parts))
+
+
+def pipe_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Block:
+    """A table; ``header`` may be empty, and rows may be shorter than it."""
+    width = max([len(header), *map(len, rows)])
+    lines = [_row([*header, *[""] * (width - len(header))]), "|" + " --- |" * width, *map(_row, rows)]
+    return Block("table", "\n".join(lines))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def one_line(blocks: Sequence[Block]) -> str:
+    """Blocks as one line, for a table cell: items, rows and unfinished sentences are parted by semicolons."""
+    line = ""
+    for block in blocks:
+        if block.kind == "code":
+            part = code_span(" ".join(" ".join(block.text.split("\n")[1:-1]).split()))
+        elif block.kind == "list":
+            part = "; ".join(_ITEM_MARKER.sub("", item, count=1) for item in block.text.split("\n") if item.strip())
+        elif block.kind == "table":
+            rows = block.text.split("\n")
+            part = "; ".join(row[2:-2].replace(" | ", ", ") for row in (rows[0], *rows[2:]))
+        else:
+            part = " ".join(block.text.split())
+        if line:
+            line += " " if line.endswith((".", ":", ";", ",", "!", "?")) else "; "
+        line += part
+    return line
+
+
+def document(blocks: Sequence[Block]) -> str:
+    """The blocks with a blank line between two."""
+    return "\n\n".join(block.text for block in blocks)

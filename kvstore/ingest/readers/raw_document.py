@@ -1,0 +1,104 @@
+"""What every reader takes and yields: where the bytes come from, the options, documents and row-level failures.
+
+A reader is a function ``(stream, origin, options)`` that yields :class:`RawDocument` objects in file order. What makes
+the whole file unreadable raises :class:`~kvstore.errors.ReaderError`; a single bad row of a file of many documents is
+yielded as a :class:`ReadFailure` between its neighbours, which are not lost.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import BinaryIO, TypeAlias
+
+from ...errors import InputError
+
+JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
+
+
+@dataclass(frozen=True)
+class RawDocument:
+    """A document as it was read, before it is cut into chunks.
+
+    ``key`` names it in the store. ``text`` is in the form that ``format`` says: ``text`` (plain, blank lines between
+    paragraphs), ``markdown``, or ``pairs`` (one CSV line ``child,parent`` an edge, the tree's name in ``meta``).
+    """
+
+    key: str
+    title: str | None
+    text: str
+    meta: dict[str, JSON]
+    format: str
+
+
+@dataclass(frozen=True)
+class ReadFailure:
+    """One row that is no document: ``place`` is ``file:line``, ``reason`` says what is wrong and what to do."""
+
+    place: str
+    reason: str
+
+
+Item: TypeAlias = RawDocument | ReadFailure
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where bytes come from: ``name`` is what messages call the file, ``key`` the key of its document."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """The options of ``INGEST ... WITH (...)`` that readers know; each reader looks at its own.
+
+    ``encoding``: character encoding of the file, any text codec of Python (all formats but pdf and docx).
+    ``delimiter``: what stands between two cells, one character or ``tab`` (csv, pairs).
+    ``text``, ``title``, ``key``: names of the columns or fields that hold them (csv, jsonl).
+    ``child``, ``parent``: names of the two columns (pairs). ``tree``: the tree the pairs go into (pairs).
+    """
+
+    encoding: str | None = None
+    delimiter: str | None = None
+    text: str | None = None
+    title: str | None = None
+    key: str | None = None
+    child: str | None = None
+    parent: str | None = None
+    tree: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, object] | None) -> ReadOptions:
+        """Check ``options`` and make them a :class:`ReadOptions`; an unknown name or a bad value is an InputError."""
+        known = [field.name for field in fields(cls)]
+        given: dict[str, str] = {}
+        for name, value in (options or {}).items():
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise InputError(f"no reader has an option {name!r}{hint} (options: {', '.join(known)})")
+            if not isinstance(value, str) or not value:
+                raise InputError(f"the reader option {name} must be a string that is not empty, not {value!r}")
+            given[name] = value
+        if "encoding" in given:
+            _check_encoding(given["encoding"])
+        if "delimiter" in given:
+            given["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(given["delimiter"], given["delimiter"])
+            if len(given["delimiter"]) != 1 or given["delimiter"] in '"\r\n':
+                raise InputError(f"the delimiter must be one character or 'tab', not {given['delimiter']!r}")
+        return cls(**given)
+
+
+def _check_encoding(name: str) -> None:
+    try:
+        codecs.lookup(name)
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise InputError(f"there is no encoding {name!r}; name one such as 'utf-8', 'latin-1' or 'cp1252'") from None
+
+
+Reader: TypeAlias = Callable[[BinaryIO, Origin, ReadOptions], Iterator[Item]]

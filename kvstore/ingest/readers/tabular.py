@@ -1,0 +1,175 @@
+"""CSV and TSV: a row is a document, or (``AS pairs``) an edge of a tree.
+
+In: text with a header line; cells are parted by commas, by tabs in ``.tsv`` files, by what the option ``delimiter``
+names, else by the semicolon or tab of a header without commas. Out: a document a row, of format ``text``, or one
+document of format ``pairs`` for the whole file. A row of another length than the header, or one whose quotes do not
+close, is a ReadFailure; bytes that do not decode, a header that names a column twice or lacks one asked for, and any
+pair that is not two names are ReaderErrors.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import clean, decoded_lines, refuse_nul
+from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions
+from .scalars import number_or_string
+
+_TEXT = ("text", "content", "body")
+_TITLE = ("title",)
+_KEY = ("id", "key")
+_OTHER_DELIMITERS = ";\t"
+
+
+def _rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield (first line of the row, its cells), or a reason in place of the cells; blank lines are left out."""
+    # The limit is one of the process; raising it lets longer cells through everywhere and breaks nothing.
+    csv.field_size_limit(sys.maxsize)
+    lines = decoded_lines(stream, origin.name, options.encoding)
+    first = next(lines, "")
+    refuse_nul(first, origin.name)
+    delimiter = options.delimiter or _delimiter(first, origin)
+    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, skipinitialspace=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield line, _reason(error)
+            continue
+        if any("\0" in cell for cell in cells):
+            yield line, "holds a NUL character; remove it"
+        elif any(cell.strip() for cell in cells):
+            yield line, [clean(cell).strip() for cell in cells]
+
+
+def _delimiter(header: str, origin: Origin) -> str:
+    if PurePosixPath(origin.name).suffix.lower() == ".tsv":
+        return "\t"
+    if "," not in header:
+        return next((delimiter for delimiter in _OTHER_DELIMITERS if delimiter in header), ",")
+    return ","
+
+
+def _reason(error: csv.Error) -> str:
+    if "unexpected end of data" in str(error):
+        return "a quote opened in this row is never closed, so the rest of the file belongs to it; close or double it"
+    return f"is not valid CSV ({error}); double every quote inside a quoted cell"
+
+
+def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield a document, or a failure, for each row below the header.
+
+    The key is the row's ``id`` or ``key`` column, where it is empty the file's key and the line; the text is its
+    ``text``, ``content`` or ``body`` column, else a line ``column: value`` for every other column that is not empty;
+    the columns that are neither key, title nor text become metadata, plain numbers as numbers.
+    """
+    rows = _rows(stream, origin, options)
+    header = _header(rows, origin)
+    key = _column(header, origin, options.key, "key", _KEY)
+    title = _column(header, origin, options.title, "title", _TITLE)
+    text = _column(header, origin, options.text, "text", _TEXT)
+    others = [index for index in range(len(header)) if index not in (key, title, text)]
+    empty = True
+    for line, cells in rows:
+        empty = False
+        place = f"{origin.name}:{line}"
+        if isinstance(cells, str):
+            yield ReadFailure(place, cells)
+            continue
+        if len(cells) != len(header):
+            yield ReadFailure(place, f"has {len(cells)} cells where the header has {len(header)}; quote or add cells")
+            continue
+        filled = [(header[index], cells[index]) for index in others if cells[index]]
+        body = "\n".join(f"{name}: {value}" for name, value in filled) if text is None else cells[text]
+        name = cells[title] if title is not None else ""
+        if not body and not name:
+            yield ReadFailure(place, "has no text; fill the cell or name another column WITH (text = ...)")
+            continue
+        meta: dict[str, JSON] = {column: number_or_string(value) for column, value in filled}
+        own_key = cells[key] if key is not None else ""
+        yield RawDocument(own_key or f"{origin.key}:{line}", name or None, body or name, meta, "text")
+    if empty:
+        raise ReaderError(f"{origin.name}: has a header but no rows; there is nothing to store")
+
+
+def _header(rows: Iterator[tuple[int, list[str] | str]], origin: Origin) -> list[str]:
+    line, cells = next(rows, (1, []))
+    if isinstance(cells, str):
+        raise ReaderError(f"{origin.name}:{line}: the header {cells}")
+    if not cells:
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    header = [cell or f"column {number}" for number, cell in enumerate(cells, 1)]
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise ReaderError(f"{origin.name}:{line}: the header names the column {twice!r} twice; rename one")
+    return header
+
+
+def _column(
+    header: list[str], origin: Origin, named: str | None, option: str, usual: tuple[str, ...] = ()
+) -> int | None:
+    """The index of the column that an option names, else of the first of the usual names that the header has."""
+    folded = [name.lower() for name in header]
+    if named is not None:
+        if named in header:
+            return header.index(named)
+        if named.lower() in folded:
+            return folded.index(named.lower())
+        columns = ", ".join(header)
+        raise ReaderError(f"{origin.name}: has no column {named!r}; the option {option} must name one of: {columns}")
+    return next((folded.index(name) for name in usual if name in folded), None)
+
+
+def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the whole file as one document of pairs: CSV lines ``child,parent`` in file order, none twice.
+
+    A first row that reads ``child,parent`` (or ``parent,child``), in any case, is a header; so is the first row where
+    the options ``child`` and ``parent`` name columns, among which others may stand then. ``meta['tree']`` names the
+    tree: the option ``tree``, else the file's name without its suffix.
+    """
+    pairs: dict[tuple[str, str], None] = {}
+    columns: tuple[int, int] | None = None
+    width = 2
+    for line, cells in _rows(stream, origin, options):
+        place = f"{origin.name}:{line}"
+        if isinstance(cells, str):
+            raise ReaderError(f"{place}: {cells}")
+        if columns is None:
+            columns = _pair_columns(cells, origin, options)
+            width = len(cells) if options.child or options.parent else 2
+            if options.child or options.parent or sorted(map(str.lower, cells)) == ["child", "parent"]:
+                continue
+        if len(cells) != width:
+            wanted = "child and parent" if width == 2 else f"the {width} of the header"
+            raise ReaderError(f"{place}: has {len(cells)} cells where {wanted} are wanted; mend the row")
+        child, parent = (" ".join(cells[column].split()) for column in columns)
+        if not child or not parent:
+            empty = "child" if not child else "parent"
+            raise ReaderError(f"{place}: the {empty} is empty; leave the row out or name both")
+        pairs[child, parent] = None
+    if not pairs:
+        raise ReaderError(f"{origin.name}: has no pairs; a row is child,parent")
+    tree = options.tree or PurePosixPath(origin.key).stem
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(pairs)
+    yield RawDocument(origin.key, None, lines.getvalue(), {"tree": tree}, "pairs")
+
+
+def _pair_columns(first: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
+    if options.child or options.parent:
+        child = _column(first, origin, options.child or "child", "child")
+        parent = _column(first, origin, options.parent or "parent", "parent")
+        if child is None or parent is None or child == parent:
+            raise ReaderError(f"{origin.name}: child and parent must be two columns; name them WITH (child, parent)")
+        return child, parent
+    return (1, 0) if [cell.lower() for cell in first] == ["parent", "child"] else (0, 1)

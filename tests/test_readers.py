@@ -1,0 +1,791 @@
+"""Readers: what each format becomes, and what every kind of bad input gets."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import html
+import io
+import json
+import re
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from kvstore.errors import InputError, ReaderError
+from kvstore.ingest.readers import FORMATS, RawDocument, ReadFailure, read, read_bytes
+from kvstore.ingest.sources import find_sources
+from kvstore.sample import QUESTIONS, UPDATE, folder, hierarchy
+
+MANUAL = Path(__file__).parents[2] / "shared" / "data" / "docs" / "postgresql-15-html.tar.xz"
+
+
+def one(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> RawDocument:
+    (document,) = read_bytes(data.encode() if isinstance(data, str) else data, key, format, options)
+    assert isinstance(document, RawDocument)
+    return document
+
+
+def rows(
+    data: bytes | str, key: str, format: str | None = None, /, **options: object
+) -> list[RawDocument | ReadFailure]:
+    return list(read_bytes(data.encode() if isinstance(data, str) else data, key, format, options))
+
+
+def refused(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> str:
+    with pytest.raises(ReaderError) as caught:
+        rows(data, key, format, **options)
+    message = str(caught.value)
+    assert key in message
+    return message
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [
+        (b"", "utf-8"),
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (codecs.BOM_UTF32_BE, "utf-32-be"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("key", "content", "text"),
+    [
+        ("a.txt", "Grüße, 東京\n", "Grüße, 東京\n"),
+        ("a.md", "# Grüße\n", "# Grüße\n"),
+        ("a.html", "<p>Grüße", "Grüße\n"),
+        ("a.csv", "text\nGrüße\n", "Grüße"),
+        ("a.jsonl", '{"text": "Grüße"}\n', "Grüße"),
+    ],
+)
+def test_byte_order_marks_decide_the_encoding(mark: bytes, encoding: str, key: str, content: str, text: str) -> None:
+    assert one(mark + content.encode(encoding), key).text == text
+
+
+def test_line_ends_page_breaks_and_terminal_sequences() -> None:
+    document = one("one\r\ntwo\rthree\fnext\x1b[31mred\x1b[0m b\bbold\x07", "a.log")
+    assert document == RawDocument("a.log", None, "one\ntwo\nthree\n\nnextred bold", {}, "text")
+
+
+@pytest.mark.parametrize("key", ["a.txt", "a.md", "a.html", "a.csv"])
+def test_invalid_utf8_names_the_byte_its_offset_and_the_remedy(key: str) -> None:
+    data = b"text\n" * 400_000 + b"caf\xe9 au lait"
+    message = refused(data, key)
+    assert "0xE9" in message
+    assert "offset 2000003 " in message
+    assert "WITH (encoding = 'latin-1')" in message
+    *_, last = rows(data, key, encoding="latin-1")
+    assert isinstance(last, RawDocument)
+    assert "café" in last.text[-20:]
+
+
+@pytest.mark.parametrize("key", ["a.csv", "a.jsonl"])
+def test_an_encoding_that_does_not_fit_is_named(key: str) -> None:
+    assert "is not valid UTF-16" in refused(codecs.BOM_UTF16_LE + "text\nx".encode("utf-16-le") + b"\n", key)
+
+
+@pytest.mark.parametrize("key", ["a.txt", "a.md", "a.html", "a.csv", "a.jsonl"])
+def test_nul_means_binary(key: str) -> None:
+    assert "binary" in refused(b"text\0more\n", key)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("data", [b"", b" \n\t\n", codecs.BOM_UTF8])
+def test_an_empty_file_is_refused(format: str, data: bytes) -> None:
+    message = refused(data, "nothing", format)
+    assert "is empty" in message or (data and "damaged" in message) or (data and "has no" in message)
+
+
+def test_unknown_suffixes_are_sniffed() -> None:
+    assert one("plain", "README").format == "text"
+    assert one("plain".encode("utf-16"), "a.dat").text == "plain"
+    assert "name its format with AS" in refused(b"\x7fELF\0\0", "program")
+    assert one("# Not a heading", "a.md", "text").format == "text"
+
+
+def test_wrong_formats_and_options_suggest_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean markdown"):
+        read_bytes(b"x", "a", "markdwon")
+    with pytest.raises(InputError, match="did you mean delimiter"):
+        read_bytes(b"x", "a.csv", None, {"delimeter": ";"})
+    with pytest.raises(InputError, match="no encoding 'latin-x'"):
+        read_bytes(b"x", "a.txt", None, {"encoding": "latin-x"})
+    with pytest.raises(InputError, match="no encoding 'rot13'"):
+        read_bytes(b"x", "a.txt", None, {"encoding": "rot13"})
+    with pytest.raises(InputError, match="one character"):
+        read_bytes(b"x", "a.csv", None, {"delimiter": "ab"})
+    with pytest.raises(InputError, match="must be a string"):
+        read_bytes(b"x", "a.csv", None, {"text": 5})
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(ReaderError, match=r"absent\.txt: cannot be read"):
+        list(read(tmp_path / "absent.txt", "absent.txt"))
+    with pytest.raises(ReaderError, match="cannot be read"):
+        list(read(tmp_path, "folder"))
+
+
+def test_a_file_and_its_bytes_read_alike(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("# T\n\nx\n")
+    assert list(read(path, "k.md")) == rows("# T\n\nx\n", "k.md")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("key", "before", "after"), [("a.txt", "", ""), ("a.jsonl", '{"text": "', '"}'), ("a.csv", "text\n", "")]
+)
+def test_a_line_of_100_megabytes_is_a_document(key: str, before: str, after: str) -> None:
+    text = "word " * 20_000_000
+    assert one(before + text + after, key).text.rstrip() == text.rstrip()
+
+
+# --- Markdown --------------------------------------------------------------------------------------------------------
+
+
+def test_front_matter_becomes_metadata() -> None:
+    document = one(
+        "---\ntitle: \"The: Title\"\nyear: 2024\nratio: 0.5\ndraft: false\nnone: ~\ntags: [a, 'b c', 3]\n"
+        "authors:\n  - Ada\n  - Grace\n# a comment\nabstract: >\n  two\n  lines\nzip: 01234\nurl: http://x/y\n---\n\nBody\n",
+        "a.md",
+    )
+    assert document.title == "The: Title"
+    assert document.text == "Body\n"
+    assert document.meta == {
+        "title": "The: Title",
+        "year": 2024,
+        "ratio": 0.5,
+        "draft": False,
+        "none": None,
+        "tags": ["a", "b c", 3],
+        "authors": ["Ada", "Grace"],
+        "abstract": "two\nlines",
+        "zip": "01234",
+        "url": "http://x/y",
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["---\nProse with no field.\n---\nmore\n", "---\na: b\nnever closed\n", "x\n---\na: b\n---\n"]
+)
+def test_what_is_no_front_matter_stays(text: str) -> None:
+    document = one(text, "a.md")
+    assert (document.text, document.meta) == (text, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("intro\n\n# First #\n\n# Second\n", "First"),
+        ("# C#\n", "C#"),
+        ("```\n# not\n```\n\nTitle\n=====\n", "Title"),
+        ("````\n```\n# not\n````\n# Yes\n", "Yes"),
+        ("## Only second level\n", None),
+        ("#hashtag\n", None),
+        ("#\n\ntext", None),
+    ],
+)
+def test_markdown_titles(text: str, title: str | None) -> None:
+    document = one(text, "a.md")
+    assert (document.title, document.text, document.format) == (title, text, "markdown")
+
+
+# --- HTML ------------------------------------------------------------------------------------------------------------
+
+
+def markdown(body: str) -> str:
+    return one(f"<!DOCTYPE html><title>t</title><body>{body}", "a.html").text.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<h1>A</h1><p>b\n c&nbsp;d<br>e</p><h3>F</h3>g", "# A\n\nb c d\ne\n\n### F\n\ng"),
+        ("<p>a <b>b</b> <em> c </em>d <i><code>x</code></i>", "a *b* *c* d `x`"),
+        ("<p>see <a href='u'>the <code>page</code></a>.", "see the `page`."),
+        ("<p><code>a`b</code> <code>c</code><code>()</code> <code>d</code><code>e</code>", "``a`b`` `c()` `d` `e`"),
+        ("<ul><li>a<li>b<ul><li>c</ul></ul>", "- a\n- b\n  - c"),
+        ("<ol start=3><li>a<li><p>b<p>c</ol>", "3. a\n\n4. b\n\n   c"),
+        ("<dl><dt>a<dt>b<dd>c<dd>d<dt>e</dl>", "- a, b: c\n\n  d\n\n- e"),
+        ("<ul><li>a<pre>x\n\n y</pre></ul>", "- a\n\n  ```\n  x\n\n   y\n  ```"),
+        ("<pre class='language-sql'>\nSELECT 1;<br>```</pre>", "````sql\nSELECT 1;\n```\n````"),
+        ("<blockquote><p>a<p>b</blockquote>", "> a\n>\n> b"),
+        (
+            "<table><caption>C</caption><tr><th>a<th>b<tr><td>1|2<td>x<p>y</table>",
+            "C\n\n| a | b |\n| --- | --- |\n| 1\\|2 | x; y |",
+        ),
+        ("<table><tr><td>a<tr><td>b</table>", "- a\n- b"),
+        (
+            "<table><tr><th>h<th>i<tr><td rowspan=2>a<td>1<tr><td>2</table>",
+            "| h | i |\n| --- | --- |\n| a | 1 |\n| a | 2 |",
+        ),
+        (
+            "<table><tr><td colspan=2>a<td>b<tr><td>1<td>2<td>3</table>",
+            "|  |  |  |\n| --- | --- | --- |\n| a |  | b |\n| 1 | 2 | 3 |",
+        ),
+        ("<table><tr><td><h2>Layout</h2><p>text<td>side</table>", "## Layout\n\ntext\n\nside"),
+        ("<div class=note><h3>Note</h3><p>Mind.</div><p>After", "Note: Mind.\n\nAfter"),
+        ("<p>10<sup>6</sup> m<sup>2</sup> H<sub>2</sub>O x<sup><a>1</a></sup> 1<sup>st</sup>", "10^6 m^2 H2O x[1] 1st"),
+        ("<p>soft&shy;ly &lt;b&gt; &amp;amp;", "softly <b> &amp;"),
+        (
+            "<p># a<p>- b<p>1. c<p>```<p>&lt;div&gt;<p>d<br>---",
+            "\\# a\n\n\\- b\n\n1\\. c\n\n\\```\n\n\\<div>\n\nd\n\\---",
+        ),
+        ("<h2>5.4.5. Foreign Keys <a href='#x'>#</a></h2>x", "## Foreign Keys\n\nx"),
+        ("<h2>Chapter&nbsp;5.&nbsp;Data Definition</h2>x", "## Data Definition\n\nx"),
+        ("<h2>Appendix L. Acronyms</h2><h3>E.1. Release 15.20</h3>x", "## Acronyms\n\n### Release 15.20\n\nx"),
+        ("<h2>3.5 mm plugs</h2><h2>C#</h2><h2>E. coli</h2>x", "## 3.5 mm plugs\n\n## C#\n\n## E. coli\n\nx"),
+    ],
+)
+def test_html_becomes_markdown(body: str, text: str) -> None:
+    assert markdown(body) == text
+
+
+@pytest.mark.parametrize(
+    "navigation",
+    [
+        "<nav>drop</nav>",
+        "<header>drop</header>",
+        "<footer>drop</footer>",
+        "<aside>drop</aside>",
+        "<div class='navheader'><table><tr><td>drop</table></div>",
+        "<div role=navigation>drop</div>",
+        "<ul class='breadcrumb x'><li>drop</ul>",
+        "<div id=sidebar>drop</div>",
+        "<div class=toc><dl><dt>drop</dl></div>",
+        "<form><label><input value=drop></label><button>drop</button><select><option>drop</select></form>",
+        "<script>drop</script><style>drop</style><noscript>drop</noscript><template>drop</template>",
+        "<p hidden>drop</p><p aria-hidden=true>drop</p>",
+        "<a class=skip-link href=#m>drop</a>",
+        "<!-- drop -->",
+    ],
+)
+def test_navigation_is_dropped(navigation: str) -> None:
+    assert (
+        markdown(f"{navigation}<article><header><h1>Kept</h1></header><p>text</p></article>{navigation}")
+        == "# Kept\n\ntext"
+    )
+
+
+def test_a_page_of_contents_keeps_its_list() -> None:
+    body = "<div class=navheader>Prev Next</div><h2>Part I. Start</h2><div class=toc><p><b>Table of Contents</b></p>"
+    body += "<dl><dt>1. One</dt><dd><dl><dt>1.1. Inner</dt></dl></dd><dt>2. Two</dt></dl></div>"
+    assert markdown(body) == "## Start\n\n- One\n  - Inner\n- Two"
+    assert markdown("<nav><ul><li>only this</ul></nav>") == "- only this"
+    assert markdown("<div class='sidebar'><h1>Whole page</h1><p>inside</div>") == "# Whole page\n\ninside"
+
+
+def test_html_titles() -> None:
+    assert one("<title>Site</title><h1>Page <i>one</i></h1>x", "a.html").title == "Page one"
+    assert one("<title>5.4.\u00a0Constraints</title><h2>x</h2>y", "a.html").title == "Constraints"
+    assert one("<p>x", "a.html").title is None
+
+
+@pytest.mark.parametrize(
+    "declaration", ["<meta charset=iso-8859-1>", "<meta http-equiv=x content='text/html; charset=cp1252'>"]
+)
+def test_html_declares_its_encoding(declaration: str) -> None:
+    assert one(f"{declaration}<p>“café”".encode("cp1252"), "a.html").text == "“café”\n"
+    assert one(f"{declaration}<p>“café”".encode(), "a.html").text == "“café”\n"
+
+
+def test_html_that_cannot_be_read() -> None:
+    assert "has no text" in refused("<html><body><script>x()</script></body></html>", "a.html")
+    assert "has no text" in refused("<frameset><frame src=x></frameset>", "a.html")
+    assert "deep" in refused("<div>" * 1_000_000, "a.html")
+    xhtml = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>'
+    assert one(xhtml + '<script src="x"/><p>kept</p></body></html>', "a.xhtml").text == "kept\n"
+
+
+@given(
+    st.one_of(st.binary(max_size=300), st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
+)
+@example(b"<table><tr><td rowspan=99999999999999999999 colspan=-1>x")
+@example(b"<ol start=99999999999999999999><li>x")
+def test_html_of_any_bytes_is_read_or_refused(data: bytes) -> None:
+    try:
+        (document,) = read_bytes(data, "a.html")
+    except ReaderError:
+        return
+    assert isinstance(document, RawDocument)
+    assert document.text.strip()
+    document.text.encode()
+
+
+TAGS = re.findall(
+    r"\w+",
+    "h1 h2 p div ul ol li dl dt dd table caption thead tr td th pre code em b a br blockquote nav section sup q hr",
+)
+
+
+@st.composite
+def markup(draw: st.DrawFn) -> str:
+    words = st.sampled_from(
+        ["# x", "- y", "1. z", "word", "a|b", "```", "---", "> q", "<&>", "*", "[l]: m", "    i", "~~~", "="]
+    )
+    pieces = draw(
+        st.lists(
+            st.one_of(
+                words.map(html.escape),
+                st.sampled_from(TAGS).map("<{}>".format),
+                st.sampled_from(TAGS).map("</{}>".format),
+                st.sampled_from(["<td rowspan=3>", "<td colspan=2>", "<div class=toc>", "<div class=note>", "&nbsp;"]),
+            ),
+            max_size=40,
+        )
+    )
+    return "".join(pieces)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(markup())
+def test_no_text_of_a_page_turns_into_structure(body: str) -> None:
+    """An independent Markdown parser finds no headings but the page's own, whatever its text looks like."""
+    try:
+        text = markdown(body)
+    except ReaderError:
+        return
+    headings = re.findall(r"<h[12]", body)
+    found = [token for token in MarkdownIt("commonmark").enable("table").parse(text) if token.type == "heading_open"]
+    assert len(found) <= len(headings)
+    assert all(token.markup in ("#", "##") for token in found)
+
+
+@given(st.lists(st.text("#->|`*~=1.) x<[]:_+", min_size=1, max_size=12), min_size=1, max_size=5))
+def test_paragraphs_stay_paragraphs(texts: list[str]) -> None:
+    kept = [" ".join(text.split()) for text in texts if text.split()]
+    if not kept:
+        return
+    tokens = (
+        MarkdownIt("commonmark").enable("table").parse(markdown("".join(f"<p>{html.escape(text)}" for text in texts)))
+    )
+    blocks = [token.type for token in tokens if token.level == 0 and token.nesting == 1]
+    assert blocks == ["paragraph_open"] * len(kept)
+
+
+@pytest.mark.skipif(not MANUAL.exists(), reason="the PostgreSQL manual is not here (shared/data/docs)")
+def test_the_postgresql_manual_is_read_whole_and_without_navigation() -> None:
+    """Word for word: nothing is lost but numbering and contents, and nothing comes from navigation."""
+    pages = 0
+    lost: Counter[str] = Counter()
+    added: set[str] = set()
+    for name, markup in _manual():
+        pages += 1
+        document = one(markup, name)
+        assert document.title, name
+        assert "\u00a0" not in document.text
+        assert not re.search(r"^\W*(?:Prev|Next|Up|Home)\W*$", document.text, re.M), name
+        assert not re.search(
+            r"^#+ (?:Chapter|Appendix|Part|Section) [\dA-Z]|^#+ (?:[A-Z]\.)?\d+\.", document.text, re.M
+        ), name
+        body = markup.decode()[markup.decode().index("<body") :]
+        body = re.sub(r'(?s)<div class="navheader">.*?<hr /></div>|<div class="navfooter">.*', "", body)
+        page = _words(re.sub(r'(?s)<div class="toc">.*?</div>', "", body))
+        contents = _words(body)
+        found = Counter(re.findall(r"[^\W\d_]{2,}", re.sub("[`*]", "", document.text)))
+        lost += page - found
+        added |= set(found) - set(contents)
+    assert pages == 1168
+    for numbering in ("Chapter", "Appendix", "Part"):
+        del lost[numbering]
+    # The marks of emphasis are taken out below, and with them a few asterisks that were meant.
+    assert sum(lost.values()) < 40
+    assert len(added) < 10
+
+
+def _manual() -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(MANUAL) as archive:
+        for member in archive:
+            if member.name.endswith(".html"):
+                content = archive.extractfile(member)
+                assert content is not None
+                yield Path(member.name).name, content.read()
+
+
+def _words(markup: str) -> Counter[str]:
+    """The words of a page, taken from it without a parser; formatting does not part words, blocks do."""
+    spaced = re.sub(r"</?(?:p|div|d[ltd]|li|t[dhr]|br|h\d|pre|table|ul|ol|hr)\b", r" \g<0>", markup)
+    return Counter(re.findall(r"[^\W\d_]{2,}", html.unescape(re.sub(r"<[^>]*>", "", spaced))))
+
+
+# --- PDF -------------------------------------------------------------------------------------------------------------
+
+
+def pdf(pages: list[list[str]], title: str | None = None) -> bytes:
+    """A PDF with one text line a line, written by hand: catalog, page tree, font, and two objects a page."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    kids = []
+    for lines in pages:
+        shown = "".join(f"({line.replace('(', chr(92) + '(')}) Tj T* " for line in lines)
+        stream = f"BT /F1 11 Tf 14 TL 50 800 Td {shown}ET"
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+        fonts = "<< /Font << /F1 3 0 R >> >>"
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources {fonts} /Contents {len(objects)} 0 R >>"
+        )
+        kids.append(f"{len(objects)} 0 R")
+    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
+    info = ""
+    if title is not None:
+        objects.append(f"<< /Title ({title}) >>")
+        info = f"/Info {len(objects)} 0 R"
+    out = b"%PDF-1.4\n"
+    offsets = []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj\n{content}\nendobj\n".encode("latin-1")
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
+    end += f"<< /Size {len(objects) + 1} /Root 1 0 R {info} >>\nstartxref\n{len(out)}\n%%EOF\n"
+    return out + end.encode()
+
+
+def test_pdf_joins_lines_and_counts_pages() -> None:
+    first = [
+        "The Keepers",
+        "The lighthouse on the rock was first lit in the spring of the year, and its infor-",
+        "mation board says that the lamp of the Anglo-",
+        "Saxon king burnt oil.",
+        "A second paragraph begins here, since the line above it was a short one, and it",
+        "goes on.",
+    ]
+    document = one(pdf([first, ["Page two."]], "Lights"), "a.pdf")
+    assert document == RawDocument(
+        "a.pdf",
+        "Lights",
+        "The Keepers\n\n"
+        "The lighthouse on the rock was first lit in the spring of the year, and its information board says that the "
+        "lamp of the Anglo-Saxon king burnt oil.\n\n"
+        "A second paragraph begins here, since the line above it was a short one, and it goes on.\n\nPage two.\n",
+        {"pages": 2},
+        "text",
+    )
+    assert one(pdf([["x"]]), "a.pdf").title is None
+
+
+def test_pdf_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    from pypdf import PdfReader, PdfWriter
+
+    good = pdf([["locked"]])
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(good)))
+    writer.encrypt("secret", algorithm="RC4-128")
+    locked = io.BytesIO()
+    writer.write(locked)
+    assert "locked with a password" in refused(locked.getvalue(), "a.pdf")
+    assert "run OCR first" in refused(pdf([[], []]), "a.pdf")
+    assert "damaged" in refused(b"%PDF-1.4\n" + b"junk" * 100, "a.pdf")
+    assert "damaged" in refused(good[: len(good) // 3], "a.pdf")
+    assert capfd.readouterr().err == ""
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    assert "pip install 'kvstore[documents]'" in refused(good, "a.pdf")
+
+
+@given(st.integers(0, 600), st.binary(min_size=1, max_size=8))
+def test_pdf_with_any_damage_is_read_or_refused(at: int, junk: bytes) -> None:
+    good = pdf([["some text"]])
+    try:
+        rows(good[:at] + junk + good[at + len(junk) :], "a.pdf")
+    except ReaderError as error:
+        assert "a.pdf" in str(error)
+
+
+# --- DOCX ------------------------------------------------------------------------------------------------------------
+
+
+def docx_bytes(document: object) -> bytes:
+    stream = io.BytesIO()
+    document.save(stream)  # type: ignore[attr-defined]
+    return stream.getvalue()
+
+
+def test_docx_becomes_markdown_in_body_order() -> None:
+    import docx
+    from docx.oxml import parse_xml
+    from docx.oxml.ns import nsdecls
+
+    word = docx.Document()
+    word.add_heading("The Light", 0)
+    word.add_heading("Keepers", 1)
+    paragraph = word.add_paragraph("Lit by ")
+    paragraph.add_run("Agnes ").bold = True
+    paragraph.add_run("Marl").italic = True
+    paragraph.add_run(".").add_break()
+    paragraph.add_run("# no heading")
+    inserted = (
+        f'<w:ins {nsdecls("w")} w:id="1" w:author="x"><w:r><w:t xml:space="preserve"> Inserted.</w:t></w:r></w:ins>'
+    )
+    deleted = f'<w:del {nsdecls("w")} w:id="2" w:author="x"><w:r><w:delText>Deleted.</w:delText></w:r></w:del>'
+    for change in (inserted, deleted):
+        paragraph._p.append(parse_xml(change))
+    for text, style in [
+        ("a", "List Bullet"),
+        ("a1", "List Bullet 2"),
+        ("b", "List Bullet"),
+        ("one", "List Number"),
+        ("two", "List Number"),
+    ]:
+        word.add_paragraph(text, style=style)
+    word.add_paragraph("Contents", style="TOC Heading")
+    table = word.add_table(3, 2)
+    for row in range(3):
+        for column in range(2):
+            table.cell(row, column).text = f"r{row}c{column}"
+    table.cell(1, 0).text = table.cell(2, 0).text = ""
+    table.cell(1, 0).merge(table.cell(2, 0)).text = "both"
+    word.add_heading("Code", 2)
+    word.add_paragraph("x = 1", style="macro")
+    word.add_paragraph("y = 2", style="macro")
+    word.add_paragraph("Said she.", style="Quote")
+    control = (
+        f"<w:sdt {nsdecls('w')}><w:sdtContent><w:p><w:r><w:t>In a control.</w:t></w:r></w:p></w:sdtContent></w:sdt>"
+    )
+    word.element.body.insert_element_before(parse_xml(control), "w:sectPr")
+    document = one(docx_bytes(word), "a.docx")
+    assert document.title == "The Light"
+    assert document.format == "markdown"
+    assert document.text == (
+        "# The Light\n\n## Keepers\n\nLit by *Agnes Marl*.\n\\# no heading Inserted.\n\n- a\n  - a1\n- b\n\n"
+        "1. one\n2. two\n\n"
+        "| r0c0 | r0c1 |\n| --- | --- |\n| both | r1c1 |\n| both | r2c1 |\n\n"
+        "### Code\n\n```\nx = 1\ny = 2\n```\n\n> Said she.\n\nIn a control.\n"
+    )
+    word.core_properties.title = "Named"
+    assert one(docx_bytes(word), "a.docx").title == "Named"
+
+
+def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    import docx
+
+    empty = docx_bytes(docx.Document())
+    assert "has no text" in refused(empty, "a.docx")
+    assert "damaged or no DOCX" in refused(empty[: len(empty) // 2], "a.docx")
+    assert "damaged or no DOCX" in refused(b"PK\x03\x04 not a zip", "a.docx")
+    assert "old .doc file or locked" in refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx")
+    monkeypatch.setitem(sys.modules, "docx", None)
+    assert "pip install 'kvstore[documents]'" in refused(empty, "a.docx")
+
+
+# --- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def test_csv_rows_are_documents() -> None:
+    data = 'id,title,text,year,price,code\nk1,T,"two\nlines",2024,1.5,007\n,,only text,,,\n'
+    assert rows(data, "dir/a.csv") == [
+        RawDocument("k1", "T", "two\nlines", {"year": 2024, "price": 1.5, "code": "007"}, "text"),
+        RawDocument("dir/a.csv:4", None, "only text", {}, "text"),
+    ]
+
+
+def test_csv_without_a_text_column_lists_its_columns() -> None:
+    assert rows("Key;Name;City\nx;Ada;London\n", "a.csv") == [
+        RawDocument("x", None, "Name: Ada\nCity: London", {"Name": "Ada", "City": "London"}, "text")
+    ]
+
+
+def test_csv_options_name_columns_and_delimiter() -> None:
+    document = one("a|b|c\n1|2|3\n", "a.dat", "csv", delimiter="|", text="C", title="b", key="a")
+    assert document == RawDocument("1", "2", "3", {}, "text")
+    assert one("text\tn\nx\t1\n", "a.tsv").meta == {"n": 1}
+    assert one("text,n\tm\nx,1\t2\n", "a.csv", delimiter="tab", text="m").text == "2"
+    assert "has no column 'body2'; the option text must name one of: a, b" in refused(
+        "a,b\n1,2\n", "a.csv", text="body2"
+    )
+
+
+def test_a_bad_row_does_not_lose_the_others() -> None:
+    data = 'id,text\na,one\nb\nc,two,three\nd,"x"y\ne,\n\nf,last\n'
+    documents = rows(data, "a.csv")
+    assert [document.key for document in documents if isinstance(document, RawDocument)] == ["a", "f"]
+    failures = {document.place: document.reason for document in documents if isinstance(document, ReadFailure)}
+    assert list(failures) == ["a.csv:3", "a.csv:4", "a.csv:5", "a.csv:6"]
+    assert failures["a.csv:3"].startswith("has 1 cells where the header has 2")
+    assert failures["a.csv:4"].startswith("has 3 cells where the header has 2")
+    assert "not valid CSV" in failures["a.csv:5"]
+    assert "has no text" in failures["a.csv:6"]
+    (failure,) = rows('text\n"never closed\nmore\n', "a.csv")
+    assert isinstance(failure, ReadFailure)
+    assert (failure.place, "never closed" in failure.reason) == ("a.csv:2", True)
+
+
+def test_csv_that_cannot_be_read() -> None:
+    assert "names the column 'a' twice" in refused("a,a\n1,2\n", "a.csv")
+    assert "no rows" in refused("a,b\n", "a.csv")
+
+
+cells = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Zs"]), min_size=1, max_size=20)
+
+
+@given(st.lists(st.tuples(cells, cells, cells), min_size=1, max_size=8))
+def test_csv_round_trip(table: list[tuple[str, str, str]]) -> None:
+    stream = io.StringIO()
+    csv.writer(stream).writerows([("id", "title", "text"), *table])
+    assert [
+        (row.key, row.title, row.text) for row in rows(stream.getvalue(), "a.csv") if isinstance(row, RawDocument)
+    ] == table
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", ["child,parent\n", "Child,Parent\n", ""])
+def test_pairs_are_one_canonical_document(header: str) -> None:
+    data = header + 'cat, feline\n"lynx, Iberian",feline\n\ncat,feline\nfeline,  big   mammal \n'
+    assert one(data, "x/animals.csv", "pairs") == RawDocument(
+        "x/animals.csv",
+        None,
+        'cat,feline\n"lynx, Iberian",feline\nfeline,big mammal\n',
+        {"tree": "animals"},
+        "pairs",
+    )
+
+
+def test_pairs_columns_and_tree() -> None:
+    assert one("parent,child\na,b\n", "t.csv", "pairs").text == "b,a\n"
+    document = one("n,what,kind\n1,cat,feline\n", "t.csv", "pairs", child="what", parent="kind", tree="zoo")
+    assert (document.text, document.meta) == ("cat,feline\n", {"tree": "zoo"})
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ("child,parent\na,b\nc\n", "t.csv:3: has 1 cells"),
+        ("a,b\nc,d,e\n", "t.csv:2: has 3 cells"),
+        ("a,b\nc,\n", "t.csv:2: the parent is empty"),
+        ('a,b\n"c,d\n', "t.csv:2: a quote opened in this row is never closed"),
+        ("child,parent\n", "has no pairs"),
+    ],
+)
+def test_bad_pairs_name_the_line(data: str, reason: str) -> None:
+    assert reason in refused(data, "t.csv", "pairs")
+
+
+@given(st.lists(st.tuples(cells, cells), min_size=1, max_size=10))
+def test_pairs_read_again_are_the_same(pairs: list[tuple[str, str]]) -> None:
+    stream = io.StringIO()
+    csv.writer(stream).writerows([("child", "parent"), *pairs])
+    text = one(stream.getvalue(), "t.csv", "pairs").text
+    assert one("child,parent\n" + text, "t.csv", "pairs").text == text
+    assert [tuple(row) for row in csv.reader(io.StringIO(text))] == list(dict.fromkeys(pairs))
+
+
+# --- JSON Lines ------------------------------------------------------------------------------------------------------
+
+
+def test_jsonl_lines_are_documents() -> None:
+    data = (
+        '{"id": 7, "title": "T", "text": "x\\r\\ny", "meta": {"a": [1]}, "b": null}\n\n{"contents": "z", "meta": 3}\n'
+    )
+    assert rows(data, "dir/a.jsonl") == [
+        RawDocument("7", "T", "x\ny", {"b": None, "a": [1]}, "text"),
+        RawDocument("dir/a.jsonl:3", None, "z", {"meta": 3}, "text"),
+    ]
+    assert one(
+        '{"n": "k", "h": "T", "b": "x", "text": "other"}', "a.ndjson", key="n", title="h", text="b"
+    ) == RawDocument("k", "T", "x", {"text": "other"}, "text")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"text": }', "not valid JSON: Expecting value at column 10"),
+        (b'["text"]', "not a JSON object"),
+        (b"[" * 100_000, "too deep"),
+        (b'{"id": 1}', "has no field text, content, body or contents"),
+        (b'{"text": ["a"]}', "the field text must be a string"),
+        (b'{"text": " "}', "the field text is empty"),
+        (b'{"text": "x", "title": 3}', "the field title must be a string"),
+        (b'{"text": "x", "id": true}', "the field id must be a number or a string"),
+        (b'{"text": "x", "id": ""}', "the field id must be a number or a string"),
+        (b'{"text": "x", "n": NaN}', "NaN is no number"),
+        (b'{"text": "x", "n": 1e999}', "64 bits"),
+        (b'{"text": "x", "n": 123456789012345678901}', "64 bits"),
+        (b'{"text": "x\\ud800"}', "surrogate"),
+        (b'{"text": "x", "m": {"\\u0000": 1}}', "no text"),
+        (b'{"text": "\xff"}', "byte 0xFF at offset 26 is not valid UTF-8; name the encoding"),
+    ],
+)
+def test_a_bad_line_does_not_lose_the_others(line: bytes, reason: str) -> None:
+    before, failure, after = rows(b'{"text": "one"}\n' + line + b'\n{"text": "two"}\n', "a.jsonl")
+    assert isinstance(before, RawDocument)
+    assert isinstance(after, RawDocument)
+    assert (before.text, after.text) == ("one", "two")
+    assert isinstance(failure, ReadFailure)
+    assert failure.place == "a.jsonl:2"
+    assert reason in failure.reason
+
+
+json_values = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-(2**63), 2**63), st.floats(allow_nan=False, allow_infinity=False), cells
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(cells, inner, max_size=3)),
+    max_leaves=8,
+)
+field_names = cells.filter(
+    lambda name: name not in ("id", "key", "title", "text", "content", "body", "contents", "meta")
+)
+
+
+@given(
+    st.lists(st.tuples(cells, cells, st.dictionaries(field_names, json_values, max_size=3)), min_size=1, max_size=5),
+    st.booleans(),
+)
+def test_jsonl_round_trip(lines: list[tuple[str, str, dict[str, object]]], ascii_only: bool) -> None:
+    data = "\n".join(
+        json.dumps({"id": key, "text": text, "meta": meta}, ensure_ascii=ascii_only) for key, text, meta in lines
+    )
+    assert [(row.key, row.text, row.meta) for row in rows(data, "a.jsonl") if isinstance(row, RawDocument)] == lines
+
+
+# --- the sample ------------------------------------------------------------------------------------------------------
+
+
+def sample() -> dict[str, RawDocument]:
+    documents: dict[str, RawDocument] = {}
+    sources = find_sources([folder()])
+    assert not sources.skipped
+    for source in sources:
+        for item in read(source.path, source.key, source.format):
+            assert isinstance(item, RawDocument)
+            assert item.key not in documents
+            documents[item.key] = item
+    return documents
+
+
+def test_the_sample_reads_whole() -> None:
+    documents = sample()
+    assert len(documents) == 51
+    prose = [document for document in documents.values() if document.format == "markdown"]
+    assert len(prose) == 32
+    for document in prose:
+        assert document.title
+        assert "\n## " in document.text
+        assert 120 <= len(document.text.split()) <= 350, document.key
+    assert all(key in documents for _, key in QUESTIONS)
+    key, old, new, question = UPDATE
+    assert documents[key].text.count(old) == 1
+    assert new not in documents[key].text
+    assert (question, key) in QUESTIONS
+
+
+def test_the_hierarchy_names_what_the_sample_tells_of() -> None:
+    (pairs,) = read(hierarchy(), "hierarchy.csv", "pairs")
+    assert isinstance(pairs, RawDocument)
+    edges = [tuple(row) for row in csv.reader(io.StringIO(pairs.text))]
+    assert len(edges) == 83
+    told = " ".join(f"{document.title} {document.text}" for document in sample().values())
+    told = " ".join(told.replace("*", "").lower().split())
+    assert not [name for edge in edges for name in edge if name.lower() not in told]

@@ -1,0 +1,157 @@
+"""Sources: which files paths, folders and patterns stand for, under which keys and formats."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kvstore.errors import InputError, ReaderError
+from kvstore.ingest.sources import find_sources
+
+FILES = [
+    "a.md",
+    "b/c.txt",
+    "b/d/e.HTML",
+    "b/d/f.csv",
+    "b/picture.png",
+    "g.jsonl",
+    "Makefile",
+    ".hidden.md",
+    ".git/h.md",
+    "b/.i/j.md",
+]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path.resolve() / "root"
+    for name in FILES:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    return root
+
+
+def keys(*paths: str | Path, format: str | None = None) -> list[str]:
+    return [source.key for source in find_sources(paths, format)]
+
+
+def test_a_folder_is_walked_in_order_and_hidden_files_are_passed_over(tree: Path) -> None:
+    sources = find_sources([tree])
+    found = [(source.key, source.format) for source in sources]
+    assert found == [
+        ("a.md", "markdown"),
+        ("b/c.txt", "text"),
+        ("b/d/e.HTML", "html"),
+        ("b/d/f.csv", "csv"),
+        ("g.jsonl", "jsonl"),
+    ]
+    assert len(sources) == 5
+    assert sources.skipped == Counter({"suffix .png": 1, "no suffix": 1})
+    assert sources.folders == (tree,)
+    assert all(source.root == tree and source.path == tree / source.key for source in sources)
+
+
+def test_a_format_narrows_a_folder_and_decides_for_a_file(tree: Path) -> None:
+    assert keys(tree, format="csv") == keys(tree, format="pairs") == ["b/d/f.csv"]
+    assert find_sources([tree], "csv").skipped["suffix .md"] == 1
+    (source,) = find_sources([tree / "Makefile"], "markdown")
+    assert (source.key, source.format, source.root) == ("Makefile", "markdown", None)
+    (source,) = find_sources([tree / "Makefile"])
+    assert source.format is None
+    assert find_sources([tree / "Makefile"]).folders == ()
+    with pytest.raises(InputError, match="did you mean html"):
+        find_sources([tree], "htm")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.md", ["a.md"]),
+        ("**/*.md", ["a.md"]),
+        ("**/*.*", ["a.md", "b/c.txt", "b/d/e.HTML", "b/d/f.csv", "b/picture.png", "g.jsonl"]),
+        ("b/**", ["c.txt", "d/e.HTML", "d/f.csv", "picture.png"]),
+        ("b/?.txt", ["c.txt"]),
+        ("b/*/f.csv", ["d/f.csv"]),
+        ("?/*", ["b/c.txt", "b/picture.png"]),
+        ("**/d/*.csv", ["b/d/f.csv"]),
+        ("M*", ["Makefile"]),
+    ],
+)
+def test_patterns_are_relative_to_their_fixed_prefix(
+    tree: Path, pattern: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert keys(tree / pattern) == found
+    monkeypatch.chdir(tree)
+    assert keys(pattern) == found
+
+
+def test_a_file_that_is_called_like_a_pattern_is_meant_itself(tree: Path) -> None:
+    for name in ("what?.md", "whats.md", "x[1].md"):
+        (tree / name).write_text("x")
+    assert keys(tree / "what?.md") == ["what?.md"]
+    assert keys(tree / "x[*].md") == ["x[1].md"]
+
+
+def test_several_paths_keep_their_order(tree: Path) -> None:
+    assert keys(tree / "g.jsonl", tree / "b" / "d", tree / "a.md") == ["g.jsonl", "e.HTML", "f.csv", "a.md"]
+
+
+@pytest.mark.parametrize("path", ["absent", "absent.md", "absent/*.md", "*.absent", "b/**/*.absent", "nul\0"])
+def test_what_does_not_exist_is_named(tree: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
+    with pytest.raises(ReaderError) as caught:
+        find_sources(["a.md", path])
+    assert repr(path) in str(caught.value)
+
+
+def test_links_out_of_the_root_and_to_folders_are_not_followed(tree: Path) -> None:
+    outside = tree.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("x")
+    (tree / "out.md").symlink_to(outside / "secret.md")
+    (tree / "outfolder").symlink_to(outside)
+    (tree / "b" / "loop").symlink_to(tree)
+    (tree / "inside.md").symlink_to(tree / "a.md")
+    sources = find_sources([tree])
+    assert [source.key for source in sources] == ["a.md", "b/c.txt", "b/d/e.HTML", "b/d/f.csv", "g.jsonl", "inside.md"]
+    assert sources.skipped["links out of the folder"] == 1
+    assert sources.skipped["links to folders"] == 2
+    linked = tree.parent / "linked"
+    linked.symlink_to(tree)
+    assert keys(linked) == keys(tree)
+    assert find_sources([linked]).folders == (tree,)
+    assert {source.root for source in find_sources([linked / "b" / ".." / "b" / "*.txt"])} == {tree / "b"}
+
+
+def test_what_cannot_be_looked_at_does_not_stop_the_rest(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree / "dangling.md").symlink_to(tree / "nowhere.md")
+    os.mkfifo(tree / "pipe.md")
+    listdir = os.listdir
+
+    def refuse(path: Path) -> list[str]:
+        if Path(path).name == "d":
+            raise PermissionError(13, "Permission denied")
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    sources = find_sources([tree])
+    assert [source.key for source in sources] == ["a.md", "b/c.txt", "g.jsonl"]
+    assert sources.skipped["no regular files"] == 1
+    assert [(Path(failure.place).name, failure.reason) for failure in sources.failures] == [
+        ("d", "cannot be listed: Permission denied"),
+        ("dangling.md", "cannot be looked at: a link to nothing, or no permission"),
+    ]
+    with pytest.raises(ReaderError, match="neither a file nor a folder"):
+        find_sources([tree / "pipe.md"])
+
+
+def test_names_that_are_no_utf8_make_keys_that_are(tree: Path) -> None:
+    try:
+        (tree / os.fsdecode(b"caf\xe9.md")).write_text("x")
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    assert "caf\\xe9.md" in keys(tree)
