@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import CorruptionError, InputError, KvstoreError, ReaderError
+from ..errors import InputError, ReaderError
 from ..settings import FixedSettings
 from .extraction import Extracted, extract
 from .readers import RawDocument, read
@@ -125,12 +125,17 @@ class _Ingest:
     def _sources(self, paths: Sequence[str | Path]) -> list[Source]:
         found: list[Source] = []
         for path in paths:
-            if Path(path).is_dir():
-                self._roots.add(str(Path(path).resolve()))
             try:
-                found += find_sources([path], self._format)
+                sources = find_sources([path], self._format)
             except ReaderError as error:
                 self._fail(str(path), error)
+                continue
+            found += sources.files
+            self._report.skipped += sources.skipped.total()
+            self._report.failures += [Failure(failure.place, failure.reason) for failure in sources.failures]
+            self._roots |= {str(folder) for folder in sources.folders}
+            if sources.failures:
+                self._unread |= {str(folder) for folder in sources.folders}
         return found
 
     def _read(self, source: Source) -> None:
@@ -141,7 +146,7 @@ class _Ingest:
                 else:
                     self._report.failures.append(Failure(item.place, item.reason))
                     self._unread.add(str(source.root))
-        except (KvstoreError, OSError) as error:
+        except (ReaderError, OSError) as error:
             self._fail(str(source.path), error)
             self._unread.add(str(source.root))
 
@@ -160,6 +165,7 @@ class _Ingest:
             )
         except InputError as error:
             self._fail(place, error)
+            self._unread.add(str(source.root))
             return
         stored = self._destination.digest_of(raw.key)
         if stored == extracted.digest:
@@ -193,8 +199,6 @@ class _Ingest:
             self._write(gone)
 
     def _fail(self, place: str, error: Exception) -> None:
-        if isinstance(error, CorruptionError):
-            raise error
         self._report.failures.append(Failure(place, str(error)))
 
     def _tell(self, done: int, total: int, current: str) -> None:

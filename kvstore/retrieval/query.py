@@ -96,24 +96,24 @@ class Strategy(Protocol):
 
 
 def option(query: Query, strategy: Strategy, name: str) -> float:
-    """The value of an option: the query's, checked, or the default."""
-    known = strategy.options[name]
-    value = query.options.get(name, known.default)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{strategy.name}: option {name} is a number, not {value!r}") from None
-    if not known.low <= number <= known.high:
-        raise InputError(f"{strategy.name}: option {name} lies between {known.low:g} and {known.high:g}, not {value!r}")
-    return number
+    """The value of an option: the query's (see :func:`check_options`), or the default."""
+    return float(query.options.get(name, strategy.options[name].default))
 
 
 def check_options(strategy: Strategy, options: Mapping[str, Any]) -> None:
-    """Raise InputError for an option the strategy does not have."""
-    for name in options:
-        if name not in strategy.options:
+    """Raise InputError for an option the strategy does not have, or a value out of its range."""
+    for name, value in options.items():
+        known = strategy.options.get(name)
+        if known is None:
             has = ", ".join(strategy.options) or "none"
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {has}")
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise InputError(f"{strategy.name}: option {name} is a number, not {value!r}") from None
+        if not known.low <= number <= known.high:
+            low, high = f"{known.low:g}", f"{known.high:g}"
+            raise InputError(f"{strategy.name}: option {name} lies between {low} and {high}, not {value!r}")
 
 
 def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[int, str] | str, pool: int) -> Evidence:

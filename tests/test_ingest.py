@@ -1,0 +1,160 @@
+"""Files in: what is added, changed, skipped, pruned, and what a bad file does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore import errors
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "papers"
+    (root / "deep").mkdir(parents=True)
+    (root / "one.md").write_text("# Harbour\n\nThe Harbour lies at Port Ellen.")
+    (root / "deep" / "two.txt").write_text("Port Ellen has two piers.")
+    (root / "three.html").write_text("<html><body><nav>Home</nav><h1>Piers</h1><p>Old Pier stands.</p></body></html>")
+    return root
+
+
+def test_a_folder_is_ingested_once_and_then_skipped(store: kvstore.Store, folder: Path) -> None:
+    report = store.ingest(folder)
+    assert (report.added, report.changed, report.unchanged, report.failures) == (3, 0, 0, [])
+    assert store.keys() == ["deep/two.txt", "one.md", "three.html"]
+    again = store.ingest(folder)
+    assert (again.added, again.changed, again.unchanged) == (0, 0, 3)
+    document = store.get("three.html")
+    assert document is not None
+    assert "Home" not in document.text
+    assert document.title == "Piers"
+
+
+def test_a_changed_file_is_replaced_and_a_vanished_one_pruned(store: kvstore.Store, folder: Path) -> None:
+    store.ingest(folder)
+    store.put("by hand", "Port Ellen again.")
+    (folder / "one.md").write_text("# Harbour\n\nThe Harbour moved to Bowmore.")
+    (folder / "three.html").unlink()
+    report = store.ingest(folder)
+    assert (report.changed, report.removed) == (1, 0)
+    assert "three.html" in store.keys()  # noqa: SIM118
+    assert store.ingest(folder, prune=True).removed == 1
+    assert store.keys() == ["by hand", "deep/two.txt", "one.md"]
+    assert [row.document for row in store.lookup("Bowmore")] == ["one.md"]
+
+
+def test_prune_spares_other_folders(store: kvstore.Store, folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "letters"
+    other.mkdir()
+    (other / "letter.txt").write_text("Dear Port Ellen.")
+    store.ingest([folder, other])
+    (folder / "one.md").unlink()
+    store.ingest(folder, prune=True)
+    assert "letter.txt" in store.keys()  # noqa: SIM118
+    assert "one.md" not in store.keys()  # noqa: SIM118
+
+
+def test_bad_files_are_reported_and_the_rest_goes_on(store: kvstore.Store, folder: Path) -> None:
+    (folder / "empty.txt").write_text("")
+    (folder / "latin.txt").write_bytes(b"caf\xe9 au lait")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing else")
+    (folder / "rows.csv").write_text("id,text\na,First row here.\nb,Second,too many\nc,Third row here.\n")
+    report = store.ingest([folder, folder / "missing.txt"])
+    reasons = {Path(failure.place.split(":")[0]).name: failure.reason for failure in report.failures}
+    assert set(reasons) == {"empty.txt", "latin.txt", "broken.pdf", "rows.csv", "missing.txt"}
+    assert "empty" in reasons["empty.txt"]
+    assert "encoding" in reasons["latin.txt"]
+    assert {"a", "c", "one.md", "deep/two.txt"} <= set(store.keys())
+    assert "b" not in store.keys()  # noqa: SIM118
+
+
+def test_a_folder_that_could_not_be_read_whole_is_not_pruned(store: kvstore.Store, folder: Path) -> None:
+    store.ingest(folder)
+    (folder / "one.md").write_bytes(b"# caf\xe9")
+    report = store.ingest(folder, prune=True)
+    assert report.removed == 0
+    assert any("pruned" in failure.reason for failure in report.failures)
+    document = store.get("one.md")
+    assert document is not None
+    assert "Port Ellen" in document.text, "what is stored stays until it can be replaced"
+
+
+def test_a_key_used_twice_is_reported_and_the_first_kept(store: kvstore.Store, tmp_path: Path) -> None:
+    rows = [{"id": "x", "text": "First of them."}, {"id": "x", "text": "Second of them."}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    report = store.ingest(tmp_path / "rows.jsonl")
+    assert report.added == 1
+    assert "used in this ingest already" in report.failures[0].reason
+    document = store.get("x")
+    assert document is not None
+    assert document.text == "First of them."
+
+
+def test_a_text_over_the_limit_is_refused(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("word " * (20 << 20))
+    (tmp_path / "fine.txt").write_text("A fine text.")
+    report = store.ingest([tmp_path / "long.txt", tmp_path / "fine.txt"])
+    assert "the limit is" in report.failures[0].reason
+    assert store.keys() == ["fine.txt"]
+
+
+def test_pairs_go_into_the_forest(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "kinds.csv").write_text("child,parent\nTug,Ship\nShip,Vessel\n")
+    store.ingest(tmp_path / "kinds.csv", format="pairs")
+    assert [(row.tree, row.parent) for row in store.lookup("tug")] == [("kinds", "Ship")]
+    assert {row.relative for row in store.expand("Tug", direction="up", depth=5)} == {"Tug", "Ship", "Vessel"}
+
+
+def test_progress_is_told_and_ends_at_the_end(store: kvstore.Store, folder: Path) -> None:
+    seen: list[kvstore.IngestProgress] = []
+    store.ingest(folder, progress=seen.append)
+    assert [now.done for now in seen] == [0, 1, 2, 3]
+    assert seen[-1].chunks == 3
+    assert seen[-1].total == 3
+
+
+def test_an_interrupted_ingest_keeps_what_is_committed_and_goes_on(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
+    for number in range(7):
+        (tmp_path / f"{number}.txt").write_text(f"Document number {number} of Port Ellen.")
+
+    def interrupt(now: kvstore.IngestProgress) -> None:
+        if now.done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.ingest(str(tmp_path / "*.txt"), progress=interrupt)
+    assert store.keys() == ["0.txt", "1.txt", "2.txt", "3.txt"]
+    report = store.ingest(str(tmp_path / "*.txt"))
+    assert (report.unchanged, report.added) == (4, 3)
+
+
+def test_options_reach_the_reader_and_unknown_formats_are_refused(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9 au lait")
+    assert store.ingest(tmp_path / "latin.txt", options={"encoding": "latin-1"}).added == 1
+    document = store.get("latin.txt")
+    assert document is not None
+    assert document.text == "café au lait"
+    with pytest.raises(errors.InputError, match="no format 'pptx'"):
+        store.ingest(tmp_path / "latin.txt", format="pptx")
+
+
+def test_a_second_process_of_the_same_content_changes_nothing(folder: Path, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing") as store:
+        store.ingest(folder)
+    with kvstore.open(tmp_path / "s") as store:
+        before = store.statistics()["change"]
+        store.ingest(folder)
+        assert store.statistics()["change"] == before
+        assert store.check() == []
+
+
+def test_nothing_is_ingested_into_a_readonly_store(folder: Path, tmp_path: Path) -> None:
+    kvstore.open(tmp_path / "s", embedder="hashing").close()
+    with kvstore.open(tmp_path / "s", readonly=True) as store, pytest.raises(errors.ReadOnlyError):
+        store.ingest(folder)

@@ -1,0 +1,147 @@
+"""Questions out: strategies, evidence, answers and their citations."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import kvstore
+from kvstore import errors
+from kvstore.retrieval.strategies import STRATEGIES
+from kvstore.storage.vectors import nearest
+
+DOCUMENTS = {
+    "ada": ("Ada Lovelace", "Ada Lovelace wrote notes on the Analytical Engine. She was born in London in 1815."),
+    "babbage": ("Charles Babbage", "Charles Babbage designed the Analytical Engine. He lived in Marylebone."),
+    "engine": ("Analytical Engine", "The engine was to be driven by steam. It was never finished."),
+    "tea": ("Tea", "Tea is made from leaves. London drinks much of it."),
+    "sea": ("Sea", "The sea is salty. Ships sail over it."),
+}
+
+
+@pytest.fixture
+def filled(store: kvstore.Store) -> kvstore.Store:
+    with store.transaction() as transaction:
+        for key, (title, text) in DOCUMENTS.items():
+            transaction.put(key, text, title=title, meta={"length": len(text)})
+    return store
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_every_strategy_finds_the_document_that_answers(filled: kvstore.Store, strategy: str) -> None:
+    evidence = filled.retrieve("Who designed the Analytical Engine?", using=strategy, top=3)
+    assert evidence.strategy == strategy
+    assert "babbage" in [hit.document for hit in evidence.hits]
+    assert [hit.rank for hit in evidence.hits] == list(range(1, len(evidence.hits) + 1))
+    assert all(a.score >= b.score for a, b in itertools.pairwise(evidence.hits))
+    assert all(hit.path for hit in evidence.hits)
+    assert evidence.steps
+    for hit in evidence.hits:
+        document = filled.get(hit.document)
+        assert document is not None
+        assert document.text.encode()[hit.start : hit.end].decode() == hit.text
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_where_limits_every_strategy(filled: kvstore.Store, strategy: str) -> None:
+    found = filled.retrieve("the Analytical Engine in London", using=strategy, where="key IN ('tea', 'sea')").hits
+    assert {hit.document for hit in found} <= {"tea", "sea"}
+    assert filled.retrieve("the Analytical Engine", using=strategy, where="key = 'none'").hits == []
+    longer = filled.retrieve("engine of London", using=strategy, where="meta ->> 'length' > 70").hits
+    assert {hit.document for hit in longer} <= {"ada", "babbage"}
+
+
+def test_bridge_reads_only_what_its_entities_lead_to(filled: kvstore.Store) -> None:
+    evidence = filled.retrieve("When did Charles Babbage live in Marylebone?", using="bridge", depth=0)
+    assert {hit.document for hit in evidence.hits} == {"babbage"}
+    assert evidence.pool == 1
+    assert "charles babbage" in evidence.hits[0].path
+    steps = {step.name: step for step in evidence.steps}
+    assert steps["recognise entities"].count == 2
+    assert evidence.abstracts[0].document == "babbage"
+
+
+def test_bridge_says_when_it_knows_no_entity(filled: kvstore.Store) -> None:
+    evidence = filled.retrieve("what swims?", using="bridge")
+    assert "no entity known" in [step.name for step in evidence.steps]
+    assert evidence.pool == 5
+
+
+def test_bridge_takes_rare_entities_first_and_caps_its_pool(store: kvstore.Store) -> None:
+    with store.transaction() as transaction:
+        for number in range(300):
+            transaction.put(f"d{number}", f"London notes, part {number}.", title="London")
+        transaction.put("rare", "Zanzibar is far from London.", title="Zanzibar")
+    evidence = store.retrieve("Is Zanzibar near London?", using="bridge", options={"pool": 0.2})
+    assert evidence.pool <= 60
+    assert "rare" in [hit.document for hit in evidence.hits[:3]]
+
+
+def test_depth_reaches_the_neighbouring_abstracts(store: kvstore.Store) -> None:
+    parts = [f"## Part {n}\n\n" + f"Filler sentence {n} stands here quietly. " * 60 for n in range(4)]
+    parts[2] += "We once saw Zanzibar here."
+    store.put("book", "# Book\n\n" + "\n\n".join(parts), format="markdown")
+    pools = [store.retrieve("Zanzibar", using="bridge", depth=depth).pool for depth in (0, 1, 2)]
+    assert pools[0] <= 5
+    assert pools[0] < pools[1] <= pools[2] <= store.statistics()["chunks"]
+
+
+def test_within_limits_the_tokens_of_all_hits(filled: kvstore.Store) -> None:
+    every = filled.retrieve("London engine", top=5).hits
+    some = filled.retrieve("London engine", top=5, within=30).hits
+    assert 0 < len(some) < len(every)
+
+
+def test_options_are_checked(filled: kvstore.Store) -> None:
+    with pytest.raises(errors.InputError, match="lies between"):
+        filled.retrieve("x", using="bridge", options={"pool": 7})
+    with pytest.raises(errors.InputError, match="is a number"):
+        filled.retrieve("x", using="lexical", options={"k1": "high"})
+    for wrong in ({"top": 0}, {"depth": -1}, {"within": 0}):
+        with pytest.raises(errors.InputError):
+            filled.retrieve("x", **wrong)
+    with pytest.raises(errors.InputError, match="empty"):
+        filled.ask("  ")
+    with pytest.raises(errors.InputError, match="SEARCH uses"):
+        filled.search("x", using="bridge")
+
+
+def test_an_answer_cites_document_chunk_and_bytes(filled: kvstore.Store) -> None:
+    answer = filled.ask("Where was Ada Lovelace born?")
+    assert answer.extractive
+    assert "London" in answer.text
+    assert "[1]" in answer.text
+    for citation in answer.citations:
+        document = filled.get(citation.document)
+        assert document is not None
+        assert document.text.encode()[citation.start : citation.end].decode() == citation.text
+    assert answer.evidence.steps[-1].name == "choose sentences"
+
+
+def test_an_update_changes_the_answer(filled: kvstore.Store) -> None:
+    question = "Where was Ada Lovelace born?"
+    filled.put("ada", "Ada Lovelace was born in Whitehall.", title="Ada Lovelace")
+    answer = filled.ask(question)
+    assert "Whitehall" in answer.text
+    assert "1815" not in answer.text
+
+
+def test_nearest_agrees_with_sorting_everything(filled: kvstore.Store) -> None:
+    with filled.snapshot() as snapshot:
+        query = filled.embedder.embed_query("engine in London")
+        everything = [
+            (int(c), float(v @ query)) for ids, rows in snapshot.view.vectors.scan() for c, v in zip(ids, rows)
+        ]
+        expected = [chunk for chunk, _ in sorted(everything, key=lambda item: (-item[1], item[0]))]
+        assert [chunk for chunk, _ in nearest(snapshot.view.all_vectors(), query, 10)] == expected
+
+
+def test_lexical_scores_are_bm25(store: kvstore.Store) -> None:
+    store.put("a", "apple banana banana")
+    store.put("b", "apple cherry")
+    store.put("c", "cherry cherry cherry date")
+    hits = store.search("banana", using="lexical")
+    # idf = ln(1 + (3 - 1 + 0.5) / (1 + 0.5)); tf = 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 3 / 3))
+    assert [hit.document for hit in hits] == ["a"]
+    assert hits[0].score == pytest.approx(0.980829 * 4.4 / 3.2, abs=1e-5)
