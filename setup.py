@@ -33,11 +33,11 @@ setup(
     packages=packages,
     package_dir=PACKAGE_FOLDERS,
     package_data={
-        "": ["py.typed", "*.md"],
+        "": ["py.typed", "*.lark", "*.md"],
         "kvstore": ["sample/**/*"],
         "kvstore_cext": ["*.pyi", "*.pxd"],
     },
-    exclude_package_data={"": ["*.c"]},
+    include_package_data=False,
     ext_modules=cythonize(extensions, language_level=3, build_dir="build/cython"),
     zip_safe=False,
 )

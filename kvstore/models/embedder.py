@@ -1,0 +1,78 @@
+"""Embedders by name.
+
+In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store keeps the embedder's name, and
+``open_embedder(name)`` must give the same vectors in every later process. A name or an option that is unknown raises
+:class:`~kvstore.errors.EmbedderError` that says which there are.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from ..errors import EmbedderError
+from .protocol import DEFAULT_EMBEDDER, Embedder
+
+__all__ = ["DEFAULT_EMBEDDER", "EMBEDDER_FORMS", "Embedder", "open_embedder"]
+
+#: The forms a name may take, and the options that may come with each.
+EMBEDDER_FORMS = {
+    "all-MiniLM-L6-v2": frozenset({"device"}),
+    "sentence-transformers:NAME_OR_PATH": frozenset({"device"}),
+    "openai:MODEL": frozenset({"base_url", "api_key", "timeout", "attempts", "dimension"}),
+    "hashing:DIMENSION": frozenset[str](),
+    "none:DIMENSION": frozenset[str](),
+}
+
+
+def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
+    """The embedder called ``name``; nothing is loaded or asked for until it embeds.
+
+    Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, from the extra ``local``); ``sentence-transformers:NAME``
+    or ``:PATH``; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
+    ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user brings the vectors).
+    Raises EmbedderError for a name or an option that is unknown.
+    """
+    kind, _, rest = name.partition(":")
+    form = next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
+    if form is None or (":" in name and (not rest or ":" not in form)):
+        near = difflib.get_close_matches(name, EMBEDDER_FORMS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise EmbedderError(f"embedder {name!r} is unknown; {hint}Use one of: {', '.join(EMBEDDER_FORMS)}")
+    unknown = sorted(options.keys() - EMBEDDER_FORMS[form])
+    if unknown:
+        allowed = ", ".join(sorted(EMBEDDER_FORMS[form])) or "none"
+        raise EmbedderError(f"embedder {name!r} takes no option {unknown[0]!r}; its options: {allowed}")
+    # Each adapter is imported when it is asked for: importing one may be slow, and its package may be missing.
+    if kind == DEFAULT_EMBEDDER:
+        from .sentence_transformer import PackagedEmbedder
+
+        return PackagedEmbedder(**options)
+    if kind == "sentence-transformers":
+        from .sentence_transformer import SentenceTransformerEmbedder
+
+        return SentenceTransformerEmbedder(_required(name, rest), **options)
+    if kind == "openai":
+        from .openai_embedder import OpenAIEmbedder
+
+        return OpenAIEmbedder(_required(name, rest), **options)
+    if kind == "hashing":
+        from .hashing import DEFAULT_DIMENSION, HashingEmbedder
+
+        return HashingEmbedder(_dimension(name, rest) if rest else DEFAULT_DIMENSION)
+    from .given import GivenVectors
+
+    return GivenVectors(_dimension(name, rest))
+
+
+def _required(name: str, rest: str) -> str:
+    if not rest:
+        raise EmbedderError(f"embedder {name!r} lacks the model's name; write {name}:NAME")
+    return rest
+
+
+def _dimension(name: str, rest: str) -> int:
+    kind = name.partition(":")[0]
+    if not rest.isascii() or not rest.isdigit() or not 1 <= int(rest) <= 65536:
+        raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to 65536; write {kind}:384")
+    return int(rest)

@@ -1,0 +1,33 @@
+"""No embedder: the user brings the vectors.
+
+In and out: nothing; embedding raises EmbedderError that says what to give instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import EmbedderError
+from .protocol import Vectors
+
+
+class GivenVectors:
+    """Stands for an embedder in a store whose vectors come from outside."""
+
+    poor = False
+
+    def __init__(self, dimension: int) -> None:
+        self.name = f"none:{dimension}"
+        self.dimension = dimension
+        self.description = f"no embedder: vectors of {dimension} components are given with every document and question"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Always raises EmbedderError."""
+        raise EmbedderError(
+            f"this store has no embedder ({self.name}); give the vectors of {self.dimension} components yourself, or "
+            "create a store with an embedder"
+        )
+
+    def embed_query(self, text: str) -> Vectors:
+        """Always raises EmbedderError."""
+        return self.embed([text])

@@ -1,0 +1,78 @@
+"""The hashing embedder: no model and no dependency, and as poor as that sounds.
+
+In: texts. Out: signed sums of hashed features (feature hashing: Weinberger et al., "Feature Hashing for Large Scale
+Multitask Learning", ICML 2009, section 2): each word, and the letter trigrams of each word, so that *vacuum* and
+*vacuums* come near each other. It matches words and never meanings. The same text gives the same vector in every
+process and on every machine. A text without a word gives the zero vector.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from .protocol import Vectors, normalised
+
+DEFAULT_DIMENSION = 256
+#: How much all the trigrams of a word weigh together, beside 1 for the word itself.
+TRIGRAM_WEIGHT = 0.5
+#: Shorter words are mostly grammar and weigh less, in proportion.
+FULL_WEIGHT_LENGTH = 6
+
+WORD = re.compile(r"\w+")
+
+
+class HashingEmbedder:
+    """Vectors of hashed words and letter trigrams."""
+
+    poor = True
+
+    def __init__(self, dimension: int = DEFAULT_DIMENSION) -> None:
+        self.name = f"hashing:{dimension}"
+        self.dimension = dimension
+        self.description = (
+            f"hashed words and letter trigrams in {dimension} dimensions: a poor embedder, which finds the same words "
+            "and never the same meaning"
+        )
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of ``texts``: shape (len(texts), dimension)."""
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            counts = Counter(WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+            if not counts:
+                continue
+            features = [_features(word, self.dimension) for word in counts]
+            weights = [
+                (1 + math.log(count)) * min(len(word) / FULL_WEIGHT_LENGTH, 1.0) * values
+                for (word, count), (_, values) in zip(counts.items(), features, strict=True)
+            ]
+            places = np.concatenate([places for places, _ in features])
+            row[:] = np.bincount(places, weights=np.concatenate(weights), minlength=self.dimension)
+        return normalised(rows)
+
+    def embed_query(self, text: str) -> Vectors:
+        """The vector of ``text``: shape (dimension,)."""
+        row: Vectors = self.embed([text])[0]
+        return row
+
+
+@lru_cache(maxsize=65536)
+def _features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
+    """The places that a word's features fall on, and their signed weights."""
+    framed = f"<{word}>"
+    trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
+    names = [f"word {word}", *(f"trigram {trigram}" for trigram in trigrams)]
+    hashes = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") for name in names]
+    places = np.array([(number >> 1) % dimension for number in hashes], dtype=np.intp)
+    signs = np.array([1.0 if number & 1 else -1.0 for number in hashes])
+    weights = np.array([1.0, *[math.sqrt(TRIGRAM_WEIGHT / len(trigrams))] * len(trigrams)])
+    return places, signs * weights

@@ -1,0 +1,94 @@
+"""The embedder behind an OpenAI-compatible ``/embeddings`` endpoint.
+
+In: texts, sent in batches. Out: the server's vectors, scaled to length 1. An answer of the wrong shape raises
+EmbedderError; see ``endpoint.py`` for addresses, keys, attempts and timeouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import EmbedderError
+from .endpoint import Endpoint
+from .protocol import Vectors, normalised
+
+#: Texts a request.
+BATCH = 128
+
+
+class OpenAIEmbedder:
+    """Vectors from a server.
+
+    ``dimension`` asks the server for vectors of that many components; without it, the model's own number is learnt from
+    its first answer. ``timeout`` is in seconds an attempt.
+    """
+
+    poor = False
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        attempts: int = 4,
+        dimension: int | None = None,
+    ) -> None:
+        self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, timeout=timeout, attempts=attempts)
+        self._model = model
+        self._asked_dimension = dimension
+        self._known_dimension = dimension
+        self.name = f"openai:{model}"
+        self.description = f"the model {model} of {self._endpoint.base_url}"
+
+    @property
+    def dimension(self) -> int:
+        """The number of components of a vector; asks the server once, where it was not given."""
+        if self._known_dimension is None:
+            self._known_dimension = int(self.embed(["dimension"]).shape[1])
+        return self._known_dimension
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        batches = [self._request(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        widths = {batch.shape[1] for batch in batches} | {self._known_dimension or batches[0].shape[1]}
+        if len(widths) > 1:
+            raise EmbedderError(f"{self.name}: the server gives vectors of {sorted(widths)} components in one run")
+        self._known_dimension = batches[0].shape[1]
+        return normalised(np.concatenate(batches))
+
+    def embed_query(self, text: str) -> Vectors:
+        """The vector of a question: shape (dimension,); raises EmbedderError."""
+        row: Vectors = self.embed([text])[0]
+        return row
+
+    def _request(self, texts: Sequence[str]) -> Vectors:
+        # An empty input is an error to such servers; a blank is not.
+        payload: dict[str, Any] = {
+            "model": self._model,
+            "input": [text or " " for text in texts],
+            "encoding_format": "float",
+        }
+        if self._asked_dimension is not None:
+            payload["dimensions"] = self._asked_dimension
+        answer = self._endpoint.post("embeddings", payload)
+        try:
+            rows = sorted(answer["data"], key=lambda row: row["index"])
+            vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        except (KeyError, TypeError, ValueError) as error:
+            raise EmbedderError(
+                f"{self._endpoint.base_url}/embeddings: the answer is not a list of vectors ({error!r}); is this an "
+                "OpenAI-compatible endpoint?"
+            ) from error
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise EmbedderError(
+                f"{self._endpoint.base_url}/embeddings: asked for {len(texts)} vectors, got an array of shape "
+                f"{vectors.shape}, or numbers that are not finite"
+            )
+        return vectors

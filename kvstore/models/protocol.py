@@ -1,0 +1,58 @@
+"""What every embedder keeps to.
+
+In: texts of any length (a model may look at their beginning only). Out: one row of float32 a text, of length 1, so that
+a dot product is a cosine. What is missing (a package, a key, an endpoint) raises
+:class:`~kvstore.errors.EmbedderError` when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
+
+
+class Embedder(Protocol):
+    """What turns texts into vectors."""
+
+    @property
+    def name(self) -> str:
+        """The name under which ``open_embedder`` gives this embedder again."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """The number of components of a vector; may load the model or ask the endpoint."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is and what to expect of it, in a sentence."""
+        ...
+
+    @property
+    def poor(self) -> bool:
+        """Whether it matches words rather than meanings."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of passages: shape (len(texts), dimension), each row of length 1; raises EmbedderError."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """The vector of a question: shape (dimension,), length 1; raises EmbedderError."""
+        ...
+
+
+def normalised(vectors: npt.ArrayLike) -> Vectors:
+    """Rows scaled to length 1, as float32; a row of zeros stays as it is."""
+    rows = np.asarray(vectors, dtype=np.float32)
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    scaled: Vectors = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return scaled

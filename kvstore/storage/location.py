@@ -1,0 +1,49 @@
+"""Which paths hold a store, and which may become one.
+
+In: a path a user typed. Out: a decision (open it, make it) or an error that says what stands there instead. On disk a
+store is a directory with ``data.mdb`` (everything), ``lock.mdb`` (LMDB's table of readers) and ``writer.lock``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import CorruptionError, NotAStoreError, StoreNotFoundError
+
+DATA_FILE = "data.mdb"
+READERS_FILE = "lock.mdb"
+WRITER_FILE = "writer.lock"
+
+#: LMDB writes its two meta pages at once; a shorter file was cut.
+SMALLEST_DATA = 2 * 4096
+
+
+def examine(path: Path, *, create: bool) -> bool:
+    """Say whether ``path`` must be created (True) or holds a store already (False).
+
+    Raises StoreNotFoundError when there is none and ``create`` is false or the parent folder is missing,
+    NotAStoreError when something else stands there, and CorruptionError when the data file was cut to nothing.
+    """
+    if not path.exists():
+        if not create:
+            raise StoreNotFoundError(f"{path}: there is no store here; check the path, or open it with create=True")
+        if not path.parent.is_dir():
+            raise StoreNotFoundError(f"{path}: the folder {path.parent} does not exist; make it first")
+        return True
+    if not path.is_dir():
+        raise NotAStoreError(f"{path}: a store is a directory, and this is a file; name another path")
+    data = path / DATA_FILE
+    if data.is_file():
+        if data.stat().st_size < SMALLEST_DATA:
+            raise CorruptionError(
+                f"{data}: only {data.stat().st_size} bytes long, so it was cut; restore the store from a backup, or "
+                "delete the directory if nothing was ever written to it"
+            )
+        return False
+    strangers = sorted({entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE})
+    if strangers:
+        shown = ", ".join(strangers[:3]) + (", ..." if len(strangers) > 3 else "")
+        raise NotAStoreError(f"{path}: not a store ({DATA_FILE} is missing, but there is {shown}); name another path")
+    if not create:
+        raise StoreNotFoundError(f"{path}: the directory is empty; there is no store in it")
+    return True

@@ -1,0 +1,152 @@
+"""The writer's lock: one writer at a time over all processes and threads, with a timeout and the holder's name.
+
+LMDB's own writer mutex cannot be waited for with a timeout and does not say who holds it, so every write transaction
+first takes this lock. On disk: ``writer.lock`` beside the data, locked by ``flock`` (the system drops the lock when the
+holder dies); while held it contains the holder's process number in decimal and a newline, otherwise nothing. A timeout
+raises :class:`~kvstore.errors.LockTimeoutError` naming the holder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import LockTimeoutError, ReadOnlyError, TransactionError
+
+#: Seconds between two attempts: the first, and the longest after doubling.
+FIRST_PAUSE = 0.001
+LONGEST_PAUSE = 0.05
+
+_locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
+
+
+class WriterLock:
+    """Exclusive right to write to one store.
+
+    One object serves all threads of a process. A thread that holds the lock must be the one that releases it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._threads = threading.Lock()
+        self._holder: threading.Thread | None = None
+        self._descriptor: int | None = None
+        _locks.add(self)
+
+    def acquire(self, timeout: float) -> None:
+        """Take the lock, waiting at most ``timeout`` seconds (0: one attempt).
+
+        Raises LockTimeoutError naming the holder when the time is over, TransactionError when this thread already
+        holds the lock, and ReadOnlyError when the lock file cannot be written.
+        """
+        if self._holder is threading.current_thread():
+            raise TransactionError("this thread already has a write transaction open; commit or abort it first")
+        deadline = time.monotonic() + timeout
+        if not self._threads.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
+            holder = self._holder.name if self._holder is not None else "another thread"
+            raise self._timeout(timeout, f"thread {holder!r} of this process ({os.getpid()})")
+        try:
+            self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
+            self._holder = threading.current_thread()
+            with contextlib.suppress(OSError):  # a full disk may refuse the name; the lock holds without it
+                os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
+        except BaseException:
+            self._unlock()
+            raise
+
+    def release(self) -> None:
+        """Give the lock up; the next writer may go on."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+        self._unlock()
+
+    @contextlib.contextmanager
+    def holding(self, timeout: float) -> Iterator[None]:
+        """Hold the lock within the block; when this thread holds it already, that serves."""
+        if self._holder is threading.current_thread():
+            yield
+            return
+        self.acquire(timeout)
+        try:
+            yield
+        finally:
+            self.release()
+
+    def share(self, timeout: float) -> int | None:
+        """Keep writers out while a reader that cannot register itself with LMDB reads.
+
+        Returns a file descriptor to close when the reading is over, or None when there is no lock file and so no
+        writer. Raises LockTimeoutError when a writer holds the lock for ``timeout`` seconds.
+        """
+        try:
+            return self._lock_file(fcntl.LOCK_SH, time.monotonic() + timeout, timeout)
+        except FileNotFoundError:
+            return None
+
+    def _lock_file(self, kind: int, deadline: float, timeout: float) -> int:
+        shared = kind == fcntl.LOCK_SH
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise ReadOnlyError(
+                    f"{self.path}: {error.strerror}; open the store with readonly=True, or give this user the right "
+                    "to write to its directory"
+                ) from error
+            raise
+        try:
+            pause = FIRST_PAUSE
+            while True:
+                try:
+                    fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+                    return descriptor
+                except BlockingIOError:
+                    remaining = deadline - time.monotonic()
+                    if remaining <= 0:
+                        raise self._timeout(timeout, _name_of_holder(descriptor)) from None
+                    time.sleep(min(pause, remaining))
+                    pause = min(2 * pause, LONGEST_PAUSE)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def _unlock(self) -> None:
+        descriptor, self._descriptor, self._holder = self._descriptor, None, None
+        if descriptor is not None:
+            # Unlocked by name, not only by closing: a child forked meanwhile may hold a copy of the descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+        self._threads.release()
+
+    def _timeout(self, timeout: float, holder: str) -> LockTimeoutError:
+        return LockTimeoutError(
+            f"{self.path.parent}: {holder} has held the writer's lock for the whole {timeout:g} s; wait for it to "
+            "finish, or allow more time with lock_timeout"
+        )
+
+    def _after_fork(self) -> None:
+        """In a forked child: drop the copied descriptor, so that the lock ends with the parent that holds it."""
+        descriptor, self._descriptor, self._holder = self._descriptor, None, None
+        self._threads = threading.Lock()
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _name_of_holder(descriptor: int) -> str:
+    number = os.pread(descriptor, 32, 0).strip().decode("ascii", "replace")
+    return f"process {number}" if number else "another process"
+
+
+def _forget_in_child() -> None:
+    for lock in list(_locks):
+        lock._after_fork()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

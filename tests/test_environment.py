@@ -1,0 +1,913 @@
+"""The environment of a store: views, the one writer, growth, other processes, bad paths and bad files."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvstore.errors import (
+    ClosedError,
+    CorruptionError,
+    InputError,
+    KvstoreError,
+    LockTimeoutError,
+    NotAStoreError,
+    ReadOnlyError,
+    StoreFullError,
+    StoreNotFoundError,
+    TransactionError,
+)
+from kvstore.storage.environment import Environment, WriteTransaction
+
+SMALL_MAP = 1 << 20
+PRELUDE = "import os, sys, time\nfrom kvstore.storage.environment import Environment\npath = sys.argv[1]\n"
+
+
+@contextmanager
+def python(code: str, *arguments: object, preexec: Callable[[], None] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """Another Python process that runs ``code``; it is told to end by closing its input, and must end well."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=preexec,
+    )
+    try:
+        yield process
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode in (0, -signal.SIGKILL), output
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def tell(process: subprocess.Popen[str], line: str = "") -> None:
+    assert process.stdin is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
+def put(environment: Environment, key: bytes, value: bytes, table: str = "a") -> None:
+    with environment.write() as transaction:
+        transaction.put(table, key, value)
+
+
+def value(environment: Environment, key: bytes, table: str = "a") -> bytes | None:
+    with environment.snapshot() as snapshot:
+        found = snapshot.get(table, key)
+        return None if found is None else bytes(found)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    opened = Environment.open(tmp_path / "store", lock_timeout=0.2)
+    yield opened
+    if not opened.closed:
+        assert opened.verify() == []
+        opened.close()
+
+
+# -- Views
+
+KEYS = st.binary(min_size=1, max_size=3) | st.binary(min_size=1, max_size=511)
+CHANGES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from(["put", "put", "delete", "clear"]), KEYS, st.binary(max_size=9000))
+)
+BOUNDS = st.tuples(st.sampled_from("abc"), st.just(b"") | KEYS, st.none() | KEYS, st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(transactions=st.lists(st.tuples(CHANGES, st.booleans()), max_size=5), ranges=st.lists(BOUNDS, max_size=6))
+def test_views_agree_with_sorted_dictionaries(
+    tmp_path_factory: pytest.TempPathFactory,
+    transactions: list[tuple[list[tuple[str, str, bytes, bytes]], bool]],
+    ranges: list[tuple[str, bytes, bytes | None, bool]],
+) -> None:
+    def check(view: Any, tables: dict[str, dict[bytes, bytes]]) -> None:
+        for table, start, stop, reverse in ranges:
+            model = tables.get(table, {})
+            inside = [(k, v) for k, v in sorted(model.items()) if k >= start and (stop is None or k < stop)]
+            scanned = [(bytes(k), bytes(v)) for k, v in view.scan(table, start, stop, reverse=reverse)]
+            assert scanned == (inside[::-1] if reverse else inside)
+            assert view.count(table) == len(model)
+            if start:
+                assert (view.get(table, start) is None) == (start not in model)
+
+    committed: dict[str, dict[bytes, bytes]] = {}
+    with Environment.open(tmp_path_factory.mktemp("model") / "store", map_size=1 << 24) as environment:
+        for changes, commits in transactions:
+            current = {table: dict(model) for table, model in committed.items()}
+            before = environment.snapshot()
+            transaction = environment.write()
+            for table, change, key, content in changes:
+                model = current.setdefault(table, {})
+                if change == "put":
+                    transaction.put(table, key, content)
+                    model[key] = content
+                elif change == "delete":
+                    assert transaction.delete(table, key) == (model.pop(key, None) is not None)
+                else:
+                    transaction.clear(table)
+                    model.clear()
+            check(transaction, current)
+            if commits:
+                transaction.commit()
+            else:
+                transaction.abort()
+            check(before, committed)
+            before.close()
+            committed = current if commits else committed
+            with environment.snapshot() as after:
+                check(after, committed)
+        assert environment.verify() == []
+
+
+def test_a_table_nobody_wrote_to_is_empty(environment: Environment) -> None:
+    with environment.snapshot() as snapshot:
+        assert snapshot.get("nothing", b"key") is None
+        assert snapshot.count("nothing") == 0
+        assert list(snapshot.scan("nothing")) == []
+    with environment.write() as transaction:
+        assert transaction.delete("nothing", b"key") is False
+
+
+@pytest.mark.parametrize("key", [b"", b"k" * 512])
+def test_a_key_that_lmdb_cannot_hold_is_refused_and_the_transaction_goes_on(
+    environment: Environment, key: bytes
+) -> None:
+    with environment.write() as transaction:
+        transaction.put("a", b"before", b"1")
+        with pytest.raises(InputError, match="1 to 511 bytes"):
+            transaction.put("a", key, b"value")
+        transaction.put("a", b"after", b"2")
+    assert value(environment, b"before") == b"1"
+    assert value(environment, b"after") == b"2"
+
+
+def test_an_error_in_the_block_rolls_back(environment: Environment) -> None:
+    put(environment, b"key", b"old")
+    with pytest.raises(ZeroDivisionError), environment.write() as transaction:
+        transaction.put("a", b"key", b"new")
+        transaction.put("new table", b"key", b"new")
+        raise ZeroDivisionError
+    assert value(environment, b"key") == b"old"
+    put(environment, b"key", b"again", "new table")
+    assert value(environment, b"key", "new table") == b"again"
+
+
+def test_the_change_number_tells_states_apart(environment: Environment) -> None:
+    put(environment, b"key", b"1")
+    with environment.snapshot() as first, environment.snapshot() as second:
+        assert first.change == second.change
+        put(environment, b"key", b"2")
+        with environment.snapshot() as third:
+            assert third.change == first.change + 1
+
+
+def test_a_change_during_a_scan_is_refused(environment: Environment) -> None:
+    with environment.write() as transaction:
+        for number in range(10):
+            transaction.put("a", b"%d" % number, b"")
+        with pytest.raises(TransactionError, match="list first"):
+            for key, _ in transaction.scan("a"):
+                transaction.delete("a", key)
+        for key, _ in list(transaction.scan("a", b"5")):
+            transaction.delete("a", key)
+        assert transaction.count("a") == 4
+
+
+def test_closed_views_refuse(environment: Environment) -> None:
+    put(environment, b"key", b"value")
+    snapshot = environment.snapshot()
+    scan = snapshot.scan("a")
+    snapshot.close()
+    snapshot.close()
+    assert snapshot.closed
+    for use in (lambda: snapshot.get("a", b"key"), lambda: snapshot.scan("a"), lambda: snapshot.count("a")):
+        with pytest.raises(ClosedError):
+            use()
+    with pytest.raises(ClosedError):
+        next(scan)
+    transaction = environment.write()
+    transaction.commit()
+    with pytest.raises(ClosedError):
+        transaction.put("a", b"key", b"value")
+    transaction.abort()
+
+
+def test_a_forgotten_snapshot_ends_with_its_last_reference(environment: Environment) -> None:
+    environment.snapshot()
+    snapshot = environment.snapshot()
+    del snapshot
+    gc.collect()
+    environment.close(timeout=0)
+
+
+# -- Paths and files
+
+
+def test_a_missing_store_is_made_only_when_asked(tmp_path: Path) -> None:
+    for options in ({"create": False}, {"readonly": True}):
+        with pytest.raises(StoreNotFoundError, match="no store here"):
+            Environment.open(tmp_path / "store", **options)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(StoreNotFoundError, match="folder .* does not exist"):
+        Environment.open(tmp_path / "missing" / "store")
+    Environment.open(tmp_path / "store").close()
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["data.mdb", "lock.mdb", "writer.lock"]
+
+
+def test_an_empty_directory_becomes_a_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreNotFoundError, match="empty"):
+        Environment.open(tmp_path, create=False)
+    Environment.open(tmp_path).close()
+    Environment.open(tmp_path, create=False).close()
+
+
+def test_paths_that_hold_something_else_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("no store")
+    with pytest.raises(NotAStoreError, match="this is a file"):
+        Environment.open(file)
+    with pytest.raises(NotAStoreError, match=r"data\.mdb is missing, but there is notes\.txt"):
+        Environment.open(tmp_path)
+    assert file.read_text() == "no store"
+    garbage = tmp_path / "garbage"
+    garbage.mkdir()
+    (garbage / "data.mdb").write_bytes(b"not LMDB at all " * 4096)
+    with pytest.raises(NotAStoreError, match="not an LMDB"):
+        Environment.open(garbage)
+
+
+def test_the_lmdb_file_of_another_application_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    with lmdb.open(str(path)) as other, other.begin(write=True) as transaction:
+        transaction.put(b"key", b"value")
+    before = (path / "data.mdb").read_bytes()
+    with pytest.raises(NotAStoreError, match="another application"):
+        Environment.open(path)
+    assert (path / "data.mdb").read_bytes() == before
+
+
+def test_one_process_opens_a_store_once(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(environment.path)
+    for path in (environment.path, tmp_path / "link"):
+        with pytest.raises(InputError, match="already open in this process"):
+            Environment.open(path)
+    environment.close()
+    Environment.open(environment.path).close()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"durability": "none"}, {"max_bytes": 1000}, {"map_size": 0}, {"lock_timeout": -1}],
+    ids=lambda options: next(iter(options)),
+)
+def test_options_out_of_range_are_named(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        Environment.open(tmp_path / "store", **options)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_file_cut_anywhere_is_refused_unless_only_free_pages_are_gone(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    contents = {b"%d" % number: os.urandom(1000) for number in range(60)}
+    with Environment.open(whole) as environment:
+        for key, content in contents.items():
+            put(environment, key, content)
+    size = (whole / "data.mdb").stat().st_size
+    lengths = [0, 1, 4096, *range(8192, size, 4096), size - 1]
+    refused = 0
+    for length in lengths:
+        cut = tmp_path / f"cut at {length}"
+        shutil.copytree(whole, cut)
+        os.truncate(cut / "data.mdb", length)
+        for readonly in (True, False):
+            try:
+                with Environment.open(cut, readonly=readonly) as environment, environment.snapshot() as snapshot:
+                    assert {key: bytes(content) for key, content in snapshot.scan("a")} == contents
+            except CorruptionError as error:
+                assert "cut" in str(error)
+                assert "backup" in str(error)
+                assert (cut / "data.mdb").stat().st_size == length
+                refused += 1
+    assert refused >= 2 * len(lengths) - 8
+
+
+def test_a_file_that_only_lacks_free_pages_is_sound(tmp_path: Path) -> None:
+    """LMDB itself leaves such files: pages taken and freed in one transaction are never written."""
+    path = tmp_path / "store"
+    with lmdb.open(str(path), map_size=1 << 30, max_dbs=4, lib_version=0) as raw:
+        table = raw.open_db(b"a")
+        for number in range(400):
+            with raw.begin(write=True) as transaction:
+                transaction.put(b"kept", b"%d" % number, db=table)
+                for key in range(number % 7 * 30):
+                    transaction.put(b"%d" % key, b"x" * (300 + number % 5 * 3000), db=table)
+                for key in range(number % 7 * 30):
+                    transaction.delete(b"%d" % key, db=table)
+            used = (raw.info()["last_pgno"] + 1) * raw.stat()["psize"]
+            if (path / "data.mdb").stat().st_size < used:
+                break
+        else:
+            pytest.fail("LMDB left no short file")
+    with Environment.open(path, readonly=True) as environment:
+        assert value(environment, b"kept") == b"%d" % number
+    with Environment.open(path) as environment:
+        assert value(environment, b"kept") == b"%d" % number
+        assert environment.verify() == []
+        assert environment.statistics().bytes == used
+
+
+def test_commits_leave_no_short_file(environment: Environment) -> None:
+    for number in range(60):
+        with environment.write() as transaction:
+            for key in range(number % 7 * 30):
+                transaction.put("a", b"%d" % key, b"x" * (300 + number % 5 * 3000))
+            for key in range(number % 7 * 30):
+                transaction.delete("a", b"%d" % key)
+        statistics = environment.statistics()
+        assert statistics.bytes >= statistics.used_bytes
+
+
+# -- One writer
+
+
+def test_a_second_writer_in_another_thread_times_out_naming_the_first(environment: Environment) -> None:
+    raised: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            environment.write(timeout=0.05)
+        except KvstoreError as error:
+            raised.append(error)
+
+    with environment.write() as transaction:
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+        transaction.put("a", b"key", b"value")
+    assert isinstance(raised[0], LockTimeoutError)
+    assert threading.current_thread().name in str(raised[0])
+    assert str(os.getpid()) in str(raised[0])
+    assert "0.05 s" in str(raised[0])
+
+
+def test_a_second_transaction_in_the_same_thread_is_refused_at_once(environment: Environment) -> None:
+    with environment.write(), pytest.raises(TransactionError, match="this thread already has"):
+        environment.write(timeout=60)
+    put(environment, b"key", b"value")
+
+
+def test_writers_in_threads_take_turns(environment: Environment) -> None:
+    environment.lock_timeout = 30
+
+    def add() -> None:
+        for _ in range(25):
+            with environment.write() as transaction:
+                count = int(bytes(transaction.get("a", b"count") or b"0"))
+                transaction.put("a", b"count", b"%d" % (count + 1))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert value(environment, b"count") == b"100"
+
+
+def test_a_transaction_belongs_to_its_thread(environment: Environment) -> None:
+    transaction = environment.write()
+    raised: list[BaseException] = []
+
+    def use() -> None:
+        for call in (
+            lambda: transaction.get("a", b"key"),
+            lambda: transaction.put("a", b"k", b"v"),
+            transaction.commit,
+        ):
+            try:
+                call()
+            except KvstoreError as error:
+                raised.append(error)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert [type(error) for error in raised] == [TransactionError] * 3
+    transaction.put("a", b"key", b"value")
+    transaction.commit()
+
+
+HOLD = """
+environment = Environment.open(path)
+with environment.write() as transaction:
+    transaction.put("a", b"key", b"theirs")
+    print(os.getpid(), flush=True)
+    sys.stdin.readline()
+environment.close()
+print("committed", flush=True)
+"""
+
+
+def test_a_second_process_waits_its_timeout_and_names_the_holder(environment: Environment) -> None:
+    put(environment, b"key", b"ours")
+    with python(HOLD, environment.path) as holder:
+        pid = said(holder)
+        with pytest.raises(LockTimeoutError, match=rf"process {pid} .* lock_timeout"):
+            environment.write(timeout=0)
+        assert value(environment, b"key") == b"ours"
+        threading.Timer(0.2, tell, [holder]).start()
+        with environment.write(timeout=30) as transaction:
+            assert bytes(transaction.get("a", b"key") or b"") == b"theirs"
+        assert said(holder) == "committed"
+    assert (environment.path / "writer.lock").read_bytes() == b""
+
+
+def test_killing_a_writer_frees_its_lock_and_undoes_its_transaction(environment: Environment) -> None:
+    put(environment, b"key", b"ours")
+    with python(HOLD, environment.path) as holder:
+        said(holder)
+        holder.kill()
+        holder.wait()
+        put(environment, b"other", b"1")
+    assert value(environment, b"key") == b"ours"
+
+
+@pytest.mark.parametrize("round_", range(5))
+def test_killing_a_busy_writer_loses_no_commit(environment: Environment, round_: int) -> None:
+    code = """
+environment = Environment.open(path, map_size=1 << 24)
+for number in range(1_000_000):
+    with environment.write() as transaction:
+        transaction.put("numbers", b"%08d" % number, os.urandom(100 + number * 37 % 5000))
+        transaction.put("last", b"last", b"%d" % number)
+    print(number, flush=True)
+"""
+    with python(code, environment.path) as writer:
+        acknowledged = -1
+        while acknowledged < 7 * (round_ + 1):
+            acknowledged = int(said(writer))
+        writer.kill()
+    last = int(value(environment, b"last", "last") or b"-1")
+    assert last >= acknowledged
+    with environment.snapshot() as snapshot:
+        assert [int(key) for key, _ in snapshot.scan("numbers")] == list(range(last + 1))
+    assert environment.verify() == []
+
+
+# -- Readers elsewhere
+
+
+def test_a_store_opens_for_reading_and_later_writing_while_another_process_writes(environment: Environment) -> None:
+    put(environment, b"key", b"old")
+    environment.close()
+    with python(HOLD, environment.path) as holder:
+        said(holder)
+        with Environment.open(environment.path, lock_timeout=0.1) as late:
+            assert value(late, b"key") == b"old"
+            with pytest.raises(LockTimeoutError):
+                late.write()
+            tell(holder)
+            assert said(holder) == "committed"
+            with late.snapshot(), pytest.raises(TransactionError, match="opened again.*1 snapshots"):
+                late.write()
+            put(late, b"other", b"ours")
+            assert value(late, b"key") == b"theirs"
+            assert late.verify() == []
+
+
+def test_a_store_opened_again_has_its_tables(environment: Environment) -> None:
+    put(environment, b"key", b"value")
+    environment.close()
+    for readonly in (True, False):
+        with Environment.open(environment.path, readonly=readonly) as again:
+            assert value(again, b"key") == b"value"
+    with Environment.open(environment.path) as again, again.write() as transaction:
+        assert bytes(transaction.get("a", b"key") or b"") == b"value"
+        transaction.put("b", b"key", b"value")
+
+
+def test_readers_in_other_processes_see_whole_commits(environment: Environment) -> None:
+    code = """
+with Environment.open(path, readonly=True) as environment:
+    print("ready", flush=True)
+    seen = -1
+    while seen < 300:
+        with environment.snapshot() as snapshot:
+            numbers = {bytes(snapshot.get(table, b"number") or b"-1") for table in "abc"}
+        assert len(numbers) == 1, numbers
+        number = int(numbers.pop())
+        assert number >= seen
+        seen = number
+    print("done", flush=True)
+"""
+    with python(code, environment.path) as first, python(code, environment.path) as second:
+        assert said(first) == said(second) == "ready"
+        for number in range(301):
+            with environment.write() as transaction:
+                for table in "abc":
+                    transaction.put(table, b"number", b"%d" % number)
+        assert said(first) == said(second) == "done"
+
+
+def test_tables_made_by_another_process_appear(environment: Environment) -> None:
+    put(environment, b"key", b"ours")
+    with environment.snapshot() as before:
+        with python(
+            """
+with Environment.open(path) as environment, environment.write() as transaction:
+    transaction.put("theirs", b"key", b"value")
+""",
+            environment.path,
+        ):
+            pass
+        assert before.get("theirs", b"key") is None
+        assert value(environment, b"key", "theirs") == b"value"
+        assert before.get("theirs", b"key") is None
+    with environment.write() as transaction:
+        assert bytes(transaction.get("theirs", b"key") or b"") == b"value"
+
+
+def test_a_dead_reader_is_cleared_when_the_store_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    Environment.open(path).close()
+    with python(
+        "environment = Environment.open(path); snapshot = environment.snapshot(); print(1, flush=True); time.sleep(60)",
+        path,
+    ) as reader:
+        said(reader)
+        with Environment.open(path) as environment:
+            assert environment.statistics().readers >= 1
+        reader.kill()
+        reader.wait()
+    with Environment.open(path) as environment:
+        assert environment.statistics().readers == 0
+
+
+def test_a_reader_only_reads(environment: Environment) -> None:
+    put(environment, b"key", b"value")
+    environment.close()
+    with Environment.open(environment.path, readonly=True) as reader:
+        assert value(reader, b"key") == b"value"
+        for change in (reader.write, lambda: reader.write_with_growth(lambda transaction: None)):
+            with pytest.raises(ReadOnlyError, match="readonly=True"):
+                change()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_user_without_the_right_to_write_reads_and_keeps_writers_out(tmp_path: Path) -> None:
+    """Such a reader cannot enter LMDB's table of readers, so it shares the writer's lock while it reads."""
+    path = tmp_path / "store"
+    with Environment.open(path, lock_timeout=0.05) as environment:
+        put(environment, b"key", b"value")
+        os.chmod(path, 0o755)
+        for folder in (tmp_path, *tmp_path.parents[:-2]):
+            os.chmod(folder, os.stat(folder).st_mode | 0o055)
+        code = """
+os.setgid(65534)
+os.setuid(65534)
+try:
+    Environment.open(path)
+except Exception as error:
+    print(type(error).__name__, flush=True)
+environment = Environment.open(path, readonly=True)
+snapshot = environment.snapshot()
+print(bytes(snapshot.get("a", b"key")).decode(), flush=True)
+sys.stdin.readline()
+snapshot.close()
+print("closed", flush=True)
+environment.close()
+"""
+        with python(code, path) as reader:
+            assert said(reader) == "ReadOnlyError"
+            assert said(reader) == "value"
+            with pytest.raises(LockTimeoutError):
+                environment.write()
+            tell(reader)
+            assert said(reader) == "closed"
+            put(environment, b"key", b"next")
+
+
+# -- Growth
+
+
+def fill(transaction: WriteTransaction, count: int = 40) -> int:
+    for number in range(count):
+        transaction.put("a", b"%d" % number, os.urandom(100_000))
+    return transaction.count("a")
+
+
+def test_the_map_starts_far_larger_than_the_file(environment: Environment) -> None:
+    statistics = environment.statistics()
+    assert statistics.map_bytes == 1 << 40
+    assert statistics.bytes < 1 << 20
+
+
+def test_the_map_grows_under_a_transaction_that_needs_it(tmp_path: Path) -> None:
+    with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
+        runs = []
+
+        def change(transaction: WriteTransaction) -> int:
+            runs.append(transaction.count("a"))
+            return fill(transaction)
+
+        assert environment.write_with_growth(change) == 40
+        assert environment.map_size >= 40 * 100_000
+        assert len(runs) > 1
+        assert set(runs) == {0}
+        with environment.snapshot() as snapshot:
+            assert snapshot.count("a") == 40
+        assert environment.verify() == []
+
+
+def test_a_plain_transaction_that_fills_the_map_is_rolled_back_and_says_so(tmp_path: Path) -> None:
+    with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
+        put(environment, b"kept", b"value")
+        transaction = environment.write()
+        with pytest.raises(StoreFullError, match="nothing was changed"):
+            fill(transaction)
+        with pytest.raises(ClosedError):
+            transaction.put("a", b"more", b"")
+        with environment.snapshot() as snapshot:
+            assert [key for key, _ in snapshot.scan("a")] == [b"kept"]
+
+
+def test_plain_transactions_grow_the_map_in_time(tmp_path: Path) -> None:
+    with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
+        for number in range(100):
+            put(environment, b"%d" % number, os.urandom(100_000))
+        assert environment.map_size > 100 * 100_000
+
+
+def test_an_open_snapshot_holds_growth_up_and_is_told(tmp_path: Path) -> None:
+    with Environment.open(tmp_path / "store", map_size=SMALL_MAP, lock_timeout=0.05) as environment:
+        put(environment, b"key", b"value")
+        with environment.snapshot() as snapshot:
+            with pytest.raises(StoreFullError, match="1 snapshots .* still open"):
+                environment.write_with_growth(fill)
+            assert bytes(snapshot.get("a", b"key") or b"") == b"value"
+        environment.write_with_growth(fill)
+
+
+def test_growth_waits_for_a_snapshot_of_another_thread(tmp_path: Path) -> None:
+    with Environment.open(tmp_path / "store", map_size=SMALL_MAP, lock_timeout=30) as environment:
+        snapshot = environment.snapshot()
+        threading.Timer(0.2, snapshot.close).start()
+        assert environment.write_with_growth(fill) == 40
+
+
+def test_max_bytes_is_the_limit_and_is_named(tmp_path: Path) -> None:
+    with Environment.open(tmp_path / "store", max_bytes=2_000_000) as environment:
+        put(environment, b"kept", b"value")
+        with pytest.raises(StoreFullError, match=r"max_bytes=2000000 .* larger max_bytes"):
+            environment.write_with_growth(fill)
+        assert environment.statistics().bytes <= 2_000_000
+        assert value(environment, b"kept") == b"value"
+        put(environment, b"kept", b"changed")
+        assert environment.verify() == []
+    with Environment.open(tmp_path / "store", max_bytes=10_000_000) as environment:
+        assert environment.write_with_growth(fill) == 41
+
+
+def test_the_growth_of_another_process_is_adopted(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    code = """
+def fill(transaction):
+    for number in range(40):
+        transaction.put("a", b"%d" % number, os.urandom(100_000))
+with Environment.open(path, map_size=1 << 20) as environment:
+    environment.write_with_growth(fill)
+"""
+    with (
+        Environment.open(path, map_size=SMALL_MAP) as environment,
+    ):
+        with python(code, path):
+            pass
+        with environment.snapshot() as snapshot:
+            assert sum(len(content) for _, content in snapshot.scan("a")) == 40 * 100_000
+        put(environment, b"more", b"value")
+        assert environment.verify() == []
+
+
+def test_a_limited_address_space_gives_a_smaller_map(tmp_path: Path) -> None:
+    code = """
+environment = Environment.open(path)
+print(environment.map_size)
+try:
+    environment._grow(1.0)
+except Exception as error:
+    print(type(error).__name__, "ulimit" in str(error))
+with environment.write() as transaction:
+    transaction.put("a", b"key", b"value")
+with environment.snapshot() as snapshot:
+    print(bytes(snapshot.get("a", b"key")).decode())
+environment.close()
+"""
+    limit = 1 << 33
+    with python(
+        code, tmp_path / "store", preexec=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    ) as run:
+        assert SMALL_MAP < int(said(run)) < limit
+        assert said(run) == "StoreFullError True"
+        assert said(run) == "value"
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    code = """
+environment = Environment.open(path)
+with environment.write() as transaction:
+    transaction.put("a", b"kept", b"value")
+try:
+    with environment.write() as transaction:
+        for number in range(40):
+            transaction.put("a", b"%d" % number, os.urandom(100_000))
+except Exception as error:
+    print(type(error).__name__, "disk is full" in str(error), flush=True)
+with environment.write() as transaction:
+    transaction.put("a", b"after", b"value")
+with environment.snapshot() as snapshot:
+    print([key for key, _ in snapshot.scan("a")] == [b"after", b"kept"], environment.verify(), flush=True)
+environment.close()
+"""
+    limit = 1_000_000
+    with python(
+        code, tmp_path / "store", preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    ) as run:
+        assert said(run) == "StoreFullError True"
+        assert said(run) == "True []"
+    with Environment.open(tmp_path / "store") as environment:
+        assert value(environment, b"kept") == b"value"
+
+
+# -- Closing, forking, copying
+
+
+def test_closing_waits_for_snapshots_and_says_when_it_cannot(environment: Environment) -> None:
+    snapshot = environment.snapshot()
+    with pytest.raises(TransactionError, match=r"1 snapshots .* still open after 0\.05 s"):
+        environment.close(timeout=0.05)
+    put(environment, b"key", b"the environment stays open")
+    threading.Timer(0.1, snapshot.close).start()
+    environment.close(timeout=30)
+    environment.close()
+    for use in (environment.snapshot, environment.write, environment.verify, environment.statistics):
+        with pytest.raises(ClosedError, match="it was closed"):
+            use()
+
+
+def test_closing_a_snapshot_waits_for_its_pins(environment: Environment) -> None:
+    put(environment, b"key", b"value")
+    snapshot = environment.snapshot()
+    released = threading.Event()
+    pinned = threading.Event()
+
+    def compute() -> None:
+        with snapshot.pin() as view:
+            buffer = view.get("a", b"key")
+            pinned.set()
+            released.wait(30)
+            assert bytes(buffer or b"") == b"value"
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    pinned.wait(30)
+    with pytest.raises(TransactionError, match="still in use by 1 running"):
+        snapshot.close()
+    released.set()
+    snapshot.close()
+    thread.join()
+    with pytest.raises(ClosedError), snapshot.pin():
+        pass
+
+
+def test_a_forked_child_must_open_the_store_itself(environment: Environment) -> None:
+    put(environment, b"key", b"value")
+    snapshot = environment.snapshot()
+    transaction = environment.write()
+    transaction.put("a", b"key", b"parent")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        report = []
+        for use in (environment.snapshot, environment.write, lambda: snapshot.get("a", b"key"), transaction.commit):
+            try:
+                use()
+                report.append("no error")
+            except ClosedError as error:
+                report.append("fork" if "fork" in str(error) else str(error))
+        try:
+            environment.close()
+            snapshot.close()
+            with Environment.open(environment.path, lock_timeout=0) as own:
+                report.append(str(value(own, b"key")))
+                try:
+                    own.write()
+                except LockTimeoutError as error:
+                    report.append(f"locked by {os.getppid()}" if str(os.getppid()) in str(error) else str(error))
+        except BaseException as error:
+            report.append(repr(error))
+        os.write(writing, "|".join(report).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read().split("|") == ["fork"] * 4 + ["b'value'", f"locked by {os.getpid()}"]
+    assert bytes(snapshot.get("a", b"key") or b"") == b"value"
+    snapshot.close()
+    transaction.commit()
+    assert value(environment, b"key") == b"parent"
+
+
+def test_the_lock_of_a_killed_writer_does_not_live_on_in_its_children(environment: Environment) -> None:
+    code = """
+environment = Environment.open(path)
+transaction = environment.write()
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+print(child, flush=True)
+sys.stdin.readline()
+"""
+    with python(code, environment.path) as holder:
+        child = int(said(holder))
+        holder.kill()
+        holder.wait()
+        try:
+            put(environment, b"key", b"value")
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_copy_is_a_store_of_the_last_commit_made_while_others_write(environment: Environment, tmp_path: Path) -> None:
+    with environment.write() as transaction:
+        fill(transaction)
+    with environment.write() as transaction:
+        for number in range(30):
+            transaction.delete("a", b"%d" % number)
+    with environment.write() as transaction:
+        transaction.put("a", b"0", b"not committed")
+        environment.copy_to(tmp_path / "compact")
+        with pytest.raises(TransactionError):
+            environment.copy_to(tmp_path / "whole", compact=False)
+        transaction.abort()
+    environment.copy_to(tmp_path / "whole", compact=False)
+    for name in ("compact", "whole"):
+        with Environment.open(tmp_path / name) as copy, copy.snapshot() as snapshot:
+            assert sorted(key for key, _ in snapshot.scan("a")) == sorted(b"%d" % number for number in range(30, 40))
+            assert copy.verify() == []
+            smaller = copy.statistics().bytes < environment.statistics().bytes
+            assert smaller == (name == "compact")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["compact", "store", "whole"]
+
+
+def test_a_copy_replaces_nothing(environment: Environment, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        environment.copy_to(tmp_path / "here")
+    with pytest.raises(InputError, match="folder .* does not exist"):
+        environment.copy_to(tmp_path / "missing" / "copy")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "store"]
+
+
+def test_relaxed_durability_keeps_commits_over_closing(tmp_path: Path) -> None:
+    with Environment.open(tmp_path / "store", durability="relaxed") as environment:
+        put(environment, b"key", b"value")
+        environment.sync()
+    with Environment.open(tmp_path / "store") as environment:
+        assert value(environment, b"key") == b"value"
+
+
+def test_verify_finds_damage(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with Environment.open(path) as environment, environment.write() as transaction:
+        for number in range(2000):
+            transaction.put("a", b"%06d" % number, b"x" * 50)
+    with open(path / "data.mdb", "r+b") as file:
+        file.seek(5 * 4096)
+        file.write(b"\xff" * 64)
+    with Environment.open(path) as environment:
+        assert environment.verify()

@@ -1,0 +1,42 @@
+"""FORMAT.md says what is on disk: every table, the worked examples, the sizes."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from importlib.resources import files
+
+import kvstore
+from kvstore.storage import addresses, records, tables
+from kvstore.storage.chunks import _CHUNK
+from kvstore.storage.entities import MENTION, PLACE_MENTION
+from kvstore.storage.vectors import ENCODING, block_shape
+
+FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
+
+
+def test_every_table_is_described() -> None:
+    assert set(re.findall(r"`([a-z_]+)`", FORMAT)) >= set(tables.ALL)
+
+
+def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
+    store.put("tea", "# Tea\n\nRobert Fortune brought tea to Darjeeling.", title="Tea", format="markdown")
+    store.put("kinds", "Tug,Ship", format="pairs")
+    with store.snapshot() as snapshot:
+        assert set(snapshot.view.view.tables()) <= set(tables.ALL)
+
+
+def test_worked_examples_hold() -> None:
+    assert records.pack(1).hex(" ") == "01 1b df 05 a5"
+    assert "`01 1b df 05 a5`" in FORMAT
+    assert zlib.crc32(b"\x01") == 0xA505DF1B
+    assert f"{addresses.address(addresses.body_rank(2), 7):016x}" == "3e00000000000007"
+    assert "`3e00000000000007`" in FORMAT
+
+
+def test_sizes_are_those_described() -> None:
+    assert (_CHUNK.size, MENTION.itemsize, PLACE_MENTION.itemsize) == (42, 8, 16)
+    assert block_shape(384) == (5 * 4096 - 16, 13)
+    assert ENCODING.decode() in FORMAT
+    for rank in ("10", "18", "20", "28", "30", "3f"):
+        assert f"`{rank}`" in FORMAT

@@ -1,0 +1,125 @@
+"""The package: what importing it loads, what is installed, and that a wheel works where there is no checkout."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("kvstore", "kvstore_cext", "kvstore_migrations", "kvstore_shell")
+HEAVY = (
+    "torch",
+    "spacy",
+    "sentence_transformers",
+    "transformers",
+    "sklearn",
+    "pypdf",
+    "docx",
+    "apsw",
+    "prompt_toolkit",
+)
+
+
+def modules_after(code: str, *, cwd: Path | None = None) -> set[str]:
+    run = subprocess.run(
+        [sys.executable, "-c", f"import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=cwd,
+    )
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+def test_importing_kvstore_loads_nothing_heavy() -> None:
+    assert modules_after("import kvstore").isdisjoint({*HEAVY, "lark", "lmdb", "numpy"})
+
+
+def test_using_a_store_without_a_model_loads_no_model(tmp_path: Path) -> None:
+    code = """
+import kvstore
+with kvstore.open("store", embedder="hashing") as store:
+    store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
+    assert store.ask("What is tea made from?").citations
+"""
+    assert modules_after(code, cwd=tmp_path).isdisjoint({"torch", "spacy", "sentence_transformers", "transformers"})
+
+
+def test_the_packages_are_installed_typed_and_have_one_version() -> None:
+    import kvstore
+
+    assert importlib.metadata.version("kvstore") == kvstore.__version__
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        assert (Path(spec.origin).parent / "py.typed").is_file(), package
+
+
+def test_every_dependency_is_imported_somewhere_and_has_a_lower_bound() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    modules = {"markdown-it-py": "markdown_it", "prompt-toolkit": "prompt_toolkit"}
+    source = "\n".join(
+        path.read_text() for folder in ("kvstore", "shell", "migrations") for path in (ROOT / folder).rglob("*.py")
+    )
+    for requirement in project["dependencies"]:
+        name, bound, _ = requirement.partition(">=")
+        assert bound, requirement
+        module = modules.get(name, name)
+        assert f"import {module}" in source or f"from {module}" in source, f"{name} is not used"
+
+
+@pytest.mark.slow
+def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns(".venv", ".git", "build", "dist", "*.egg-info", "*.so", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, source, ignore=ignored, symlinks=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV_"))}
+
+    def run(*command: str | Path, cwd: Path = tmp_path) -> str:
+        done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+        return done.stdout
+
+    # Without options, build makes the wheel from the archive, so that the archive must hold everything.
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", source)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
+    for package, folder in zip(PACKAGES, ("kvstore", "cext", "migrations", "shell"), strict=True):
+        files = {
+            path.relative_to(source / folder).as_posix() for path in (source / folder).rglob("*") if path.is_file()
+        }
+        wanted = {f"{package}/{file}" for file in files if not file.endswith((".c", ".pyx", ".pxi", ".pxd"))}
+        assert wanted <= set(names), wanted - set(names)
+    assert any(name.startswith("kvstore/sample/") for name in names)
+    assert not [name for name in names if name.endswith((".c", ".pyx"))]
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+    installed = tmp_path / "installed"
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", installed, wheel)
+    environment["PYTHONPATH"] = str(installed)
+    code = """
+import kvstore, kvstore_cext, kvstore_migrations, kvstore_shell
+print([module.__file__ for module in (kvstore, kvstore_cext, kvstore_migrations, kvstore_shell)])
+with kvstore.open("store", embedder="hashing") as store:
+    store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
+    print(store.ask("What is tea made from?").citations[0].document, store.check())
+"""
+    files, answer = run(sys.executable, "-c", code).splitlines()
+    assert files.count(str(installed)) == len(PACKAGES)
+    assert answer == "tea []"
+    shell = [sys.executable, "-c", "from kvstore_shell.cli import main; main()"]
+    assert "tea" in run(*shell, "shell", "store", "-c", "SELECT key FROM documents")
+    assert run(*shell, "demo")
