@@ -7,19 +7,26 @@ question. Nothing found is said so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .retrieval.evidence import Evidence, Hit
+from .retrieval.lexical import term_rarity
+from .storage.store_view import StoreView
 from .storage.vectors import Matrix
 from .text.blocks import plain
 from .text.sentences import sentences
-from .text.words import content_terms, stemmer
+from .text.words import content_terms, stemmer, terms
 
+#: A line that begins a statement of its own: a list item, a table row, a heading or what follows one.
+_ITEM = re.compile(r"\n(?=[|#>]|[-*+] |\d+[.)] )|(?<=\n)\n")
+_MARKER = re.compile(r"^(?:[-*+>] |\d+[.)] )+")
+_WORD = re.compile(r"\w+")
 #: Chunks whose sentences are weighed, and sentences that make an answer.
-_CHUNKS = 5
+_CHUNKS = 8
 _SENTENCES = 3
 
 
@@ -55,18 +62,20 @@ class _Sentence:
 
 
 def answer_from(
-    evidence: Evidence, embed: Callable[[Sequence[str]], Matrix], question: Matrix, language: str
+    evidence: Evidence, view: StoreView, embed: Callable[[Sequence[str]], Matrix], vector: Matrix
 ) -> Answer:
-    """An extractive answer: at most three sentences of the best chunks, in the order of their rank."""
+    """An extractive answer: at most three sentences of the best chunks, in the order of their rank.
+
+    ``vector`` is the question's, ``view`` the one the evidence comes from.
+    """
     found = [sentence for hit in evidence.hits[:_CHUNKS] for sentence in _sentences(hit)]
     if not found:
         return Answer("Nothing in the store answers this.", [], True, None, evidence)
-    scores = _scores(found, evidence.question, embed, question, language)
-    best = sorted(range(len(found)), key=lambda index: -scores[index])[:_SENTENCES]
+    scores = _scores(found, _question_terms(evidence.question, view), view, embed, vector)
+    best = sorted(range(len(found)), key=lambda index: (-scores[index], index))[:_SENTENCES]
     # What is much weaker than the best sentence only blurs the answer.
-    kept = sorted(
-        (i for i in best if scores[i] >= 0.7 * scores[best[0]]), key=lambda i: (found[i].hit.rank, found[i].start)
-    )
+    strong = (index for index in best if scores[index] >= 0.75 * scores[best[0]])
+    kept = sorted(strong, key=lambda index: (found[index].hit.rank, found[index].start))
     citations = [
         Citation(number, found[i].hit.document, found[i].hit.chunk, found[i].start, found[i].end, found[i].text)
         for number, i in enumerate(kept, 1)
@@ -76,34 +85,47 @@ def answer_from(
 
 
 def _sentences(hit: Hit) -> list[_Sentence]:
+    """The statements of a chunk: sentences, list items and table rows; headings and rules are none."""
     found = []
-    for start, end in sentences(hit.text):
-        piece = hit.text[start:end]
-        offset = hit.start + len(hit.text[:start].encode())
-        # A heading opens its chunk as a line of its own and is no statement.
-        while piece.startswith("#") and "\n" in piece:
-            line, _, rest = piece.partition("\n")
-            cut = len(line) + 1 + len(rest) - len(rest.lstrip())
-            offset, piece = offset + len(piece[:cut].encode()), piece[cut:]
-        shown = plain(piece)
-        if len(shown.split()) >= 3 and not piece.startswith("#"):
-            found.append(_Sentence(hit, offset, offset + len(piece.encode()), shown))
+    for first, last in sentences(hit.text):
+        start = first
+        for end in [*(match.start() for match in _ITEM.finditer(hit.text, first, last)), last]:
+            piece = hit.text[start:end].rstrip()
+            shown = plain(_MARKER.sub("", piece))
+            if len(_WORD.findall(shown)) >= 3 and not piece.startswith("#"):
+                offset = hit.start + len(hit.text[:start].encode())
+                found.append(_Sentence(hit, offset, offset + len(piece.encode()), shown))
+            start = end + 1
     return found
+
+
+def _question_terms(question: str, view: StoreView) -> dict[str, float]:
+    """The question's terms with their rarity in the store."""
+    chunks = view.counters.chunks
+    terms = set(content_terms(question, stemmer(view.settings.stemmer)))
+    return {term: term_rarity(chunks, view.postings.count(term)) for term in terms}
 
 
 def _scores(
     found: Sequence[_Sentence],
-    question: str,
+    wanted: dict[str, float],
+    view: StoreView,
     embed: Callable[[Sequence[str]], Matrix],
     vector: Matrix,
-    language: str,
 ) -> list[float]:
-    """Cosine with the question, the share of its words that a sentence has, and a little for the chunk's rank."""
+    """Cosine with the question, the weight of its terms that the sentence has, and a little for the chunk's rank.
+
+    A term that only the title or the headings have counts less: they say what the sentence is about, not what it says.
+    """
     cosines = np.asarray(embed([sentence.text for sentence in found])) @ vector
-    stem = stemmer(language)
-    wanted = set(content_terms(question, stem))
+    stem = stemmer(view.settings.stemmer)
+    total = sum(wanted.values()) or 1.0
     scores = []
     for sentence, cosine in zip(found, cosines, strict=True):
-        shared = len(wanted & set(content_terms(sentence.text, stem))) / max(1, len(wanted))
-        scores.append(float(cosine) + 0.5 * shared + 0.2 / (1 + sentence.hit.rank))
+        said = set(terms(sentence.text, stem))
+        around = set(terms(f"{sentence.hit.title or ''} {sentence.hit.heading}", stem))
+        shared = sum(
+            rarity * (1.0 if term in said else 0.6 if term in around else 0.0) for term, rarity in wanted.items()
+        )
+        scores.append(float(cosine) + shared / total + 0.2 / (1 + sentence.hit.rank))
     return scores

@@ -231,8 +231,7 @@ class Reading:
             query = self._query(view, question, depth, top, within, where, options, vector, parameters)
             evidence = strategy.retrieve(query)
             with query.trace.step("choose sentences") as step:
-                embed = self._context.embedder.embed
-                answer = answer_from(evidence, embed, query.vector, view.settings.stemmer)
+                answer = answer_from(evidence, view, self._context.embedder.embed, query.vector)
                 step.detail, step.count = "extractive: no language model is configured", len(answer.citations)
         return answer
 

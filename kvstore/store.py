@@ -225,8 +225,12 @@ class Store(Reading):
         with self.reading() as view:
             return list(check(view))
 
-    def backup(self, path: str | os.PathLike[str], *, compact: bool = False) -> None:
-        """Copy the store as of now into a new directory, while others read and write."""
+    def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
+        """Copy the store as of now into a new directory, while others read and write.
+
+        ``compact`` leaves out free pages; without it the copy waits for the writer's lock. Raises InputError when
+        ``path`` exists, StoreFullError when it cannot be written.
+        """
         self.environment.copy_to(path, compact=compact)
 
     def statistics(self) -> dict[str, int | float | str]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 class Hit:
     """A chunk found: ``document`` is its key, ``chunk`` its id, ``start`` to ``end`` its bytes in the stored text.
 
-    ``path`` says in words why the chunk is there; ``heading`` the headings around it, outermost first.
+    ``path`` says in words why the chunk is there; ``heading`` the headings around it, outermost first; ``title`` its
+    document's title.
     """
 
     rank: int
@@ -24,6 +25,7 @@ class Hit:
     start: int
     end: int
     heading: str
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

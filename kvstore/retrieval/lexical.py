@@ -16,6 +16,11 @@ _K1 = 1.2
 _B = 0.75
 
 
+def term_rarity(chunks: int, containing: int) -> float:
+    """How much a term says that ``containing`` of all ``chunks`` have (idf, never negative)."""
+    return math.log(1 + (chunks - containing + 0.5) / (containing + 0.5))
+
+
 def rank_by_words(query: Query, top: int, k1: float = _K1, b: float = _B) -> Ranking:
     """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
     view = query.view
@@ -29,7 +34,7 @@ def rank_by_words(query: Query, top: int, k1: float = _K1, b: float = _B) -> Ran
             chunks, frequencies, lengths = view.postings.get(term)
             if not len(chunks):
                 continue
-            rarity = math.log(1 + (counters.chunks - len(chunks) + 0.5) / (len(chunks) + 0.5))
+            rarity = term_rarity(counters.chunks, len(chunks))
             norm = k1 * (1 - b + b * lengths / average)
             chunk_parts.append(chunks)
             score_parts.append(rarity * frequencies * (k1 + 1) / (frequencies + norm))

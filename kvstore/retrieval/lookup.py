@@ -14,6 +14,7 @@ from ..storage import addresses
 from ..storage.chunks import FIRST_UPPER, GROUP, AbstractRecord
 from ..storage.entity_filter import FilterEntry
 from ..storage.store_view import StoreView
+from ..text.blocks import plain
 from ..text.normalize import entity_key
 from ..text.sentences import sentences
 from .evidence import Location
@@ -79,14 +80,19 @@ def _abstract_location(
 
 
 def _sentence_with(view: StoreView, leaf: int, entity: int) -> str | None:
-    """The sentence of a leaf abstract that mentions an entity first."""
+    """The first sentence of a leaf abstract that mentions an entity, or a heading that does."""
+    heading = None
     for chunk in range(GROUP * leaf, GROUP * leaf + GROUP):
         rows = view.mentions.in_chunk(chunk)
-        rows = rows[rows["entity"] == entity]
-        if len(rows):
-            text = view.chunk_text(chunk)
-            start = len(text.encode()[: int(rows[0]["start"])].decode())
-            for first, last in sentences(text):
-                if first <= start < last:
-                    return " ".join(text[first:last].split())
-    return None
+        starts = rows["start"][rows["entity"] == entity].tolist()
+        if not starts:
+            continue
+        text = view.chunk_text(chunk)
+        encoded = text.encode()
+        places = [len(encoded[:start].decode()) for start in starts]
+        for first, last in sentences(text):
+            if any(first <= place < last for place in places):
+                if not text.startswith("#", first):
+                    return plain(text[first:last])
+                heading = heading or plain(text[first:last].lstrip("#"))
+    return heading

@@ -136,7 +136,10 @@ def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[in
                 room -= size
             heading = " > ".join(heading_path(view.documents.outline(record.id), stored.section))
             path = paths if isinstance(paths, str) else paths.get(chunk, "")
-            hits.append(Hit(len(hits) + 1, score, record.key, chunk, text, path, stored.start, stored.end, heading))
+            rank = len(hits) + 1
+            hits.append(
+                Hit(rank, score, record.key, chunk, text, path, stored.start, stored.end, heading, record.title)
+            )
             leaf = chunk // 5
             if leaf not in notes:
                 abstract = view.abstracts.get(leaf)
