@@ -28,7 +28,7 @@ class HybridStrategy:
     name = "hybrid"
     description = "reciprocal rank fusion of vector and lexical"
     options: Mapping[str, Option] = {
-        "constant": Option(60, 0, 1000, "how little the first ranks stand out"),
+        "constant": Option(10, 0, 1000, "how little the first ranks stand out (the article used 60 for long rankings)"),
         "candidates": Option(50, 1, 10_000, "chunks taken from each of the two"),
     }
 
