@@ -1,0 +1,122 @@
+"""Several processes on one store: readers see whole commits only, a second writer waits or is told of the first."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore import errors
+
+SPAWN = multiprocessing.get_context("spawn")
+DOCUMENTS = 5
+
+
+def _text(generation: int) -> str:
+    return f"This is generation {generation} at Port Ellen. " + f"Here stands mark{generation} alone. " * 40
+
+
+def _write(path: str, stop_after: int) -> None:
+    with kvstore.open(path) as store:
+        for generation in range(1, stop_after + 1):
+            with store.transaction() as transaction:
+                for number in range(DOCUMENTS):
+                    transaction.put(f"d{number}", _text(generation), title=f"Port Ellen {generation}")
+
+
+def _read(path: str, finished: multiprocessing.synchronize.Event, faults: multiprocessing.queues.Queue[str]) -> None:
+    seen = set()
+    with kvstore.open(path, readonly=True) as store:
+        while not finished.is_set() or not seen:
+            with store.snapshot() as snapshot:
+                texts = {snapshot.get(f"d{number}").text.split()[3] for number in range(DOCUMENTS)}  # type: ignore[union-attr]
+                found = {
+                    re.search(r"mark(\d+)", hit.text)[1]  # type: ignore[index]
+                    for hit in snapshot.search("Port Ellen", using="vector", top=50)
+                }
+                named = {row.document for row in snapshot.lookup("Port Ellen", limit=50)}
+                generations = {name.rsplit(" ", 1)[1] for name in snapshot.names("Port Ellen")} - {"Ellen"}
+                if len(texts) != 1 or len(named) != DOCUMENTS or generations != texts or found != texts:
+                    faults.put(f"{texts} {named} {generations} {found}")
+                    return
+                seen |= texts
+    if len(seen) < 2:
+        faults.put(f"only {seen} was seen")
+
+
+def test_readers_in_other_processes_see_whole_generations(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    with kvstore.open(path, embedder="hashing:32") as store, store.transaction() as transaction:
+        for number in range(DOCUMENTS):
+            transaction.put(f"d{number}", _text(0), title="Port Ellen 0")
+    finished = SPAWN.Event()
+    faults = SPAWN.Queue()
+    readers = [SPAWN.Process(target=_read, args=(path, finished, faults)) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    time.sleep(1)
+    writer = SPAWN.Process(target=_write, args=(path, 40))
+    writer.start()
+    writer.join(60)
+    time.sleep(0.3)
+    finished.set()
+    for process in readers:
+        process.join(30)
+    assert writer.exitcode == 0
+    assert [reader.exitcode for reader in readers] == [0, 0]
+    assert faults.empty(), faults.get()
+    with kvstore.open(path) as store:
+        assert store.check() == []
+
+
+def _hold(path: str, held: multiprocessing.synchronize.Event, release: multiprocessing.synchronize.Event) -> None:
+    with kvstore.open(path) as store, store.transaction() as transaction:
+        transaction.put("held", "Held for a while.")
+        held.set()
+        release.wait(30)
+
+
+def test_a_second_writer_is_told_the_holder_or_waits(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    kvstore.open(path, embedder="hashing:32").close()
+    held, release = SPAWN.Event(), SPAWN.Event()
+    holder = SPAWN.Process(target=_hold, args=(path, held, release))
+    holder.start()
+    assert held.wait(30)
+    with kvstore.open(path, lock_timeout=0.2) as store:
+        with pytest.raises(errors.LockTimeoutError, match=str(holder.pid)):
+            store.put("mine", "Mine too.")
+        assert store.keys() == [], "reading goes on"
+        threading.Timer(0.3, release.set).start()
+        with store.transaction(timeout=20) as transaction:
+            transaction.put("mine", "Mine too.")
+        assert store.keys() == ["held", "mine"]
+        assert store.check() == []
+    holder.join(10)
+
+
+def test_threads_share_a_store(store: kvstore.Store) -> None:
+    store.put("tea", "Robert Fortune brought tea to Darjeeling.", title="Tea")
+    failures: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            for _ in range(60):
+                assert store.lookup("Robert Fortune")
+                assert store.ask("Who brought tea to Darjeeling?").citations
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(20):
+        store.put(f"other-{number}", f"Other text number {number} of Kirkwall.")
+    for thread in threads:
+        thread.join()
+    assert failures == []
