@@ -365,6 +365,8 @@ def test_no_text_of_a_page_turns_into_structure(body: str) -> None:
 
 
 @given(st.lists(st.text("#->|`*~=1.) x<[]:_+", min_size=1, max_size=12), min_size=1, max_size=5))
+@example(["***"])
+@example(["_ _ _"])
 def test_paragraphs_stay_paragraphs(texts: list[str]) -> None:
     kept = [" ".join(text.split()) for text in texts if text.split()]
     if not kept:

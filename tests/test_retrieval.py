@@ -131,7 +131,9 @@ def test_nearest_agrees_with_sorting_everything(filled: kvstore.Store) -> None:
     with filled.snapshot() as snapshot:
         query = filled.embedder.embed_query("engine in London")
         everything = [
-            (int(c), float(v @ query)) for ids, rows in snapshot.view.vectors.scan() for c, v in zip(ids, rows)
+            (int(c), float(v @ query))
+            for ids, rows in snapshot.view.vectors.scan()
+            for c, v in zip(ids, rows, strict=True)
         ]
         expected = [chunk for chunk, _ in sorted(everything, key=lambda item: (-item[1], item[0]))]
         assert [chunk for chunk, _ in nearest(snapshot.view.all_vectors(), query, 10)] == expected

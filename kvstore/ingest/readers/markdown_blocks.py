@@ -14,7 +14,9 @@ from dataclasses import dataclass
 _SPACE = re.compile(r"\s+")
 _BREAK = re.compile(r" ?\n ?")
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))  # soft hyphen, zero-width space and joiner, stray mark
-_OPENS_BLOCK = re.compile(r"#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|`{3}|~{3}|\||=+$|-+$|<(?=[!?/A-Za-z])|\[(?=[^\]]+\]:)")
+_OPENS_BLOCK = re.compile(
+    r"#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|`{3}|~{3}|\||=+$|-+$|(?:\*\s*){3,}$|(?:_\s*){3,}$|<(?=[!?/A-Za-z])|\[(?=[^\]]+\]:)"
+)
 _NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
 _ITEM_MARKER = re.compile(r"\s*(?:-|\d+\.) ")
 _CLOSING_MARKS = re.compile(r"\s+#+$")
