@@ -1,0 +1,1 @@
+"""The query language: text to statements, statements to rows. What users type is described in ``LANGUAGE.md``."""

@@ -1,0 +1,158 @@
+"""The statements that change data or the session: documents, INGEST, transactions, SET, BACKUP.
+
+In: a statement. On disk: one commit, that of the statement or of the transaction that BEGIN opened; INGEST alone
+commits in batches and so stands outside a transaction. Out: cursors that say how many documents were changed. A key
+that is taken, a key that is not there and META that is no JSON object are errors, and nothing is changed."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from itertools import islice
+from typing import Any
+
+from ..errors import DocumentNotFoundError, InputError, TransactionError
+from ..storage.documents import DocumentRecord, Documents
+from ..storage.store_view import StoreView
+from . import statements as s
+from .cursor import Cursor
+from .relational import matching_documents
+from .running import Running
+
+#: Keys that a misspelt one is compared with, at most.
+_COMPARED_KEYS = 20_000
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 document``, ``2,000 documents``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def ingest(running: Running, statement: s.Ingest) -> Cursor:
+    if running.session.begun is not None:
+        raise TransactionError("INGEST commits batch by batch, so it stands outside BEGIN; COMMIT or ROLLBACK first")
+    options = dict(statement.options)
+    prune = options.pop("prune", False)
+    if not isinstance(prune, bool):
+        raise running.failure("the option prune is true or false")
+    report = running.session.ingest(statement.path, format=statement.format, prune=prune, options=options)
+    columns = ("added", "changed", "unchanged", "removed", "skipped", "failed", "chunks", "seconds")
+    row = (
+        report.added,
+        report.changed,
+        report.unchanged,
+        report.removed,
+        report.skipped,
+        len(report.failures),
+        report.chunks,
+        round(report.seconds, 3),
+    )
+    problems = tuple(f"{failure.place}: {failure.reason}" for failure in report.failures)
+    return Cursor("INGEST", columns, [row], rowcount=report.documents, problems=problems)
+
+
+def insert_document(running: Running, statement: s.InsertDocument) -> Cursor:
+    meta = _meta(running, statement.meta)
+    with running.writing() as transaction:
+        if statement.key and transaction.digest_of(statement.key) is not None:
+            raise InputError(f"there is a document {s.literal(statement.key)} already; UPDATE DOCUMENT changes it")
+        transaction.put(statement.key, statement.text, title=statement.title, meta=meta)
+    return Cursor("INSERT", rowcount=1, message="1 document inserted")
+
+
+def update_document(running: Running, statement: s.UpdateDocument) -> Cursor:
+    meta = _meta(running, statement.meta)
+    with running.writing() as transaction:
+        with transaction.reading() as view:
+            record = find_document(view, statement.key)
+            if record is None:
+                raise not_found(view.documents, statement.key)
+            text = view.documents.text(record.id).decode() if statement.text is None else statement.text
+        changed = transaction.put(
+            statement.key,
+            text,
+            title=record.title if statement.title is None else statement.title,
+            source=record.source,
+            meta=record.meta if meta is None else meta,
+            format=record.format,
+            origin=record.origin,
+        )
+    return Cursor("UPDATE", rowcount=int(changed), message="1 document updated" if changed else "nothing to change")
+
+
+def _meta(running: Running, text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        meta = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise running.failure(f"META is not JSON: {error}") from None
+    if not isinstance(meta, dict):
+        raise running.failure("META is a JSON object, such as '{\"year\": 2024}'")
+    return meta
+
+
+def delete_document(running: Running, statement: s.DeleteDocument) -> Cursor:
+    with running.writing() as transaction:
+        if not (statement.key and transaction.delete(statement.key)):
+            with transaction.reading() as view:
+                raise not_found(view.documents, statement.key)
+    return Cursor("DELETE", rowcount=1, message="1 document deleted")
+
+
+def find_document(view: StoreView, key: str) -> DocumentRecord | None:
+    """The document of a key, or None; no document has the empty key."""
+    return view.documents.find(key) if key else None
+
+
+def not_found(documents: Documents, key: str) -> DocumentNotFoundError:
+    """The error for a key that no document has, with the nearest keys."""
+    for prefix in (key[: max(1, len(key) // 2)], ""):
+        near = difflib.get_close_matches(key, islice(documents.keys(prefix), _COMPARED_KEYS), 3, 0.75)
+        if near:
+            hint = f"; did you mean {' or '.join(map(s.literal, near))}?"
+            return DocumentNotFoundError(f"there is no document {s.literal(key)}{hint}")
+    return DocumentNotFoundError(f"there is no document {s.literal(key)}; SELECT key FROM documents lists them")
+
+
+def delete_documents(running: Running, statement: s.DeleteDocuments) -> Cursor:
+    with running.writing() as transaction:
+        with transaction.reading() as view:
+            keys = [view.documents.get(number).key for number in sorted(matching_documents(view, statement.where))]
+        number = transaction.delete_many(keys)
+    return Cursor("DELETE", rowcount=number, message=f"{counted(number, 'document')} deleted")
+
+
+def begin(running: Running, statement: s.Begin) -> Cursor:
+    if running.session.begun is not None:
+        raise TransactionError("a transaction is open already; COMMIT or ROLLBACK ends it")
+    running.session.begun = running.session.transaction()
+    return Cursor("BEGIN", message="transaction begun")
+
+
+def commit(running: Running, statement: s.Commit) -> Cursor:
+    transaction, running.session.begun = running.session.begun, None
+    if transaction is None:
+        raise TransactionError("no transaction is open; BEGIN opens one")
+    if not transaction.open:
+        raise TransactionError("an error had ended the transaction; nothing of it was committed")
+    transaction.commit()
+    return Cursor("COMMIT", message="transaction committed")
+
+
+def rollback(running: Running, statement: s.Rollback) -> Cursor:
+    transaction, running.session.begun = running.session.begun, None
+    if transaction is None:
+        raise TransactionError("no transaction is open; BEGIN opens one")
+    transaction.rollback()
+    return Cursor("ROLLBACK", message="transaction rolled back")
+
+
+def set_setting(running: Running, statement: s.SetSetting) -> Cursor:
+    running.session.set(statement.name, statement.value)
+    return Cursor("SET", message=f"{statement.name} = {s.literal(statement.value)}")
+
+
+def backup(running: Running, statement: s.Backup) -> Cursor:
+    running.session.backup(statement.path)
+    return Cursor("BACKUP", message=f"copied to {statement.path}")

@@ -1,0 +1,77 @@
+"""SQL conditions inside statements: where one ends, and its text with the parameters put in.
+
+In: tokens of a statement, or a condition alone (``where=`` of the Python API). Out: the condition's end and its text
+for SQLite. A quote or parenthesis that is not closed, a stray one, and a character that belongs to nothing get a
+:class:`~kvstore.errors.StatementError` that shows the place; what is inside a sound condition is SQLite's to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import StatementError
+from .diagnosis import failure
+from .statements import SqlValue, literal
+from .tokens import Token, split
+
+#: Words that end a condition where no parenthesis is open. None of them is a word of SQL expressions.
+_ENDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL"})
+
+
+def refuse_damaged(text: str, token: Token) -> None:
+    """Raise StatementError for a token that cannot stand anywhere."""
+    if token.kind == "bad":
+        raise failure(text, token.start, f"{token.text!r} belongs to no statement")
+    if not token.closed:
+        mark = "/*" if token.kind == "comment" else token.text[0]
+        raise failure(text, token.start, f"the {mark} opened here is never closed")
+
+
+def end(text: str, script: Sequence[Token], position: int) -> int:
+    """The position after the condition that begins at ``position``: the next clause's, or the statement's end."""
+    open_at: list[Token] = []
+    while position < len(script):
+        token = script[position]
+        refuse_damaged(text, token)
+        if token.text == "(":
+            open_at.append(token)
+        elif token.text == ")":
+            if not open_at:
+                raise failure(text, token.start, "this ')' closes nothing")
+            open_at.pop()
+        elif token.kind == "word" and not open_at and token.text.upper() in _ENDS:
+            break
+        position += 1
+    if open_at:
+        raise failure(text, open_at[-1].start, "this '(' is never closed")
+    return position
+
+
+def inlined(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> str:
+    """The text of a condition: each parameter, by its place, replaced by its value, each comment by a space."""
+    pieces = []
+    last = condition[0].start
+    for token in condition:
+        pieces.append(" " if token.start > last else "")
+        pieces.append(_sql_literal(values[token.start]) if token.kind == "parameter" else token.text)
+        last = token.end
+    return "".join(pieces)
+
+
+def _sql_literal(value: SqlValue) -> str:
+    if isinstance(value, str) and "\0" in value:  # SQLite ends a statement at the first NUL
+        return f"CAST(X'{value.encode().hex()}' AS TEXT)"
+    return literal(value)
+
+
+def check_alone(condition: str) -> None:
+    """Raise StatementError unless ``condition`` is one condition and nothing else."""
+    scripts = list(split(condition))
+    if not scripts:
+        raise StatementError("the condition is empty; leave it out to take every document")
+    if len(scripts) > 1:
+        raise failure(condition, scripts[1][0].start, "a condition is one expression, without ';'")
+    (script,) = scripts
+    position = end(condition, script, 0)
+    if position < len(script):
+        raise failure(condition, script[position].start, f"{script[position].text} is no part of a condition")

@@ -1,0 +1,87 @@
+"""What a statement gives back: named columns, rows by iteration, and a word about what was done.
+
+In: rows made as they are read, or all at once. Out: tuples, one a row, of SQL values (text, whole and real numbers,
+NULL); the citations of an answer are a list of mappings. A SELECT of many rows keeps its state of the store
+until it is read to the end, closed or dropped. Reading a closed cursor gives no rows; an error while a row
+is made closes the cursor and is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+Row = tuple[Any, ...]
+
+
+class Cursor:
+    """The result of one statement.
+
+    ``kind`` is the first word of the statement (``LOOKUP``, ``ASK``); ``columns`` are the names of the columns, none
+    for a statement that gives no rows; ``rowcount`` is how many rows there are or how many documents were changed, -1
+    where nobody has counted; ``message`` says what was done, where the rows do not. ``problems`` are parts that could
+    not be done (files that INGEST could not read); ``failed`` says that all is not well: there are such parts, or
+    CHECK found damage."""
+
+    def __init__(
+        self,
+        kind: str,
+        columns: Sequence[str] = (),
+        rows: Iterable[Row] = (),
+        *,
+        rowcount: int = -1,
+        message: str | None = None,
+        problems: Sequence[str] = (),
+        failed: bool = False,
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.columns = tuple(columns)
+        self.rowcount = rowcount
+        self.message = message
+        self.problems = tuple(problems)
+        self.failed = failed or bool(problems)
+        self._rows = iter(rows)
+        self._release = release
+
+    @property
+    def description(self) -> tuple[tuple[str, None, None, None, None, None, None], ...] | None:
+        """The columns as the Python database API (PEP 249) describes them; None for a statement without rows."""
+        return tuple((name, None, None, None, None, None, None) for name in self.columns) or None
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        try:
+            return next(self._rows)
+        except BaseException:
+            self.close()
+            raise
+
+    def fetchone(self) -> Row | None:
+        """The next row, or None after the last."""
+        return next(self, None)
+
+    def fetchall(self) -> list[Row]:
+        """All rows that are left."""
+        return list(self)
+
+    def close(self) -> None:
+        """Drop the rows that are left and what they are read from; a closed cursor may be closed again."""
+        self._rows = iter(())
+        release, self._release = self._release, None
+        if release is not None:
+            release()
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()

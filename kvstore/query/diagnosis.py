@@ -1,0 +1,50 @@
+"""What is wrong with a text, said so that it can be put right.
+
+In: a text, a place in it and a reason. Out: a :class:`~kvstore.errors.StatementError` that names line and column and
+shows the line with a caret under the place; and the known word nearest to a misspelt one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable
+
+from ..errors import StatementError
+
+#: Characters of a line shown before and after the caret.
+_WINDOW = 60
+
+
+def failure(text: str, offset: int, reason: str) -> StatementError:
+    """The error for the character ``offset`` of ``text``; an offset past the end means the end."""
+    offset = min(offset, len(text))
+    start = text.rfind("\n", 0, offset) + 1
+    stop = text.find("\n", offset)
+    stop = len(text) if stop < 0 else stop
+    line, column = text.count("\n", 0, offset) + 1, offset - start + 1
+    left, right = max(start, offset - _WINDOW), min(stop, offset + _WINDOW)
+    before = ("…" if left > start else "") + text[left:offset]
+    shown = before + text[offset:right] + ("…" if right < stop else "")
+    pad = "".join(map(_blank, before))
+    return StatementError(f"line {line}, column {column}: {reason}\n  {shown}\n  {pad}^", line=line, column=column)
+
+
+def _blank(character: str) -> str:
+    """White space as wide as ``character`` is on a terminal."""
+    if character == "\t":
+        return character
+    if unicodedata.combining(character):
+        return ""
+    return "  " if unicodedata.east_asian_width(character) in "WF" else " "
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one of ``known`` that ``word`` was probably meant to be, ignoring case; None where none is near.
+
+    >>> nearest("documnets", ["chunks", "documents"]), nearest("x", ["documents"])
+    ('documents', None)
+    """
+    folded = {candidate.lower(): candidate for candidate in known}
+    found = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None

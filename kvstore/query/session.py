@@ -1,0 +1,141 @@
+"""What the executor needs of a store, so that the language stands below it.
+
+A store is a session: it holds the session's settings, the names last looked up, and the transaction that BEGIN opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from ..answer import Answer
+    from ..ingest.pipeline import IngestReport
+    from ..retrieval.evidence import Evidence, Hit, Location, Relative
+    from ..storage.store_view import StoreView
+
+
+class Readable(Protocol):
+    """One state of the store: a snapshot, an open transaction, or the last commit."""
+
+    def reading(self) -> AbstractContextManager[StoreView]:
+        """The parts of the store, in one state."""
+        ...
+
+    def lookup(self, *names: str, limit: int = 10) -> list[Location]: ...
+
+    def expand(
+        self,
+        entity: str | None = None,
+        *,
+        direction: str = "both",
+        depth: int = 1,
+        tree: str | None = None,
+        limit: int = 100,
+    ) -> list[Relative]: ...
+
+    def search(
+        self, text: str, *, using: str = "hybrid", where: str | None = None, top: int | None = None
+    ) -> list[Hit]: ...
+
+    def retrieve(
+        self,
+        question: str,
+        *,
+        using: str | None = None,
+        depth: int | None = None,
+        top: int | None = None,
+        within: int | None = None,
+        where: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Evidence: ...
+
+    def ask(
+        self,
+        question: str,
+        *,
+        using: str | None = None,
+        depth: int | None = None,
+        top: int | None = None,
+        within: int | None = None,
+        where: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        model: str | None = None,
+    ) -> Answer: ...
+
+    def nearest_names(self, name: str, limit: int = 3) -> list[str]: ...
+
+
+class Writable(Readable, Protocol):
+    """An open transaction."""
+
+    @property
+    def open(self) -> bool:
+        """False after a commit, a rollback, or an error that ended it."""
+        ...
+
+    def put(
+        self,
+        key: str,
+        text: str,
+        *,
+        title: str | None = None,
+        source: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        format: str = "text",
+        origin: str | None = None,
+    ) -> bool: ...
+
+    def digest_of(self, key: str) -> bytes | None: ...
+
+    def delete(self, key: str) -> bool: ...
+
+    def delete_many(self, keys: Sequence[str]) -> int: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
+class State(Readable, Protocol):
+    """A snapshot: a state that stays until it is closed."""
+
+    view: StoreView
+
+    def close(self) -> None: ...
+
+
+class Session(Readable, Protocol):
+    """An open store; ``begun`` is the transaction that BEGIN opened, where there is one."""
+
+    begun: Writable | None
+
+    @property
+    def path(self) -> Path: ...
+
+    def transaction(self, *, timeout: float | None = None) -> Writable: ...
+
+    def snapshot(self) -> State: ...
+
+    def ingest(
+        self,
+        paths: str,
+        *,
+        format: str | None = None,
+        prune: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> IngestReport: ...
+
+    def check(self) -> list[str]: ...
+
+    def backup(self, path: str | os.PathLike[str]) -> None: ...
+
+    def statistics(self) -> dict[str, int | float | str]: ...
+
+    def settings_table(self) -> list[tuple[str, Any, bool]]: ...
+
+    def set(self, name: str, value: Any) -> None: ...

@@ -1,0 +1,410 @@
+"""The tables that SELECT reads: what each holds, and how a row is reached without reading the others.
+
+In: a :class:`~kvstore.query.reader.Reader`, one consistent state of the store. Out: for each table its columns and its
+ways in: all rows, the rows with a given value of a column, the rows with a value in a range. A way in may give too
+many rows, never too few: SQLite checks every condition again. Rows are small keys; a record is decoded when a column
+of it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..storage import addresses, tables
+from ..storage.documents import heading_path
+from ..storage.records import U32, U64
+from .reader import Edge, Reader
+from .statements import SqlValue
+
+Row = Any
+Rows = Iterator[Row]
+
+#: The value of a column, from the reader, the row and its record.
+Read = Callable[[Reader, Row, Any], SqlValue]
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """One table of the language.
+
+    ``columns`` are name → (SQL type, how to read it). ``equal`` and ``between`` are the ways in by a column's value,
+    the most telling first; ``between`` goes from a lowest to a highest value, both included, either None. ``number``
+    is SQLite's ``rowid``.
+    """
+
+    name: str
+    description: str
+    columns: Mapping[str, tuple[str, Read]]
+    scan: Callable[[Reader], Rows]
+    load: Callable[[Reader, Row], Any] = lambda reader, row: None
+    number: Callable[[Reader, Row], int] = lambda reader, row: row
+    equal: Mapping[str, Callable[[Reader, Any], Rows]] = field(default_factory=dict)
+    between: Mapping[str, Callable[[Reader, Any, Any], Rows]] = field(default_factory=dict)
+    size: Callable[[Reader], int] = lambda reader: 1000
+
+    @property
+    def declaration(self) -> str:
+        """The CREATE TABLE statement that SQLite is told."""
+        columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in self.columns.items())
+        return f'CREATE TABLE "{self.name}" ({columns})'
+
+
+def _maybe(row: Row | None) -> Rows:
+    return iter(()) if row is None else iter((row,))
+
+
+def _one_stored(table: str) -> Callable[[Reader, int], Rows]:
+    return lambda reader, number: _maybe(number if reader.stored(table, number) else None)
+
+
+def _number_range(table: str) -> Callable[[Reader, int | None, int | None], Rows]:
+    def rows(reader: Reader, low: int | None, high: int | None) -> Rows:
+        stop = None if high is None or high >= (1 << 64) - 1 else max(high, -1) + 1
+        return reader.ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
+
+    return rows
+
+
+def _counted(table: str) -> Callable[[Reader], int]:
+    return lambda reader: reader.view.view.count(table)
+
+
+# Documents and their parts -------------------------------------------------------------------------------------------
+
+
+def _document_range(reader: Reader, low: str | None, high: str | None) -> Rows:
+    # A long key is stored cut and hashed, so its place in the order is known by its first bytes only.
+    first = b"" if low is None else low.encode()[:400]
+    last = None if high is None else high.encode()[:400]
+    for stored, document in reader.view.view.scan(tables.DOCUMENT_KEYS, first):
+        if last is not None and bytes(stored[:400]) > last:
+            return
+        yield U64.unpack(document)[0]
+
+
+def _document_key(reader: Reader, row: Row, record: Any) -> str:
+    return reader.document(record.document).key
+
+
+_DOCUMENTS = SqlTable(
+    "documents",
+    "what was put in or ingested, one row a document",
+    {
+        "key": ("TEXT", lambda reader, row, record: record.key),
+        "title": ("TEXT", lambda reader, row, record: record.title),
+        "source": ("TEXT", lambda reader, row, record: record.source),
+        "meta": ("TEXT", lambda reader, row, record: json.dumps(record.meta, ensure_ascii=False)),
+        "bytes": ("INTEGER", lambda reader, row, record: record.size),
+        "chunks": ("INTEGER", lambda reader, row, record: record.chunk_count),
+        "changed": ("TEXT", lambda reader, row, record: record.changed),
+    },
+    scan=lambda reader: reader.ids(tables.DOCUMENTS),
+    load=lambda reader, row: reader.document(row),
+    equal={
+        "key": lambda reader, key: _maybe(reader.document_id(key)),
+        "rowid": _one_stored(tables.DOCUMENTS),
+    },
+    between={"key": _document_range, "rowid": _number_range(tables.DOCUMENTS)},
+    size=_counted(tables.DOCUMENTS),
+)
+
+
+def _heading(reader: Reader, row: Row, record: Any) -> str | None:
+    return " > ".join(heading_path(reader.outline(record.document), record.section)) or None
+
+
+_CHUNKS = SqlTable(
+    "chunks",
+    "pieces of documents' texts; start and end are bytes of the stored text",
+    {
+        "id": ("INTEGER", lambda reader, row, record: row),
+        "document": ("TEXT", _document_key),
+        "ordinal": ("INTEGER", lambda reader, row, record: record.ordinal),
+        "heading": ("TEXT", _heading),
+        "start": ("INTEGER", lambda reader, row, record: record.start),
+        "end": ("INTEGER", lambda reader, row, record: record.end),
+        "text": (
+            "TEXT",
+            lambda reader, row, record: reader.view.documents.text_slice(record.document, record.start, record.end),
+        ),
+    },
+    scan=lambda reader: reader.ids(tables.CHUNKS),
+    load=lambda reader, row: reader.view.chunks.get(row),
+    equal={
+        "id": _one_stored(tables.CHUNKS),
+        "rowid": _one_stored(tables.CHUNKS),
+        "document": lambda reader, key: reader.chunks_of(key),
+    },
+    between={"id": _number_range(tables.CHUNKS), "rowid": _number_range(tables.CHUNKS)},
+    size=_counted(tables.CHUNKS),
+)
+
+
+def _abstracts_of(reader: Reader, key: str) -> Rows:
+    document = reader.document_id(key)
+    return iter(()) if document is None else reader.document(document).abstract_ids()
+
+
+_ABSTRACTS = SqlTable(
+    "abstracts",
+    "summaries: level 0 over up to five chunks, higher levels over those below them",
+    {
+        "id": ("INTEGER", lambda reader, row, record: row),
+        "document": ("TEXT", _document_key),
+        "parent": ("INTEGER", lambda reader, row, record: record.parent),
+        "level": ("INTEGER", lambda reader, row, record: record.level),
+        "first_chunk": ("INTEGER", lambda reader, row, record: record.first_chunk),
+        "last_chunk": ("INTEGER", lambda reader, row, record: record.last_chunk),
+        "text": ("TEXT", lambda reader, row, record: record.text),
+    },
+    scan=lambda reader: reader.ids(tables.ABSTRACTS),
+    load=lambda reader, row: reader.view.abstracts.get(row),
+    equal={
+        "id": _one_stored(tables.ABSTRACTS),
+        "rowid": _one_stored(tables.ABSTRACTS),
+        "document": _abstracts_of,
+    },
+    between={"id": _number_range(tables.ABSTRACTS), "rowid": _number_range(tables.ABSTRACTS)},
+    size=_counted(tables.ABSTRACTS),
+)
+
+# Entities ------------------------------------------------------------------------------------------------------------
+
+
+def _entity_ids(reader: Reader) -> Rows:
+    for key, _ in reader.view.view.scan(tables.ENTITIES):
+        yield U32.unpack(key)[0]
+
+
+def _one_entity(reader: Reader, number: int) -> Rows:
+    stored = 0 <= number < 1 << 32 and reader.view.view.get(tables.ENTITIES, U32.pack(number)) is not None
+    return _maybe(number if stored else None)
+
+
+def _entity_range(reader: Reader, low: str | None, high: str | None) -> Rows:
+    last = None if high is None else high.encode()
+    for key, entity in reader.view.view.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
+        if last is not None and bytes(key) > last:
+            return
+        yield U32.unpack(entity)[0]
+
+
+def _temperature(reader: Reader, row: Row, record: Any) -> int:
+    entry = reader.view.filter.find(record.key)
+    return 0 if entry is None else entry.temperature
+
+
+_ENTITIES = SqlTable(
+    "entities",
+    "names the store knows; key is the normal form that two spellings of one name share",
+    {
+        "name": ("TEXT", lambda reader, row, record: record.name),
+        "kind": ("TEXT", lambda reader, row, record: record.kind),
+        "mentions": ("INTEGER", lambda reader, row, record: reader.mention_count(row, record.key)),
+        "temperature": ("INTEGER", _temperature),
+        "key": ("TEXT", lambda reader, row, record: record.key),
+    },
+    scan=_entity_ids,
+    load=lambda reader, row: reader.view.entities.get(row),
+    equal={
+        "name": lambda reader, name: _maybe(reader.entity_id(name)),
+        "key": lambda reader, key: _maybe(reader.entity_id(key)),
+        "rowid": _one_entity,
+    },
+    between={"key": _entity_range},
+    size=_counted(tables.ENTITIES),
+)
+
+
+def _mentions_in(reader: Reader, chunks: Iterator[int]) -> Rows:
+    for chunk in chunks:
+        for index in range(len(reader.mentions_in(chunk))):
+            yield chunk, index
+
+
+def _mentions_of(reader: Reader, name: str) -> Rows:
+    entity = reader.entity_id(name)
+    for chunk in () if entity is None else reader.mention_chunks(name):
+        for index in np.flatnonzero(reader.mentions_in(chunk)["entity"] == entity):
+            yield chunk, int(index)
+
+
+_MENTIONS = SqlTable(
+    "mentions",
+    "where entities occur in chunks; start and end are bytes of the document's stored text",
+    {
+        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(int(record[1]["entity"]))),
+        "document": ("TEXT", lambda reader, row, record: reader.document(record[0].document).key),
+        "chunk": ("INTEGER", lambda reader, row, record: row[0]),
+        "start": ("INTEGER", lambda reader, row, record: record[0].start + int(record[1]["start"])),
+        "end": (
+            "INTEGER",
+            lambda reader, row, record: record[0].start + int(record[1]["start"]) + int(record[1]["length"]),
+        ),
+    },
+    scan=lambda reader: _mentions_in(reader, reader.ids(tables.MENTIONS)),
+    load=lambda reader, row: (reader.view.chunks.get(row[0]), reader.mentions_in(row[0])[row[1]]),
+    number=lambda reader, row: row[0] << 16 | row[1],
+    equal={
+        "chunk": lambda reader, chunk: _mentions_in(reader, _one_stored(tables.MENTIONS)(reader, chunk)),
+        "document": lambda reader, key: _mentions_in(reader, reader.chunks_of(key)),
+        "entity": _mentions_of,
+    },
+    size=lambda reader: 10 * reader.view.view.count(tables.MENTIONS),
+)
+
+# The forest ----------------------------------------------------------------------------------------------------------
+
+
+def _tree_source(reader: Reader, row: Row, record: Any) -> str | None:
+    """The document that states a tree's edges; NULL where several do."""
+    stating: set[int] = set()
+    for node, _ in reader.view.forest.nodes(row):
+        for parent in reader.view.forest.parents(node):
+            stating.update(reader.view.forest.stated_by(node, parent))
+            if len(stating) > 1:
+                return None
+    return reader.document(stating.pop()).key if stating else None
+
+
+_TREES = SqlTable(
+    "trees",
+    "trees of entities; source is the document that states a tree, where it is one alone",
+    {
+        "name": ("TEXT", lambda reader, row, record: record),
+        "nodes": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.view.forest.nodes(row))),
+        "source": ("TEXT", _tree_source),
+    },
+    scan=lambda reader: (tree for tree, _ in reader.view.forest.trees()),
+    load=lambda reader, row: reader.tree_name(row),
+    equal={"name": lambda reader, name: _maybe(reader.tree_id(name))},
+    size=_counted(tables.TREES),
+)
+
+
+def _nodes_of_entity(reader: Reader, name: str) -> Rows:
+    return (place for rank, place in reader.addresses_of(name) if rank == addresses.NODE)
+
+
+def _nodes_of_tree(reader: Reader, name: str) -> Rows:
+    tree = reader.tree_id(name)
+    return iter(()) if tree is None else (node for node, _ in reader.view.forest.nodes(tree))
+
+
+_NODES = SqlTable(
+    "nodes",
+    "places of entities in trees; level 0 is a root",
+    {
+        "tree": ("TEXT", lambda reader, row, record: reader.tree_name(record.tree)),
+        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(record.entity)),
+        "level": ("INTEGER", lambda reader, row, record: reader.view.forest.level(row)),
+        "children": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.view.forest.children(row))),
+    },
+    scan=lambda reader: reader.ids(tables.NODES),
+    load=lambda reader, row: reader.view.forest.node(row),
+    equal={"rowid": _one_stored(tables.NODES), "entity": _nodes_of_entity, "tree": _nodes_of_tree},
+    size=_counted(tables.NODES),
+)
+
+
+def _stated(reader: Reader, child: int, parent: int) -> Iterator[Edge]:
+    return ((child, parent, document) for document in reader.view.forest.stated_by(child, parent))
+
+
+def _edges_up(reader: Reader, nodes: Rows) -> Rows:
+    for node in nodes:
+        for parent in reader.view.forest.parents(node):
+            yield from _stated(reader, node, parent)
+
+
+def _edges_down(reader: Reader, nodes: Rows) -> Rows:
+    for node in nodes:
+        for child in reader.view.forest.children(node):
+            yield from _stated(reader, child, node)
+
+
+def _node_entity(end: int) -> Read:
+    return lambda reader, row, record: reader.entity_name(reader.view.forest.node(row[end]).entity)
+
+
+_EDGES = SqlTable(
+    "edges",
+    "who stands under whom, one row for each document that states it",
+    {
+        "child": ("TEXT", _node_entity(0)),
+        "parent": ("TEXT", _node_entity(1)),
+        "tree": ("TEXT", lambda reader, row, record: reader.tree_name(reader.view.forest.node(row[0]).tree)),
+        "kind": ("TEXT", lambda reader, row, record: "stated"),
+        "confidence": ("REAL", lambda reader, row, record: 1.0),
+        "document": ("TEXT", lambda reader, row, record: reader.document(row[2]).key),
+    },
+    scan=lambda reader: (
+        (child, parent, document) for child, parent, stating in reader.view.forest.edges() for document in stating
+    ),
+    number=lambda reader, row: reader.edge_number(row),
+    equal={
+        "child": lambda reader, name: _edges_up(reader, _nodes_of_entity(reader, name)),
+        "parent": lambda reader, name: _edges_down(reader, _nodes_of_entity(reader, name)),
+        "tree": lambda reader, name: _edges_up(reader, _nodes_of_tree(reader, name)),
+    },
+    size=_counted(tables.EDGES_UP),
+)
+
+# The store itself ----------------------------------------------------------------------------------------------------
+
+
+def _listed(
+    name: str, description: str, columns: Mapping[str, str], rows: Callable[[Reader], Iterable[Any]]
+) -> SqlTable:
+    """A small table whose rows are given whole, as tuples."""
+
+    def column(index: int) -> Read:
+        return lambda reader, row, record: record[index]
+
+    return SqlTable(
+        name,
+        description,
+        {column_name: (kind, column(index)) for index, (column_name, kind) in enumerate(columns.items())},
+        scan=lambda reader: enumerate(rows(reader), 1),
+        load=lambda reader, row: row[1],
+        number=lambda reader, row: row[0],
+        size=lambda reader: 20,
+    )
+
+
+def _plain(value: Any) -> SqlValue:
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+_SETTINGS = _listed(
+    "settings",
+    "settings of the store, fixed when it was made, and of the session",
+    {"name": "TEXT", "value": "", "fixed": "INTEGER"},
+    lambda reader: ((name, _plain(value), fixed) for name, value, fixed in reader.settings),
+)
+_FILTER_PAGES = _listed(
+    "filter_pages",
+    "the entity filter's bucket pages; load is the share of slots in use",
+    {"page": "INTEGER", "depth": "INTEGER", "entries": "INTEGER", "load": "REAL", "kicks": "INTEGER"},
+    lambda reader: ((p.page, p.depth, p.entries, p.load, p.kicks) for p in reader.view.filter.page_rows()),
+)
+_INDEXES = _listed(
+    "indexes",
+    "what is searched by; built is the change number it reflects, stale how many changes it lags behind",
+    {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER"},
+    lambda reader: ((kind, "exact", reader.view.counters.change, 0) for kind in ("entities", "lexical", "vectors")),
+)
+
+#: Every table by its name.
+TABLES: Mapping[str, SqlTable] = {
+    table.name: table
+    for table in (
+        _DOCUMENTS, _CHUNKS, _ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES,
+        _SETTINGS, _FILTER_PAGES, _INDEXES,
+    )
+}  # fmt: skip

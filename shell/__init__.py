@@ -1,0 +1,1 @@
+"""The command line: interactive and scripted use of a store."""

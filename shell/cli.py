@@ -1,0 +1,281 @@
+"""The command ``kvstore``.
+
+In: arguments. Out: results on standard output, everything else on standard error. Exit status 0; 1 when a statement, a
+file or a check failed; 2 on wrong usage; 130 on Ctrl-C. Errors are one message without a traceback; set
+KVSTORE_TRACEBACK=1 for one. Everything heavy is imported when a command needs it, so that ``kvstore --help`` answers
+at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    import kvstore
+
+    from .console import Console
+
+MODES = ("table", "box", "json", "jsonl", "csv", "tsv", "markdown", "line")
+FORMATS = ("text", "markdown", "html", "pdf", "docx", "csv", "jsonl", "pairs", "triples")
+FAILED = 1
+INTERRUPTED = 130
+
+_STORE = click.argument("store", type=click.Path(path_type=Path))
+_MODE = click.option("--mode", type=click.Choice(MODES), help="How results are written (terminal: table, else tsv).")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kvstore", prog_name="kvstore")
+def cli() -> None:
+    """An embedded knowledge store: documents in, answers with citations out."""
+
+
+@cli.command()
+@_STORE
+@click.option("-c", "--command", "commands", multiple=True, metavar="SQL", help="Run this and leave (repeatable).")
+@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Run a script and leave; - is stdin.")
+@_MODE
+@click.option("--readonly", is_flag=True, help="Open to read only; a missing store is not made.")
+@click.option("--bail", is_flag=True, help="Stop at the first failure; an open transaction is rolled back.")
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@click.option("--no-warn", is_flag=True, help="Do not ask before a statement that deletes by condition.")
+def shell(
+    store: Path,
+    commands: tuple[str, ...],
+    files: tuple[str, ...],
+    mode: str | None,
+    readonly: bool,
+    bail: bool,
+    embedder: str | None,
+    no_warn: bool,
+) -> int:
+    """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store."""
+    from .console import Bail, Console, Leave
+
+    interactive = not commands and not files and sys.stdin.isatty()
+    with _opened(store, create=not readonly, readonly=readonly, embedder=embedder) as opened:
+        console = Console(opened, mode=mode, bail=bail)
+        try:
+            if interactive:
+                from .repl import converse
+
+                return converse(console, warn=not no_warn)
+            _run_scripts(console, commands, files)
+        except (Bail, Leave):
+            pass
+        finally:
+            console.finish()
+        return FAILED if console.failed else 0
+
+
+def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, ...]) -> None:
+    from .script import pieces, pieces_of
+
+    for command in commands:
+        console.run_all(pieces(command))
+    for file in files or (() if commands else ("-",)):
+        if file == "-":
+            console.run_all(pieces_of(sys.stdin.buffer))
+        else:
+            console.read(file)
+
+
+@cli.command()
+@_STORE
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--as", "form", type=click.Choice(FORMATS), help="What the files are (default: by their names).")
+@click.option("--prune", is_flag=True, help="Remove documents whose files vanished from a folder named here.")
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@click.option("--quiet", is_flag=True, help="Tell failures only.")
+@click.option(
+    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the reader (repeatable)."
+)
+def ingest(
+    store: Path,
+    paths: tuple[str, ...],
+    form: str | None,
+    prune: bool,
+    embedder: str | None,
+    quiet: bool,
+    options: tuple[str, ...],
+) -> int:
+    """Bring files, folders and globs into STORE, which is made where it is missing."""
+    from .progress import ProgressLine
+
+    given = dict(_option(option) for option in options)
+    with _opened(store, create=True, embedder=embedder) as opened:
+        line = ProgressLine(sys.stderr, silent=quiet)
+        try:
+            report = opened.ingest(list(paths), format=form, prune=prune, options=given, progress=line.show)
+        except KeyboardInterrupt:
+            line.close()
+            _tell("interrupted; what was committed is kept: run the same command again to go on")
+            return INTERRUPTED
+        line.close()
+        for failure in report.failures:
+            _tell(f"{failure.place}: {failure.reason}")
+        if not quiet:
+            counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
+            counts += f"{report.removed} removed, {report.skipped} skipped, {len(report.failures)} failed"
+            _tell(f"{counts}; {report.chunks} chunks in {report.seconds:.1f} s")
+        return FAILED if report.failures else 0
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="-o")
+    words = {"true": True, "false": False}
+    return name, words.get(value.lower(), int(value) if value.isascii() and value.isdigit() else value)
+
+
+@cli.command()
+@_STORE
+@click.argument("question")
+@click.option("--using", metavar="STRATEGY", help="How evidence is found; SHOW STRATEGIES lists the ways.")
+@click.option("--top", type=click.IntRange(1), help="Chunks of evidence.")
+@click.option("--depth", type=click.IntRange(0), help="Levels of abstracts to expand.")
+@_MODE
+def ask(store: Path, question: str, using: str | None, top: int | None, depth: int | None, mode: str | None) -> int:
+    """Answer QUESTION from STORE, with citations."""
+    from .console import Console
+    from .script import Piece
+
+    clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top}
+    with _opened(store, readonly=True) as opened:
+        given = {name: value for name, value in clauses.items() if value is not None}
+        statement = "ASK ?" + "".join(f" {name} ?" for name in given)
+        console = Console(opened, mode=mode)
+        console.run(Piece(statement), parameters=(question, *given.values()))
+        return FAILED if console.failed else 0
+
+
+@cli.command()
+@_STORE
+@_MODE
+def info(store: Path, mode: str | None) -> int:
+    """What STORE holds and was made with."""
+    from .console import Console
+
+    with _opened(store, readonly=True) as opened:
+        fixed = [(name, value) for name, value, is_fixed in opened.settings_table() if is_fixed]
+        rows = [("path", str(opened.path)), *fixed, *opened.statistics().items()]
+        Console(opened, mode=mode).write("INFO", ("name", "value"), rows)
+        return 0
+
+
+@cli.command()
+@_STORE
+@_MODE
+def check(store: Path, mode: str | None) -> int:
+    """Verify every checksum and invariant of STORE; exit status 1 where one is violated."""
+    return _run_one(store, "CHECK", mode)
+
+
+@cli.command()
+@_STORE
+@click.argument("destination", type=click.Path(path_type=Path))
+@click.option("--compact", is_flag=True, help="Leave out free pages: smaller, slower.")
+def backup(store: Path, destination: Path, compact: bool) -> int:
+    """Copy STORE as of now to DESTINATION, while others read and write."""
+    with _opened(store, readonly=True) as opened:
+        opened.backup(destination, compact=compact)
+        _tell(f"copied {store} to {destination}")
+        return 0
+
+
+@cli.command()
+@_STORE
+def migrate(store: Path) -> int:
+    """Bring STORE to the format of this version; make a backup first."""
+    import kvstore
+
+    taken = kvstore.migrate(store)
+    _tell(f"{store}: now of format {taken[-1]}" if taken else f"{store}: nothing to do, the format is current")
+    return 0
+
+
+@cli.command()
+@click.option("--store", type=click.Path(path_type=Path), help="Keep the store here (default: a temporary folder).")
+@click.option("--embedder", metavar="NAME", help="Embedder to use (default: the best that is installed).")
+def demo(store: Path | None, embedder: str | None) -> int:
+    """A tour on a small sample: ingest, look up, ask, change a document, ask again."""
+    from .demo import tour
+
+    return tour(store, embedder)
+
+
+def _run_one(store: Path, statement: str, mode: str | None) -> int:
+    from .console import Console
+    from .script import Piece
+
+    with _opened(store, readonly=True) as opened:
+        console = Console(opened, mode=mode)
+        console.run(Piece(statement))
+        return FAILED if console.failed else 0
+
+
+@contextmanager
+def _opened(
+    path: Path, *, create: bool = False, readonly: bool = False, embedder: str | None = None
+) -> Iterator[kvstore.Store]:
+    import kvstore
+    from kvstore.errors import StoreNotFoundError
+
+    try:
+        store = kvstore.open(path, create=create, readonly=readonly, embedder=embedder)
+    except StoreNotFoundError as error:
+        if create:
+            raise
+        remedy = f"kvstore ingest {path} FOLDER or kvstore shell {path} makes one"
+        raise StoreNotFoundError(f"{path}: there is no store here; {remedy}") from error
+    with store:
+        yield store
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> NoReturn:
+    """The console command: runs and exits."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command; returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # characters that the terminal lacks are escaped, not refused
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        # Not cli.main: it has its own ways with Ctrl-C and closed pipes.
+        with cli.make_context("kvstore", arguments) as context:
+            status = cli.invoke(context)
+        sys.stdout.flush()
+        return int(status or 0)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _tell("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output wants no more of it; what is still buffered must not be flushed into the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        from .console import described
+
+        if os.environ.get("KVSTORE_TRACEBACK"):
+            raise
+        _tell(f"error: {described(error)}")
+        return FAILED

@@ -1,0 +1,193 @@
+"""A store being talked to: statements and dot commands in, results and messages out.
+
+In: pieces of a script or of a conversation, an open store. Out: results on the output stream in the chosen mode,
+everything else (messages, problems, errors) on the error stream. What fails is told in one message and, but for
+``bail``, the next piece is tried; whether anything failed is kept for the exit status.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import kvstore
+from kvstore.errors import KvstoreError
+
+from . import render
+from .script import Piece, ScriptError, pieces_of
+
+#: How deep .read may call .read.
+_DEEPEST_READ = 16
+
+
+class Leave(Exception):
+    """The conversation is over, at the user's wish."""
+
+
+class Bail(Exception):
+    """A statement failed, and nothing more shall be tried."""
+
+
+class Console:
+    """One conversation with a store, which may change during it (``.open``)."""
+
+    def __init__(
+        self,
+        store: kvstore.Store,
+        *,
+        mode: str | None = None,
+        bail: bool = False,
+        out: TextIO | None = None,
+        confirm: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.store = store
+        self.out: TextIO = out or sys.stdout
+        self.mode = mode or ("table" if self.on_terminal else "tsv")
+        self.bail = bail
+        #: Asks before a statement that is hard to undo; None never asks.
+        self.confirm = confirm
+        self.timer = False
+        self.failed = False
+        #: Where the next result goes, once (``.once``), before ``out`` again.
+        self.once: Path | None = None
+        self._reading = 0
+
+    @property
+    def on_terminal(self) -> bool:
+        """Whether results go to a terminal."""
+        return self.out.isatty()
+
+    @property
+    def width(self) -> int | None:
+        """Cells of the terminal that results go to; None where they go elsewhere."""
+        return shutil.get_terminal_size().columns if self.on_terminal else None
+
+    def run_all(self, pieces: Iterable[Piece], name: str = "") -> None:
+        """Run the pieces of a script called ``name``; raises Bail after the first failure where ``bail`` is set."""
+        try:
+            for piece in pieces:
+                self.run(piece, name)
+        except ScriptError as error:
+            self.fail(f"{name}: {error}" if name else str(error))
+
+    def run(self, piece: Piece, name: str = "", parameters: Sequence[Any] = ()) -> None:
+        """Run one piece; a failure is told, with the script's ``name`` where it has one."""
+        from .dot_commands import run_command
+
+        try:
+            if piece.is_command:
+                run_command(self, piece.text)
+            else:
+                self._statement(piece, parameters)
+        except (Leave, Bail, BrokenPipeError):
+            raise
+        except Exception as error:
+            if os.environ.get("KVSTORE_TRACEBACK"):
+                raise
+            self.fail(f"{name}: {described(error)}" if name else described(error))
+
+    def _statement(self, piece: Piece, parameters: Sequence[Any]) -> None:
+        if self.confirm is not None and _is_sweeping(piece.text) and not self.confirm(piece.text):
+            self.tell("not run")
+            return
+        started = time.perf_counter()
+        # Put where it stands in its script, so that an error names that place.
+        text = "\n" * (piece.line - 1) + " " * (piece.column - 1) + piece.text
+        with self.store.execute(text, parameters) as cursor:
+            rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
+            if cursor.message:
+                self.tell(cursor.message)
+            for problem in cursor.problems:
+                self.tell(problem)
+            if self.timer:
+                counted = f"{rows:,} row{'' if rows == 1 else 's'}, " if cursor.columns else ""
+                self.tell(f"{counted}{1000 * (time.perf_counter() - started):,.1f} ms")
+            if cursor.failed:
+                self.fail()
+
+    def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+        """Write a result where results go now; returns the number of rows."""
+        if self.once is not None:
+            path, self.once = self.once, None
+            with open(path, "w", encoding="utf-8") as file:
+                return render.write(kind, columns, rows, file, mode=self.mode)
+        written = render.write(kind, columns, rows, self.out, mode=self.mode, width=self.width)
+        self.out.flush()
+        return written
+
+    def read(self, path: str) -> None:
+        """Run a script file."""
+        if self._reading == _DEEPEST_READ:
+            raise ValueError(f"{path}: .read calls .read {_DEEPEST_READ} times over; does a script read itself?")
+        with open(path, "rb") as file:
+            self._reading += 1
+            try:
+                self.run_all(pieces_of(file), path)
+            finally:
+                self._reading -= 1
+
+    def write_to(self, path: str | None) -> None:
+        """Send results to a file from now on; None: to standard output again."""
+        new = sys.stdout if path is None else open(path, "w", encoding="utf-8")  # noqa: SIM115 (kept open)
+        self.close_output()
+        self.out = new
+
+    def close_output(self) -> None:
+        """Close the file that results go to, where it is one."""
+        if self.out is not sys.stdout:
+            self.out.close()
+            self.out = sys.stdout
+
+    def change_store(self, path: str, *, readonly: bool = False) -> None:
+        """Close the store and open another, which must exist."""
+        other = kvstore.open(path, create=False, readonly=readonly)
+        self._roll_back()
+        self.store.close()
+        self.store = other
+
+    def finish(self) -> None:
+        """Roll back a transaction that was left open, and close the file that results go to."""
+        self._roll_back()
+        self.close_output()
+
+    def _roll_back(self) -> None:
+        if self.store.begun is not None:
+            self.store.execute("ROLLBACK")
+            self.tell("the transaction that was still open is rolled back")
+
+    def tell(self, text: str) -> None:
+        """A message for the person, out of the way of results."""
+        print(text, file=sys.stderr, flush=True)
+
+    def fail(self, message: str | None = None) -> None:
+        """Tell what went wrong and remember it; raises Bail where that was asked for."""
+        self.failed = True
+        if message is not None:
+            self.tell(f"error: {message}")
+        if self.bail:
+            raise Bail
+
+
+def described(error: Exception) -> str:
+    """What an error says, for a person."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, (KvstoreError, OSError, ValueError)):
+        return str(error)
+    return f"{type(error).__name__}: {error}; set KVSTORE_TRACEBACK=1 to see where"
+
+
+def _is_sweeping(statement: str) -> bool:
+    """Whether a statement may delete much that was not named."""
+    return [word.upper() for word in statement.split()[:2]] == ["DELETE", "FROM"]
+
+
+def state_folder() -> Path:
+    """Where history is kept: ``kvstore`` under XDG_STATE_HOME."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base and os.path.isabs(base) else Path.home() / ".local" / "state") / "kvstore"

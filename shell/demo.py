@@ -1,0 +1,127 @@
+"""The tour: what a store does, on the sample that comes with the package.
+
+In: where to keep the store and which embedder to use, both optional. Out: each statement as a user would type it, and
+what it gives, on standard output. Every line is the outcome of a real run; nothing is written in advance.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import kvstore
+from kvstore import sample
+from kvstore.language import literal
+
+from . import render
+
+#: The width of what the tour prints where its output is no terminal.
+_WIDTH = 120
+
+
+def tour(path: Path | None, embedder: str | None) -> int:
+    """Run the tour; a store at ``path`` is kept, else one in a temporary folder is made and removed."""
+    if path is not None:
+        return _Tour(path, embedder).run(kept=True)
+    with tempfile.TemporaryDirectory(prefix="kvstore-demo-") as folder:
+        return _Tour(Path(folder) / "demo", embedder).run(kept=False)
+
+
+class _Tour:
+    def __init__(self, path: Path, embedder: str | None) -> None:
+        self._path = path
+        self._embedder = embedder
+        self._width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
+
+    def run(self, *, kept: bool) -> int:
+        embedder = self._embedder
+        if embedder is None and importlib.util.find_spec("sentence_transformers") is None:
+            embedder = "hashing"
+            self._say(
+                "The package sentence-transformers is not installed, so the tour uses the hashing embedder, which "
+                "knows words but not meanings; pip install 'kvstore[local]' brings the real one."
+            )
+        with kvstore.open(self._path, embedder=embedder) as store:
+            self._store = store
+            self._ingest()
+            self._look()
+            self._ask()
+            self._change()
+        self._farewell(kept)
+        return 0
+
+    def _ingest(self) -> None:
+        self._head("1. Documents in: a folder of files becomes a store, each batch in one commit")
+        self._show(f"INGEST {literal(os.fspath(sample.folder()))}")
+        self._show(f"INGEST {literal(os.fspath(sample.hierarchy()))} AS pairs")
+        self._show("SHOW STATS", rows=8)
+
+    def _look(self) -> None:
+        self._head("2. Names: where is something spoken of, and what stands around it?")
+        query = (
+            "SELECT name, mentions FROM entities JOIN nodes ON nodes.entity = name\n"
+            "WHERE level > 0 AND children > 0 ORDER BY mentions DESC, name LIMIT 3"
+        )
+        self._show(query)
+        name, _ = self._store.execute(query).fetchall()[0]
+        self._show(f"LOOKUP {literal(name)} LIMIT 4")
+        self._show("EXPAND DEPTH 2 LIMIT 20")
+
+    def _ask(self) -> None:
+        self._head("3. Questions: an answer, with the places it comes from")
+        questions = [question for question, _ in sample.QUESTIONS if question != sample.UPDATE[3]]
+        for question in questions[:2]:
+            self._show(f"ASK {literal(question)}")
+        self._head("4. How was that found?")
+        self._show(f"EXPLAIN ANALYZE ASK {literal(questions[0])} USING bridge")
+        self._head("5. It is a database: SQL over everything it holds")
+        self._show(
+            "SELECT entity, count(DISTINCT document) AS documents, count(*) AS mentions\n"
+            "FROM mentions GROUP BY entity ORDER BY documents DESC, mentions DESC LIMIT 5"
+        )
+
+    def _change(self) -> None:
+        self._head("6. A document changes, and the answer with it, in one commit")
+        key, old, new, question = sample.UPDATE
+        self._show(f"ASK {literal(question)}")
+        document = self._store.get(key)
+        assert document is not None  # the sample holds it
+        text = document.text.replace(old, new)
+        self._prompt(f"UPDATE DOCUMENT {literal(key)} SET TEXT = '… {new} …'")
+        print(self._store.execute("UPDATE DOCUMENT ? SET TEXT = ?", (key, text)).message)
+        self._show(f"ASK {literal(question)}")
+        self._show("CHECK")
+
+    def _farewell(self, kept: bool) -> None:
+        self._head("Go on")
+        if kept:
+            print(f"  kvstore shell {self._path}         talk to this store; .help shows the commands")
+        else:
+            print("  kvstore demo --store demo-store    the same tour, and the store is kept")
+        print("  kvstore ingest my-store FOLDER     a store of your own documents")
+        print("  kvstore ask my-store 'QUESTION'    and a question to it")
+
+    def _show(self, statement: str, *, rows: int | None = None) -> None:
+        self._prompt(statement)
+        cursor = self._store.execute(statement)
+        if cursor.columns:
+            found = cursor.fetchall()
+            render.write(cursor.kind, cursor.columns, found[:rows], sys.stdout, mode="table", width=self._width)
+            if rows is not None and len(found) > rows:
+                print(f" … {len(found) - rows} more")
+        for text in filter(None, (cursor.message, *cursor.problems)):
+            print(text)
+
+    @staticmethod
+    def _prompt(statement: str) -> None:
+        print(f"\nkvstore> {statement};")
+
+    def _head(self, text: str) -> None:
+        print(f"\n== {text}")
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr)

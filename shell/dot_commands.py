@@ -1,0 +1,182 @@
+"""The commands of the shell itself, each a line that begins with a dot.
+
+In: a line. Out: a change of the console, or text. One registry holds them all: ``.help`` and completion are made from
+it. A command may be cut as long as it stays unique. An unknown one, or wrong arguments, is a ValueError that says what
+there is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .console import Console, Leave, state_folder
+from .render import MODES
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A dot command: its name, the arguments as ``.help`` shows them, what it does, and what does it.
+
+    ``least`` and ``most`` bound the number of arguments; ``takes`` says what completion offers for the first one.
+    """
+
+    name: str
+    arguments: str
+    description: str
+    run: Callable[[Console, list[str]], None]
+    least: int = 0
+    most: int = 0
+    takes: str = ""
+
+
+def run_command(console: Console, line: str) -> None:
+    """Run a dot command; raises ValueError for one that does not exist or is used wrongly, Leave for ``.quit``."""
+    try:
+        words = shlex.split(line[1:])
+    except ValueError as error:
+        raise ValueError(f"{line}: {str(error).lower()}") from None
+    command = command_named(words[0] if words else "")
+    arguments = words[1:]
+    if not command.least <= len(arguments) <= command.most:
+        raise ValueError(f"usage: .{command.name} {command.arguments}".rstrip())
+    command.run(console, arguments)
+
+
+def command_named(name: str) -> Command:
+    """The command of this name, or the only one that begins so."""
+    if name in COMMANDS:
+        return COMMANDS[name]
+    begun = [command for command in COMMANDS if command.startswith(name)] if name else []
+    if len(begun) == 1:
+        return COMMANDS[begun[0]]
+    near = begun or difflib.get_close_matches(name, COMMANDS, 1)
+    hint = f"did you mean {' or '.join('.' + command for command in near)}?" if near else ".help lists the commands"
+    raise ValueError(f"there is no command .{name}; {hint}")
+
+
+def _help(console: Console, arguments: list[str]) -> None:
+    chosen = [command_named(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
+    heads = [f".{command.name} {command.arguments}".rstrip() for command in chosen]
+    widest = max(map(len, heads))
+    for head, command in zip(heads, chosen, strict=True):
+        print(f"{head:<{widest}}  {command.description}", file=console.out)
+    if not arguments:
+        print("Anything else is a statement; it ends with ';'. SHOW TABLES; is a good start.", file=console.out)
+
+
+def _quit(console: Console, arguments: list[str]) -> None:
+    raise Leave
+
+
+def _tables(console: Console, arguments: list[str]) -> None:
+    for name, _, _ in console.store.execute("SHOW TABLES"):
+        print(name, file=console.out)
+
+
+def _schema(console: Console, arguments: list[str]) -> None:
+    for name in arguments or [name for name, _, _ in console.store.execute("SHOW TABLES")]:
+        quoted = name.replace('"', '""')
+        rows = console.store.execute(f'DESCRIBE "{quoted}"')
+        columns = ", ".join(f'"{column}" {kind or ""}'.rstrip() for column, kind, _ in rows)
+        print(f'CREATE TABLE "{name}" ({columns});', file=console.out)
+
+
+def _mode(console: Console, arguments: list[str]) -> None:
+    if not arguments:
+        console.tell(f"mode {console.mode}")
+        return
+    if arguments[0] not in MODES:
+        raise ValueError(f"there is no mode {arguments[0]}; there are {', '.join(MODES)}")
+    console.mode = arguments[0]
+
+
+def _output(console: Console, arguments: list[str]) -> None:
+    console.write_to(arguments[0] if arguments and arguments[0] != "stdout" else None)
+
+
+def _once(console: Console, arguments: list[str]) -> None:
+    console.once = Path(arguments[0])
+
+
+def _read(console: Console, arguments: list[str]) -> None:
+    console.read(arguments[0])
+
+
+def _timer(console: Console, arguments: list[str]) -> None:
+    console.timer = _switch(arguments[0]) if arguments else not console.timer
+    console.tell(f"timer {'on' if console.timer else 'off'}")
+
+
+def _bail(console: Console, arguments: list[str]) -> None:
+    console.bail = _switch(arguments[0])
+
+
+def _switch(word: str) -> bool:
+    if word.lower() not in ("on", "off"):
+        raise ValueError(f"on or off, not {word}")
+    return word.lower() == "on"
+
+
+def _open(console: Console, arguments: list[str]) -> None:
+    readonly = "--readonly" in arguments
+    paths = [argument for argument in arguments if argument != "--readonly"]
+    if len(paths) != 1:
+        raise ValueError("usage: .open STORE [--readonly]")
+    console.change_store(paths[0], readonly=readonly)
+    console.tell(f"opened {console.store.path}")
+
+
+def _show(console: Console, arguments: list[str]) -> None:
+    rows = {
+        "store": console.store.path,
+        "readonly": console.store.readonly,
+        "mode": console.mode,
+        "output": "stdout" if console.out is sys.stdout else console.out.name,
+        "timer": "on" if console.timer else "off",
+        "bail": "on" if console.bail else "off",
+    }
+    for name, value in rows.items():
+        print(f"{name:>8}: {value}", file=console.out)
+
+
+def _history(console: Console, arguments: list[str]) -> None:
+    from prompt_toolkit.history import FileHistory
+
+    path = state_folder() / "history"
+    if arguments and not arguments[0].isdigit():
+        raise ValueError(f"the number of statements to show, not {arguments[0]}")
+    number = int(arguments[0]) if arguments else 20
+    entries = list(FileHistory(str(path)).load_history_strings())[:number] if path.exists() else []
+    for entry in reversed(entries):
+        print(entry, file=console.out)
+
+
+def _echo(console: Console, arguments: list[str]) -> None:
+    print(*arguments, file=console.out)
+
+
+_ALL = (
+    Command("help", "[COMMAND]", "what the commands are, or one of them", _help, most=1, takes="command"),
+    Command("quit", "", "leave; so do .exit and Ctrl-D", _quit),
+    Command("exit", "", "leave", _quit),
+    Command("open", "STORE [--readonly]", "close this store and open another", _open, 1, 2, takes="path"),
+    Command("tables", "", "names of the tables that SELECT reads", _tables),
+    Command("schema", "[TABLE]", "columns of the tables, or of one", _schema, most=1, takes="table"),
+    Command("mode", "[MODE]", f"how results are written: {', '.join(MODES)}", _mode, most=1, takes="mode"),
+    Command("output", "[FILE]", "send results to a file, or to the terminal again", _output, most=1, takes="path"),
+    Command("once", "FILE", "send the next result to a file", _once, 1, 1, takes="path"),
+    Command("read", "FILE", "run the statements and commands of a file", _read, 1, 1, takes="path"),
+    Command("timer", "[on|off]", "tell how long each statement took", _timer, most=1, takes="switch"),
+    Command("bail", "on|off", "stop a script at the first failure", _bail, 1, 1, takes="switch"),
+    Command("history", "[N]", "the last statements typed (20)", _history, most=1),
+    Command("print", "[TEXT]...", "write text among the results", _echo, most=1000),
+    Command("show", "", "the store and the settings of the shell", _show),
+)
+
+#: Every command by its name.
+COMMANDS: dict[str, Command] = {command.name: command for command in _ALL}

@@ -1,0 +1,260 @@
+"""Text on a terminal: columns, wrapped cells, trees and answers, measured in the cells a terminal gives each character.
+
+In: rows and a width in cells (None: no limit, every row on one line). Out: lines. Control characters of a document
+never reach the terminal, so that no text can move the cursor or change colours; white space of any kind is shown as
+one space."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from wcwidth import wcwidth
+
+#: Lines that a cell may take before it is cut.
+_CELL_LINES = 4
+#: A column is never made narrower than this.
+_NARROWEST = 12
+#: Rows from which the widths of columns are taken; later rows are cut to them.
+_MEASURED = 1000
+
+Row = Sequence[Any]
+
+
+def width_of(text: str) -> int:
+    """Cells that ``text``, without control characters, takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(max(0, wcwidth(character)) for character in text)
+
+
+def printable(text: str) -> str:
+    """``text`` on one line: white space as single spaces, other control characters as ``�``."""
+    text = " ".join(text.split())
+    if text.isprintable():
+        return text
+    return "".join("�" if unicodedata.category(c) in ("Cc", "Cs") or c in _MARKS else c for c in text)
+
+
+#: Invisible marks that change the direction of what follows.
+_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+
+
+def shown(value: Any) -> str:
+    """A value as a person reads it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return f"{value:.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e12 else f"{value:g}"
+    return printable(plain(value))
+
+
+def plain(value: Any) -> str:
+    """A value, not NULL, as text, all of it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
+
+
+def cut(text: str, width: int) -> str:
+    """``text`` in at most ``width`` cells, ending in an ellipsis where it was longer."""
+    if width_of(text) <= width:
+        return text
+    kept, used = [], 0
+    for character in text:
+        used += max(0, wcwidth(character))
+        if used > width - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
+    """Lines of at most ``width`` cells, broken at spaces where there are any."""
+    line, used = "", 0
+    for word in text.split(" "):
+        size = width_of(word)
+        if line and used + 1 + size > width:
+            yield line
+            line, used = "", 0
+        while size > width:
+            piece = _head(word, width)
+            yield piece
+            word = word[len(piece) :]
+            size = width_of(word)
+        line, used = (f"{line} {word}", used + 1 + size) if line else (word, size)
+    yield line
+
+
+def _head(text: str, width: int) -> str:
+    """As many characters of ``text`` as fit, at least one."""
+    used = 0
+    for index, character in enumerate(text):
+        used += max(0, wcwidth(character))
+        if used > width and index:
+            return text[:index]
+    return text
+
+
+def _cell(text: str, width: int) -> list[str]:
+    lines = list(wrap(text, width))
+    if len(lines) > _CELL_LINES:
+        lines = lines[:_CELL_LINES]
+        lines[-1] = cut(lines[-1] + "…", width)
+    return lines
+
+
+# Tables --------------------------------------------------------------------------------------------------------------
+
+
+def fitted(natural: Sequence[int], whole: Sequence[bool], room: int) -> list[int] | None:
+    """Widths of columns that together take at most ``room`` cells: the widest give way first, those of ``whole`` never.
+
+    None where a column would become too narrow to read.
+
+    >>> fitted([3, 40, 80], [True, False, False], 63), fitted([3, 40, 80], [True, False, False], 20)
+    ([3, 30, 30], None)
+    """
+    if sum(natural) <= room:
+        return list(natural)
+    giving = sorted((width, index) for index, width in enumerate(natural) if not whole[index])
+    widths = list(natural)
+    room -= sum(width for index, width in enumerate(natural) if whole[index])
+    for position, (width, index) in enumerate(giving):
+        widths[index] = min(width, max(room, 0) // (len(giving) - position))
+        room -= widths[index]
+        if widths[index] < min(width, _NARROWEST):
+            return None
+    return widths if room >= 0 else None
+
+
+class Grid:
+    """How a table is drawn: what stands between, around and under its columns."""
+
+    def __init__(self, left: str, between: str, right: str, rules: Sequence[tuple[str, str, str, str]]) -> None:
+        self.left, self.between, self.right = left, between, right
+        #: Left end, line, crossing and right end of the rules above, below the head, and at the foot; empty: no rule.
+        self.above, self.below_head, self.foot = rules
+
+    def overhead(self, columns: int) -> int:
+        return len(self.left) + len(self.right) + len(self.between) * (columns - 1)
+
+    def rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:
+        left, line, crossing, right = rule
+        if line:
+            yield left + crossing.join(line * (width + 2) for width in widths) + right
+
+    def row(
+        self, cells: Sequence[Sequence[str]], widths: Sequence[int], right_aligned: Sequence[bool]
+    ) -> Iterator[str]:
+        for index in range(max(map(len, cells))):
+            pieces = []
+            for lines, width, to_right in zip(cells, widths, right_aligned, strict=True):
+                text = lines[index] if index < len(lines) else ""
+                pad = " " * (width - width_of(text))
+                pieces.append(pad + text if to_right else text + pad)
+            yield (self.left + self.between.join(pieces) + self.right).rstrip()
+
+
+_NO_RULE = ("", "", "", "")
+TABLE = Grid(" ", " | ", " ", (_NO_RULE, ("", "-", "+", ""), _NO_RULE))
+BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─", "┼", "┤"), ("└", "─", "┴", "┘")))
+
+
+def table(columns: Sequence[str], rows: Iterable[Row], width: int | None, grid: Grid) -> Iterator[str]:
+    """A table that fits ``width`` cells; one row under another, name by name, where its columns cannot."""
+    remaining = iter(rows)
+    measured = [row for row, _ in zip(remaining, range(_MEASURED), strict=False)]
+    names = [printable(name) for name in columns]
+    cells = [[shown(value) for value in row] for row in measured]
+    natural = [max([width_of(name), *(width_of(row[i]) for row in cells)]) for i, name in enumerate(names)]
+    numeric = [all(isinstance(row[i], (int, float, type(None))) for row in measured) for i in range(len(names))]
+    numeric = [is_numeric and bool(measured) for is_numeric in numeric]
+    widths = natural if width is None else fitted(natural, numeric, width - grid.overhead(len(names)))
+    if widths is None:
+        yield from vertical(columns, chain(measured, remaining), width)
+        return
+    yield from grid.rule(grid.above, widths)
+    yield from grid.row([[cut(name, size)] for name, size in zip(names, widths, strict=True)], widths, numeric)
+    yield from grid.rule(grid.below_head, widths)
+    for row in chain(cells, ([shown(value) for value in row] for row in remaining)):
+        wrapped = [_cell(text, max(size, 1)) for text, size in zip(row, widths, strict=True)]
+        yield from grid.row(wrapped, widths, numeric)
+    yield from grid.rule(grid.foot, widths)
+
+
+def vertical(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    """Each row as lines of ``name = value``, rows parted by an empty line."""
+    names = [printable(name) for name in columns]
+    widest = max(map(width_of, names), default=0)
+    for number, row in enumerate(rows):
+        if number:
+            yield ""
+        for name, value in zip(names, row, strict=True):
+            head = " " * (widest - width_of(name)) + name + " = "
+            text = shown(value)
+            room = None if width is None else max(width - widest - 3, _NARROWEST)
+            lines = [text] if room is None else list(wrap(text, room))
+            yield (head + lines[0]).rstrip()
+            for line in lines[1:]:
+                yield " " * (widest + 3) + line
+
+
+# What has a shape of its own -----------------------------------------------------------------------------------------
+
+
+def relatives(rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    """EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row[0], row[1]), []).append(row)
+    for number, ((entity, tree), members) in enumerate(groups.items()):
+        if number:
+            yield ""
+        yield _limited(f"{shown(entity)}  in {shown(tree)}", width)
+        above = [row for row in members if row[2] < 0]
+        below = [row for row in members if row[2] > 0]
+        notes = [row for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
+        branches = [(label, part) for label, part in (("above", above), ("below", below)) if part]
+        for index, (label, part) in enumerate(branches):
+            last = index == len(branches) - 1 and not notes
+            yield f"{'└─' if last else '├─'} {label}"
+            yield from _branch(part, 1, None, "   " if last else "│  ", width)
+        for note in notes:
+            yield _limited(f"… {shown(note[5])}", width)
+
+
+def _branch(rows: Sequence[Row], distance: int, via: str | None, indent: str, width: int | None) -> Iterator[str]:
+    """The relatives ``distance`` edges away that were reached through ``via`` (None: any), and theirs below them."""
+    here = [row for row in rows if abs(row[2]) == distance and (via is None or row[4] == via)]
+    for index, row in enumerate(here):
+        last = index == len(here) - 1
+        text = shown(row[5]) if row[5] and " is under " not in row[5] else ""
+        yield _limited(f"{indent}{'└─' if last else '├─'} {shown(row[3])}" + (f"  {text}" if text else ""), width)
+        yield from _branch(rows, distance + 1, row[3], indent + ("   " if last else "│  "), width)
+
+
+def _limited(text: str, width: int | None) -> str:
+    return text if width is None else cut(text, width)
+
+
+def answer(text: str, citations: Sequence[Mapping[str, Any]], extractive: bool, width: int | None) -> Iterator[str]:
+    """ASK's answer, wrapped, with its citations under it."""
+    for paragraph in text.split("\n"):
+        line = printable(paragraph)
+        yield from [line] if width is None else wrap(line, width)
+    if citations:
+        yield ""
+    for citation in citations:
+        place = f"[{citation['number']}] {printable(citation['document'])}"
+        yield _limited(f"  {place}, chunk {citation['chunk']}, bytes {citation['start']} to {citation['end']}", width)
+    if extractive and citations:
+        yield ""
+        yield from wrap(
+            "  Extractive: sentences of the documents, word for word; no language model was asked.", width or 200
+        )

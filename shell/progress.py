@@ -1,0 +1,68 @@
+"""How far an ingest is, on one line of a terminal, or as a line now and then elsewhere.
+
+In: :class:`kvstore.IngestProgress` as often as the ingest tells it. Out: text on a stream, drawn at most ten times a
+second on a terminal and every ten seconds elsewhere.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TextIO
+
+from kvstore import IngestProgress
+
+from .layout import cut, printable
+
+_REDRAWN = 0.1
+_REPEATED = 10.0
+_BAR = 20
+
+
+class ProgressLine:
+    """The line; ``close`` it before anything else is written to the stream."""
+
+    def __init__(self, stream: TextIO, *, silent: bool = False) -> None:
+        self._stream = stream
+        self._silent = silent
+        self._terminal = stream.isatty()
+        self._next = 0.0 if self._terminal else time.monotonic() + _REPEATED
+        self._drawn = False
+
+    def show(self, progress: IngestProgress) -> None:
+        """Draw the line where it is due."""
+        if self._silent or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + (_REDRAWN if self._terminal else _REPEATED)
+        if self._terminal:
+            width = shutil.get_terminal_size().columns
+            self._stream.write("\r\x1b[K" + cut(_text(progress, bar=True), width - 1))
+            self._drawn = True
+        else:
+            self._stream.write(_text(progress, bar=False) + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Clear the line from the terminal."""
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False
+
+
+def _text(progress: IngestProgress, *, bar: bool) -> str:
+    filled = _BAR * progress.done // max(progress.total, 1)
+    drawn = f"[{'█' * filled}{'·' * (_BAR - filled)}] " if bar else ""
+    left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
+    rate = f"{progress.chunks:,} chunks, {progress.chunks_per_second:,.0f} chunks/s"
+    return f"{drawn}{progress.done:,} of {progress.total:,} files, {rate}{left}  {printable(progress.current)}".rstrip()
+
+
+def _duration(seconds: float) -> str:
+    """``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

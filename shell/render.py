@@ -1,0 +1,164 @@
+"""Results as text, in the mode asked for.
+
+In: column names and rows. Out: text written to a stream as the rows come. ``tsv``, ``csv``, ``json``, ``jsonl`` and
+``markdown`` are for programs: every value can be read back, and NULL is an empty field (in JSON: ``null``). ``table``,
+``box`` and ``line`` are for people. An unknown mode is a ValueError that lists the modes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, TextIO
+
+from . import layout
+
+Row = Sequence[Any]
+
+
+def write(
+    kind: str,
+    columns: Sequence[str],
+    rows: Iterable[Row],
+    out: TextIO,
+    *,
+    mode: str,
+    width: int | None = None,
+) -> int:
+    """Write a result to ``out``; returns the number of rows.
+
+    ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables fit it,
+    and in mode ``table`` EXPAND is drawn as a tree and an answer is wrapped, its citations numbered."""
+    counted = _Counted(rows)
+    for line in _lines(kind, columns, counted, mode, width):
+        out.write(line)
+        out.write("\n")
+    return counted.count
+
+
+class _Counted:
+    """Rows, counted as they pass."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _lines(kind: str, columns: Sequence[str], rows: Iterable[Row], mode: str, width: int | None) -> Iterator[str]:
+    if mode == "table" and width is not None:
+        if kind == "EXPAND":
+            return layout.relatives(rows, width)
+        if kind == "ASK":
+            return (line for row in rows for line in layout.answer(row[0], row[1], row[2], width))
+    if mode not in MODES:
+        raise ValueError(f"there is no mode {mode}; there are {', '.join(MODES)}")
+    return MODES[mode](columns, rows, width)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    return layout.table(columns, rows, width, layout.TABLE)
+
+
+def _box(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    return layout.table(columns, rows, width, layout.BOX)
+
+
+def _tsv(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    """Fields parted by tabs; a backslash, tab, line feed or carriage return inside one is ``\\\\``, ``\\t``, ``\\n``,
+    ``\\r``."""
+    for row in chain([columns], rows):
+        yield "\t".join(_plain(value).translate(_TSV_ESCAPES) for value in row)
+
+
+_TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    """RFC 4180, lines ending in a line feed."""
+    line: list[str] = []
+
+    class Line:
+        def write(self, text: str) -> None:
+            line.append(text)
+
+    writer = csv.writer(Line(), lineterminator="\r\n")  # what ends lines is quoted inside a field
+    for row in chain([columns], rows):
+        writer.writerow([_plain(value) for value in row])
+        yield "".join(line).removesuffix("\r\n")
+        line.clear()
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else layout.plain(value)
+
+
+def _objects(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    names: list[str] = []
+    for name in columns:  # of columns with one name the later ones are numbered, so that none is lost
+        same = sum(1 for earlier in columns[: len(names)] if earlier == name)
+        names.append(f"{name}:{same}" if same else name)
+    for row in rows:
+        yield json.dumps(dict(zip(names, map(_json_value, row), strict=True)), ensure_ascii=False)
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
+        return _plain(value)
+    return value
+
+
+def _jsonl(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    return _objects(columns, rows)
+
+
+def _json(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    before = "["
+    for line in _objects(columns, rows):
+        yield from [before] if before == "[" else []
+        if before != "[":
+            yield before + ","
+        before = line
+    yield "[]" if before == "[" else before
+    if before != "[":
+        yield "]"
+
+
+def _markdown(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    """A GitHub table; what Markdown would read otherwise is escaped, line ends are ``<br>``."""
+    yield _markdown_row(columns)
+    yield "|" + " --- |" * len(columns)
+    for row in rows:
+        yield _markdown_row(row)
+
+
+_MARKDOWN_ESCAPES = str.maketrans(
+    {"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": "<br>", "\r": "&#13;", "\t": "&#9;"}
+)
+
+
+def _markdown_row(row: Row) -> str:
+    return "| " + " | ".join(_plain(value).translate(_MARKDOWN_ESCAPES) for value in row) + " |"
+
+
+def _line(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+    return layout.vertical(columns, rows, width)
+
+
+#: Every mode and what writes it.
+MODES: dict[str, Callable[[Sequence[str], Iterable[Row], int | None], Iterator[str]]] = {
+    "table": _table,
+    "box": _box,
+    "json": _json,
+    "jsonl": _jsonl,
+    "csv": _csv,
+    "tsv": _tsv,
+    "markdown": _markdown,
+    "line": _line,
+}

@@ -1,0 +1,242 @@
+"""The interactive shell: a prompt, with history, colours, completion and a toolbar.
+
+In: what a person types: statements that end with ``;``, over several lines if need be, and dot commands. Out: results
+below the prompt. Ctrl-C clears what is typed, or cancels the statement that runs and undoes it; twice in a row at an
+empty prompt, or Ctrl-D, leaves. History is kept under XDG_STATE_HOME; where it cannot be, the shell says so and goes
+on without.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import CompleteEvent, Completer, ThreadedCompleter
+from prompt_toolkit.completion import Completion as Choice
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style
+
+from kvstore.errors import KvstoreError
+from kvstore.language import is_complete, keywords, tokens
+
+from .completion import SQL_WORDS, complete
+from .console import Bail, Console, Leave, state_folder
+from .dot_commands import COMMANDS
+from .render import MODES
+from .script import pieces
+
+_STYLE = Style.from_dict(
+    {
+        "keyword": "bold ansiblue",
+        "string": "ansigreen",
+        "number": "ansicyan",
+        "comment": "italic ansibrightblack",
+        "parameter": "ansimagenta",
+        "bad": "ansired",
+        "command": "bold",
+        "bottom-toolbar": "noreverse ansibrightblack",
+    }
+)
+
+
+def converse(console: Console, *, warn: bool = True) -> int:
+    """Talk until the user leaves; returns the exit status."""
+    if warn:
+        console.confirm = _confirm
+    toolbar = Toolbar(console)
+    catalog = LiveCatalog(console)
+    session: PromptSession[str] = PromptSession(
+        message="kvstore> ",
+        prompt_continuation=lambda width, *_: "...> ".rjust(width),
+        multiline=Condition(lambda: not _may_be_run(session.default_buffer.text)),
+        history=_history(console),
+        auto_suggest=AutoSuggestFromHistory(),
+        completer=ThreadedCompleter(StoreCompleter(catalog)),
+        complete_while_typing=True,
+        lexer=StatementLexer(),
+        bottom_toolbar=toolbar.text,
+        style=_STYLE,
+        color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
+        enable_open_in_editor=True,
+        enable_system_prompt=False,
+    )
+    console.tell(f"{console.store.path}; .help shows the commands, Ctrl-D leaves")
+    interrupted = False
+    while True:
+        try:
+            toolbar.refresh()
+            catalog.refresh()
+            text = session.prompt()
+        except KeyboardInterrupt:
+            if interrupted and not session.default_buffer.text:
+                return 0
+            interrupted = True
+            continue
+        except EOFError:
+            return 0
+        interrupted = False
+        try:
+            for piece in pieces(text):
+                console.run(piece)
+        except KeyboardInterrupt:
+            console.tell("cancelled")
+        except (Leave, Bail):
+            return 0
+
+
+def _may_be_run(text: str) -> bool:
+    """Whether Enter runs what is typed, instead of beginning another line."""
+    return text.lstrip().startswith(".") or is_complete(text)
+
+
+def _confirm(statement: str) -> bool:
+    try:
+        reply = input("this deletes every document that fits; run it? [y/N] ")
+    except (EOFError, KeyboardInterrupt):
+        return False
+    return reply.strip().lower() in ("y", "yes")
+
+
+def _history(console: Console) -> History:
+    path = state_folder() / "history"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a", encoding="utf-8").close()
+    except OSError as error:
+        console.tell(f"history is not kept: {error}")
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+class Toolbar:
+    """The line under the prompt: the store, what state it is in, and what it holds."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._text = ""
+
+    def refresh(self) -> None:
+        """Look at the store again; typing never waits for it."""
+        store = self._console.store
+        parts = [store.path.name]
+        if store.readonly:
+            parts.append("read-only")
+        if store.begun is not None:
+            parts.append("transaction open")
+        try:
+            figures = store.statistics()
+            parts += [f"{figures['documents']:,} documents", f"{figures['entities']:,} entities"]
+        except KvstoreError as error:
+            parts.append(str(error))
+        self._text = "  ".join(parts)
+
+    def text(self) -> str:
+        return self._text
+
+
+class StatementLexer(Lexer):
+    """Colours by the language's own tokens."""
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        lines: list[StyleAndTextTuples] = [[]]
+        if document.text.startswith("."):
+            lines = [[("class:command", line)] for line in document.lines]
+        else:
+            for token in tokens(document.text):
+                style = _style_of(token.kind, token.text)
+                for number, part in enumerate(token.text.split("\n")):
+                    if number:
+                        lines.append([])
+                    lines[-1].append((style, part))
+        return lambda number: lines[number] if number < len(lines) else []
+
+
+def _style_of(kind: str, text: str) -> str:
+    if kind == "word":
+        word = text.upper()
+        return "class:keyword" if word in keywords() or word in SQL_WORDS else ""
+    return f"class:{kind}" if kind in ("string", "number", "comment", "parameter", "bad") else ""
+
+
+class StoreCompleter(Completer):
+    """The completion function, as prompt-toolkit asks for it."""
+
+    def __init__(self, catalog: LiveCatalog) -> None:
+        self._catalog = catalog
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Choice]:
+        before = document.text_before_cursor
+        try:
+            found = complete(before, self._catalog)
+        except KvstoreError:
+            return  # a store closed or damaged meanwhile is for the statement to tell, not for typing
+        for choice in found:
+            yield Choice(choice.text, choice.start - len(before), display_meta=choice.kind)
+
+
+class LiveCatalog:
+    """What the open store holds, for completion; what seldom changes is kept until the next statement."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Forget what was kept."""
+        self._tables: dict[str, list[str]] = {}
+        self._strategies: dict[str, list[str]] = {}
+        self._trees: list[str] | None = None
+
+    def tables(self) -> Mapping[str, Sequence[str]]:
+        if not self._tables:
+            rows = self._console.store.execute("SHOW TABLES")
+            self._tables = {name: columns.split(", ") for name, columns, _ in rows}
+        return self._tables
+
+    def strategies(self) -> Mapping[str, Sequence[str]]:
+        if not self._strategies:
+            self._strategies = {info.name: list(info.options) for info in self._console.store.strategies()}
+        return self._strategies
+
+    def settings(self) -> Sequence[str]:
+        return [name for name, _, fixed in self._console.store.settings_table() if not fixed]
+
+    def trees(self) -> Sequence[str]:
+        if self._trees is None:
+            self._trees = [row[0] for row in self._query("SELECT name FROM trees LIMIT 100")]
+        return self._trees
+
+    def entity_names(self, prefix: str, most: int) -> Sequence[str]:
+        with self._console.store.snapshot() as snapshot:
+            return snapshot.names(prefix, most)
+
+    def document_keys(self, prefix: str, most: int) -> Sequence[str]:
+        last = prefix + "\U0010ffff"
+        rows = self._query("SELECT key FROM documents WHERE key >= ? AND key <= ? LIMIT ?", prefix, last, most)
+        return [row[0] for row in rows]
+
+    def paths(self, prefix: str) -> Sequence[str]:
+        folder, slash, start = prefix.rpartition("/")
+        try:
+            entries = sorted(os.scandir(os.path.expanduser(folder + slash) or "."), key=lambda entry: entry.name)
+        except OSError:
+            return []
+        shown = (entry for entry in entries if entry.name.startswith(start) and (start or entry.name[0] != "."))
+        return [folder + slash + entry.name + ("/" if entry.is_dir() else "") for entry in shown]
+
+    def commands(self) -> Mapping[str, str]:
+        return {command.name: command.takes for command in COMMANDS.values()}
+
+    def modes(self) -> Sequence[str]:
+        return list(MODES)
+
+    def _query(self, text: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return self._console.store.execute(text, parameters).fetchall()

@@ -1,0 +1,93 @@
+"""Scripts: a stream of bytes in, statements and dot commands out, each as soon as it is complete.
+
+In: UTF-8 from a file, a pipe or a string. Out: :class:`Piece` by piece, with the line it begins on. A dot command is a
+line that begins with ``.`` where no statement is under way. A statement whose ``;`` is missing at the end counts as
+complete. Bytes that are not UTF-8 are a ScriptError that names the line.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from kvstore.language import tokens
+
+_BLOCK = 1 << 16
+
+
+class ScriptError(Exception):
+    """A script cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A statement with its ``;``, or a dot command, and the line and column (from 1) where it begins."""
+
+    text: str
+    line: int = 1
+    column: int = 1
+    is_command: bool = False
+
+
+def pieces_of(stream: BinaryIO) -> Iterator[Piece]:
+    """The pieces of a stream, read as it comes; an unfinished line is waited for."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    read = getattr(stream, "read1", stream.read)
+    waiting, line, position = "", 1, 0
+    ended = False
+    while not ended:
+        block = read(_BLOCK)
+        ended = not block
+        try:
+            waiting += decoder.decode(block, final=ended)
+        except UnicodeDecodeError as error:
+            at = line + (waiting + block[: error.start].decode(errors="replace")).count("\n")
+            raise ScriptError(f"line {at} is not UTF-8; save the script as UTF-8") from None
+        stop = len(waiting) if ended else waiting.rfind("\n") + 1
+        for piece, after in _pieces(waiting[:stop], position, line, ended):
+            yield piece
+            position = after
+        # Whole lines that are done with are dropped; the line that goes on is kept, for its columns.
+        done = waiting.rfind("\n", 0, position) + 1
+        line += waiting.count("\n", 0, done)
+        waiting, position = waiting[done:], position - done
+
+
+def pieces(text: str) -> list[Piece]:
+    """The pieces of a whole text."""
+    return [piece for piece, _ in _pieces(text, 0, 1, True)]
+
+
+def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[Piece, int]]:
+    """Complete pieces of ``text`` from ``position`` on, and the character after each; ``line`` numbers its first
+    line."""
+    counted = 0
+    while (start := _beginning(text, position)) is not None:
+        line += text.count("\n", counted, start)
+        counted = start
+        line_start = text.rfind("\n", 0, start) + 1
+        column = start - line_start + 1
+        if text[start] == "." and not text[line_start:start].strip():
+            end = text.find("\n", start)
+            position = len(text) if end < 0 else end + 1
+            yield Piece(text[start:position].strip(), line, column, is_command=True), position
+            continue
+        for token in tokens(text, start):
+            if token.kind == "semicolon":
+                position = token.end
+                break
+        else:
+            if ended:
+                yield Piece(text[start:].rstrip(), line, column), len(text)
+            return
+        yield Piece(text[start:position], line, column), position
+
+
+def _beginning(text: str, position: int) -> int | None:
+    """Where the next piece begins; stray ``;`` are passed over."""
+    for token in tokens(text, position):
+        if token.kind not in ("space", "comment", "semicolon"):
+            return token.start
+    return None

@@ -1,0 +1,393 @@
+"""The command ``kvstore``: what it prints where, and its exit status."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore_shell.cli import run
+
+KVSTORE = [sys.executable, "-c", "from kvstore_shell.cli import main; main()"]
+TEXT = "Maria Jensen works at Acme Corporation. Leave lasts twenty weeks."
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def kv(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command in this process, in a folder of its own; gives status, standard output and standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str, stdin: str | bytes = "") -> tuple[int, str, str]:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        status = run(list(arguments))
+        out, error = capsys.readouterr()
+        return status, out, error
+
+    return command
+
+
+@pytest.fixture
+def store(kv: Run) -> str:
+    """The path of a store of one document."""
+    status, _, error = kv("shell", "s", "--embedder", "hashing", "-c", f"INSERT DOCUMENT 'a' TITLE 'A' TEXT '{TEXT}'")
+    assert status == 0, error
+    return "s"
+
+
+def process(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+        [*KVSTORE, *arguments],
+        cwd=cwd,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+# Shell ---------------------------------------------------------------------------------------------------------------
+
+
+def test_statements_from_c_f_and_stdin(kv: Run, store: str, tmp_path: Path) -> None:
+    (tmp_path / "script.sql").write_text(
+        "-- a comment\nSELECT key\nFROM documents; .print done;\n.print 'two  words'\n"
+    )
+    assert kv("shell", store, "-c", "SELECT 1 AS a", "-c", "SELECT 2 AS b; SELECT 3 AS c;")[:2] == (
+        0,
+        "a\n1\nb\n2\nc\n3\n",
+    )
+    status, out, error = kv("shell", store, "-f", "script.sql")
+    assert (status, out) == (1, "key\na\ntwo  words\n"), "a command begins a line"
+    assert "script.sql: line 3, column 17" in error
+    assert kv("shell", store, stdin="SELECT key FROM documents;\nSELECT 'a;\nb' AS t")[:2] == (
+        0,
+        "key\na\nt\na;\\nb\n".replace("a;\\nb", "a;\\nb"),
+    )
+    assert kv("shell", store, "-f", "-", stdin="SELECT 1 AS x")[:2] == (0, "x\n1\n")
+
+
+def test_results_and_everything_else_are_kept_apart(kv: Run, store: str) -> None:
+    assert kv("shell", store, "-c", "INSERT DOCUMENT 'b' TEXT 'Some text.'") == (0, "", "1 document inserted\n")
+    status, out, error = kv("shell", store, "-c", "LOOKUP 'Maria Jensn'")
+    assert (status, out.count("\n")) == (0, 1)
+    assert error == "no entity is called 'Maria Jensn'; did you mean 'Maria Jensen'?\n"
+
+
+def test_a_failure_is_told_and_the_rest_goes_on(kv: Run, store: str) -> None:
+    script = "SELECT 1 AS a;\nSELEC 2;\n.nonsense\nSELECT 3 AS b;\n"
+    status, out, error = kv("shell", store, stdin=script)
+    assert (status, out) == (1, "a\n1\nb\n3\n")
+    assert "line 2, column 1" in error
+    assert ".nonsense" in error
+    assert "Traceback" not in error
+    assert kv("shell", store, "--bail", stdin=script)[:2] == (1, "a\n1\n")
+
+
+def test_bail_and_the_end_of_a_script_roll_back(kv: Run, store: str) -> None:
+    script = "BEGIN; INSERT DOCUMENT 'b' TEXT 'Text.'; INSERT DOCUMENT 'b' TEXT 'Text.'; COMMIT;"
+    status, _, error = kv("shell", store, "--bail", stdin=script)
+    assert status == 1
+    assert "rolled back" in error
+    assert kv("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n1\n"
+    status, _, error = kv("shell", store, stdin=script)
+    assert (status, "rolled back" in error) == (1, False)
+    assert kv("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
+    assert "rolled back" in kv("shell", store, "-c", "BEGIN; DELETE DOCUMENT 'b'")[2]
+    assert kv("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
+
+
+def test_readonly_and_missing_stores(kv: Run, store: str) -> None:
+    status, _, error = kv("shell", store, "--readonly", "-c", "DELETE DOCUMENT 'a'")
+    assert (status, "read-only" in error) == (1, True)
+    for command in (
+        ["shell", "none", "--readonly", "-c", "CHECK"],
+        ["ask", "none", "x"],
+        ["info", "none"],
+        ["check", "none"],
+    ):
+        status, out, error = kv(*command)
+        assert (status, out) == (1, "")
+        assert error.startswith("error: none: there is no store here")
+        assert not Path("none").exists()
+    assert kv("shell", "new", "--embedder", "hashing", "-c", "CHECK")[0] == 0
+    status, _, error = kv("shell", "new", "--embedder", "all-MiniLM-L6-v2", "-c", "CHECK")
+    assert (status, "hashing" in error) == (1, True)
+
+
+MODES = {
+    "tsv": "a\tb\n1\tx\\ty\n\t\n",
+    "csv": "a,b\n1,x\ty\n,\n",
+    "json": '[\n{"a": 1, "b": "x\\ty"},\n{"a": null, "b": ""}\n]\n',
+    "jsonl": '{"a": 1, "b": "x\\ty"}\n{"a": null, "b": ""}\n',
+    "markdown": "| a | b |\n| --- | --- |\n| 1 | x&#9;y |\n|  |  |\n",
+    "line": "a = 1\nb = x y\n\na = NULL\nb =\n",
+    "table": "    a | b\n------+-----\n    1 | x y\n NULL |\n",
+    "box": "┌──────┬─────┐\n│    a │ b   │\n├──────┼─────┤\n│    1 │ x y │\n│ NULL │     │\n└──────┴─────┘\n",
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes(kv: Run, store: str, mode: str) -> None:
+    query = "SELECT 1 AS a, 'x' || char(9) || 'y' AS b UNION ALL SELECT NULL, ''"
+    assert kv("shell", store, "--mode", mode, "-c", query)[1] == MODES[mode]
+
+
+def test_json_of_no_rows_and_citations_of_an_answer(kv: Run, store: str) -> None:
+    assert kv("shell", store, "--mode", "json", "-c", "SELECT 1 AS a WHERE 0")[1] == "[]\n"
+    status, out, _ = kv("ask", store, "How long does leave last?", "--mode", "json", "--using", "lexical", "--top", "1")
+    (answer,) = json.loads(out)
+    assert (status, answer["citations"][0]["document"], answer["extractive"]) == (0, "a", True)
+
+
+def test_dot_commands(kv: Run, store: str, tmp_path: Path) -> None:
+    (tmp_path / "inner.sql").write_text(".print inside\nSELECT 1 AS one;\n")
+    script = """
+.mode csv
+.once once.csv
+SELECT 1 AS a;
+.output all.csv
+SELECT 2 AS b;
+.output
+.read inner.sql
+.tables
+.schema trees
+.show
+.open nowhere
+.timer on
+SELECT 3 AS c;
+.help once
+.quit
+SELECT 4 AS never;
+"""
+    status, out, error = kv("shell", store, stdin=script)
+    assert status == 1
+    assert (tmp_path / "once.csv").read_text() == "a\n1\n"
+    assert (tmp_path / "all.csv").read_text() == "b\n2\n"
+    assert out.startswith("inside\none\n1\ndocuments\nchunks\n")
+    assert 'CREATE TABLE "trees" ("name" TEXT, "nodes" INTEGER, "source" TEXT);\n' in out
+    assert "mode: csv" in out
+    assert out.endswith("c\n3\n.once FILE  send the next result to a file\n")
+    assert "nowhere: there is no store here" in error
+    assert "1 row, " in error
+
+
+def test_a_script_that_reads_itself_ends(kv: Run, store: str, tmp_path: Path) -> None:
+    (tmp_path / "loop.sql").write_text(".read loop.sql\n")
+    status, _, error = kv("shell", store, "-f", "loop.sql")
+    assert status == 1
+    assert "does a script read itself?" in error
+
+
+def test_a_script_that_is_not_utf8(kv: Run, store: str) -> None:
+    status, out, error = kv("shell", store, stdin=b"SELECT 1 AS a;\nSELECT '\xff';\n")
+    assert (status, out) == (1, "")
+    assert "line 2 is not UTF-8" in error
+
+
+# Wrong usage ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["shell"],
+        ["shell", "s", "--mode", "nonsense"],
+        ["ingest", "s"],
+        ["ingest", "s", "x", "-o", "nonsense"],
+        ["ingest", "s", "x", "--as", "nonsense"],
+        ["ask", "s", "q", "--top", "0"],
+        ["ask", "s"],
+    ],
+)
+def test_wrong_usage(kv: Run, arguments: list[str]) -> None:
+    assert kv(*arguments)[:2] == (2, "") or (not arguments and kv()[0] == 2)
+    assert not Path("s").exists()
+
+
+def test_help_needs_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kvstore_shell.cli import run; status = run(['--help']);"
+        "heavy = {'numpy', 'lmdb', 'lark', 'apsw', 'torch', 'prompt_toolkit', 'wcwidth'} & set(sys.modules);"
+        "sys.exit(f'{heavy}' if heavy else status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ingest" in done.stdout
+
+
+# Ingest --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "one.md").write_text("# One\n\nMaria Jensen wrote this.\n")
+    (folder / "sub" / "two.txt").write_text("Robert Fortune wrote that.\n")
+    return folder
+
+
+def test_ingest_a_folder(kv: Run, folder: Path) -> None:
+    status, out, error = kv("ingest", "s", "docs", "--embedder", "hashing")
+    assert (status, out) == (0, "")
+    assert error.splitlines()[-1].startswith(
+        "2 added, 0 changed, 0 unchanged, 0 removed, 0 skipped, 0 failed; 2 chunks in "
+    )
+    assert "2 unchanged" in kv("ingest", "s", "docs")[2]
+    (folder / "one.md").unlink()
+    assert "1 removed" in kv("ingest", "s", "docs", "--prune")[2]
+    assert kv("shell", "s", "-c", "SELECT key FROM documents")[1] == "key\nsub/two.txt\n"
+    assert kv("ingest", "s", "docs", "--quiet") == (0, "", "")
+
+
+def test_bad_files_are_told_and_the_rest_goes_on(kv: Run, folder: Path) -> None:
+    (folder / "bad.txt").write_bytes(b"caf\xe9 \x80\x81")
+    (folder / "empty.txt").write_text("")
+    status, _, error = kv("ingest", "s", "docs", "missing.txt", "--embedder", "hashing", "--quiet")
+    assert status == 1
+    told = error.splitlines()
+    assert any("bad.txt: " in line for line in told)
+    assert any(line.startswith("missing.txt: ") for line in told)
+    assert "Traceback" not in error
+    assert kv("shell", "s", "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
+    assert kv("check", "s") == (0, "problem\n", "the store is sound\n")
+
+
+def test_ingest_pairs_with_an_option(kv: Run, tmp_path: Path) -> None:
+    (tmp_path / "tree.csv").write_text("child;parent\nPayroll;Finance\n")
+    assert kv("ingest", "s", "tree.csv", "--as", "pairs", "-o", "delimiter=;", "--embedder", "hashing")[0] == 0
+    assert kv("shell", "s", "-c", "SELECT child, parent FROM edges")[1] == "child\tparent\nPayroll\tFinance\n"
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_committed_and_a_second_run_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(3000):
+        (folder / f"{number:04}.txt").write_text(f"Maria Jensen wrote number {number}. " * 30)
+    first = process("ingest", "s", "many", "--embedder", "hashing", cwd=tmp_path)
+    data = tmp_path / "s" / "data.mdb"
+    deadline = time.monotonic() + 60
+    while not (data.exists() and data.stat().st_size > 2_000_000) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    first.send_signal(signal.SIGINT)
+    _, error = first.communicate(timeout=60)
+    assert first.returncode == 130, error
+    assert "run the same command again" in error
+    assert "Traceback" not in error
+    with kvstore.open(tmp_path / "s", create=False) as opened:
+        kept = opened.statistics()["documents"]
+        assert opened.check() == []
+    assert 0 < int(kept) < 3000
+    second = process("ingest", "s", "many", cwd=tmp_path)
+    _, error = second.communicate(timeout=300)
+    assert f"{3000 - int(kept)} added, 0 changed, {kept} unchanged" in error
+
+
+# The other commands --------------------------------------------------------------------------------------------------
+
+
+def test_info_check_backup_and_migrate(kv: Run, store: str) -> None:
+    rows = dict(csv.reader(io.StringIO(kv("info", store, "--mode", "csv")[1])))
+    assert (rows["documents"], rows["embedder"].split(":")[0], rows["path"]) == ("1", "hashing", "s")
+    assert kv("check", store) == (0, "problem\n", "the store is sound\n")
+    assert kv("backup", store, "copy", "--compact") == (0, "", "copied s to copy\n")
+    assert kv("shell", "copy", "--readonly", "-c", "SELECT key FROM documents")[1] == "key\na\n"
+    assert kv("backup", store, "copy")[0] == 1, "what is there is not written over"
+    assert kv("migrate", store)[0] == 0
+    Path("file").write_text("not a store")
+    status, _, error = kv("info", "file")
+    assert (status, error.count("\n"), error.startswith("error: ")) == (1, 1, True)
+
+
+def test_check_fails_on_a_damaged_store(kv: Run, store: str) -> None:
+    data = Path(store, "data.mdb")
+    content = data.read_bytes()
+    place = content.rindex(TEXT.encode()[:30])
+    data.write_bytes(content[:place] + b"\0" * 10 + content[place + 10 :])
+    status, out, error = kv("check", store)
+    assert status == 1
+    assert "Traceback" not in error
+    assert out.count("\n") > 1 or error.startswith("error: ")
+
+
+def test_ask(kv: Run, store: str) -> None:
+    status, out, _ = kv("ask", store, "Where does Maria Jensen work?", "--using", "bridge", "--depth", "0")
+    assert (status, "Acme Corporation" in out) == (0, True)
+    status, out, error = kv("ask", store, "x", "--using", "brige")
+    assert (status, out) == (1, "")
+    assert "did you mean bridge?" in error
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+def test_a_closed_pipe_is_no_error(tmp_path: Path, reads: int) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing"):
+        pass
+    query = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT i FROM n"
+    running = process("shell", "s", "-c", query, cwd=tmp_path)
+    assert running.stdout is not None
+    assert running.stderr is not None
+    for _ in range(reads):
+        running.stdout.readline()
+    running.stdout.close()
+    assert running.wait(timeout=60) == 0
+    assert running.stderr.read() == ""
+    running.stderr.close()
+
+
+def test_ctrl_c_ends_a_script_with_130(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing"):
+        pass
+    query = (
+        "SELECT 1 AS started; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    )
+    running = process("shell", "s", "-c", query, cwd=tmp_path)
+    assert running.stdout is not None
+    running.stdout.readline()
+    time.sleep(0.2)
+    running.send_signal(signal.SIGINT)
+    _, error = running.communicate(timeout=60)
+    assert (running.returncode, error) == (130, "interrupted\n")
+
+
+def test_output_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing"):
+        pass
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [*KVSTORE, "shell", "s", "-c", "SELECT 'Zoë' AS name"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"name\nZo\\xeb\n")
+
+
+@pytest.mark.slow
+def test_the_demo_shows_an_answer_that_changes(kv: Run) -> None:
+    from kvstore import sample
+
+    status, out, error = kv("demo", "--store", "kept", "--embedder", "hashing")
+    assert status == 0, error
+    _, old, new, _ = sample.UPDATE
+    assert out.index(old) < out.index(new)
+    assert "the store is sound" in out
+    assert Path("kept").is_dir()

@@ -1,0 +1,376 @@
+"""Statements carried out on a store: what they give, what they change, and what they refuse."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import astuple
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore import errors
+from kvstore.query.syntax import keywords, parse
+
+PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it at Acme Corporation."
+PAY = "Wages are paid on the last day. Maria Jensen signs them."
+TREE = "Payroll,Finance\nFinance,Administration\n"
+
+
+@pytest.fixture
+def filled(store: kvstore.Store) -> kvstore.Store:
+    """A store of two documents and a tree."""
+    store.put("hr/leave", LEAVE, title="Leave", meta={"year": 2024})
+    store.put("hr/pay", PAY, title="Pay")
+    store.put("tree.csv", TREE, format="pairs")
+    return store
+
+
+def rows(store: kvstore.Store, text: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+    return store.execute(text, parameters).fetchall()
+
+
+def test_every_example_of_the_page_runs(store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "handbook").mkdir()
+    (tmp_path / "handbook" / "wages.md").write_text("# Wages\n\nThe Payroll pays wages to every employee.\n")
+    (tmp_path / "departments.csv").write_text("child;parent\nPayroll;Finance\nFinance;Administration\n")
+    for example in re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
+        for one in parse(example):
+            cursor = store.execute(str(one.statement))
+            found = cursor.fetchall()
+            assert not cursor.failed, cursor.problems
+            if cursor.kind in (
+                "LOOKUP",
+                "EXPAND",
+                "SEARCH",
+                "RETRIEVE",
+                "ASK",
+                "SELECT",
+                "SHOW",
+                "DESCRIBE",
+                "EXPLAIN",
+            ):
+                assert found, one.statement
+                assert {len(row) for row in found} == {len(cursor.columns)}
+    assert (tmp_path / "backup-of-today").is_dir()
+    assert {key for (key,) in rows(store, "SELECT key FROM documents")} >= {"hr/leave", "wages.md", "departments.csv"}
+
+
+# Finding -------------------------------------------------------------------------------------------------------------
+
+
+def test_lookup_and_expand_have_the_rows_of_the_methods(filled: kvstore.Store) -> None:
+    cursor = filled.execute("LOOKUP 'payroll', 'MARIA  jensen' LIMIT 5")
+    assert cursor.columns == ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
+    found = cursor.fetchall()
+    assert {row[0] for row in found} == {"Payroll", "Maria Jensen"}
+    assert found[0][2:5] == ("tree.csv", 2, "Finance")
+    cursor = filled.execute("EXPAND DEPTH 2")
+    assert cursor.columns == ("entity", "tree", "level", "relative", "via", "text")
+    assert cursor.fetchall() == [astuple(row) for row in filled.expand(depth=2)]
+    assert rows(filled, "EXPAND 'Payroll' UP DEPTH 1") == [astuple(r) for r in filled.expand("Payroll", direction="up")]
+    assert [row[3] for row in rows(filled, "EXPAND 'Finance' DOWN IN TREE 'tree.csv' LIMIT 5")] == [
+        "Finance",
+        "Payroll",
+    ]
+
+
+def test_an_unknown_name_has_no_rows_and_a_hint(filled: kvstore.Store) -> None:
+    cursor = filled.execute("LOOKUP 'Maria Jensn'")
+    assert cursor.fetchall() == []
+    assert cursor.message == "no entity is called 'Maria Jensn'; did you mean 'Maria Jensen'?"
+
+
+def test_search_and_retrieve_have_the_rows_of_the_methods(filled: kvstore.Store) -> None:
+    cursor = filled.execute("SEARCH 'wages' TOP 2")
+    assert cursor.columns == ("rank", "score", "document", "chunk", "text")
+    hits = filled.search("wages", top=2)
+    assert cursor.fetchall() == [(hit.rank, hit.score, hit.document, hit.chunk, hit.text) for hit in hits]
+    cursor = filled.execute("RETRIEVE 'Who is Maria Jensen?' USING bridge TOP 1 WHERE key = 'hr/pay'")
+    assert cursor.columns == ("rank", "score", "document", "chunk", "text", "path")
+    (row,) = cursor.fetchall()
+    assert (row[2], bool(row[5])) == ("hr/pay", True)
+
+
+def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
+    cursor = filled.execute("ASK 'How long is parental leave?'")
+    assert cursor.columns == ("answer", "citations", "extractive")
+    ((answer, citations, extractive),) = cursor.fetchall()
+    assert extractive is True
+    first = citations[0]
+    assert set(first) == {"number", "document", "chunk", "start", "end"}
+    document = filled.get(first["document"])
+    assert document is not None
+    cited = document.text.encode()[first["start"] : first["end"]].decode()
+    assert f"{cited} [{first['number']}]" in answer
+
+
+def test_explain_shows_the_steps(filled: kvstore.Store) -> None:
+    assert filled.execute("EXPLAIN ASK 'Who is Maria Jensen?' USING bridge").columns == ("step", "detail", "rows")
+    cursor = filled.execute("EXPLAIN ANALYZE RETRIEVE 'Who is Maria Jensen?' USING bridge")
+    assert cursor.columns == ("step", "detail", "rows", "milliseconds")
+    assert any("Maria Jensen" in str(row[1]) or "maria jensen" in str(row[1]) for row in cursor.fetchall())
+    assert [row[2] for row in rows(filled, "EXPLAIN LOOKUP 'Payroll'")] == [1, 1, 1, 1]
+    assert [row[2] for row in rows(filled, "EXPLAIN LOOKUP 'nobody'")] == [1, 0, 0, 0]
+    assert rows(filled, "EXPLAIN EXPAND 'Payroll' UP")[0][2] == 2
+    assert rows(filled, "EXPLAIN SEARCH 'wages' USING lexical")
+    (plan,) = rows(filled, "EXPLAIN SELECT * FROM chunks WHERE document = 'hr/pay'")
+    assert plan[1].endswith("BY document = ?")
+    with pytest.raises(errors.StatementError, match="EXPLAIN takes"):
+        filled.execute("EXPLAIN CHECK")
+
+
+# Changing ------------------------------------------------------------------------------------------------------------
+
+
+def test_documents_are_inserted_updated_and_deleted(filled: kvstore.Store) -> None:
+    assert filled.execute("INSERT DOCUMENT 'a' TITLE 'A' TEXT 'Some text.' META '{\"x\": 1}'").rowcount == 1
+    filled.execute("UPDATE DOCUMENT 'a' SET TEXT = 'Other text.'")
+    document = filled.get("a")
+    assert document is not None
+    assert (document.text, document.title, document.meta) == ("Other text.", "A", {"x": 1})
+    assert filled.execute("UPDATE DOCUMENT 'a' SET TITLE = 'A'").rowcount == 0
+    filled.execute("UPDATE DOCUMENT 'a' SET TITLE = 'B', META = '{}'")
+    document = filled.get("a")
+    assert document is not None
+    assert (document.text, document.title, document.meta) == ("Other text.", "B", {})
+    filled.execute("DELETE DOCUMENT 'a'")
+    assert filled.get("a") is None
+    assert filled.execute("DELETE FROM documents WHERE meta ->> 'year' = 2024").rowcount == 1
+    assert [key for (key,) in rows(filled, "SELECT key FROM documents")] == ["hr/pay", "tree.csv"]
+
+
+def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.md").write_text("# One\n\nText of one.\n")
+    store.execute("INGEST ?", (str(folder),))
+    before = store.get("a.md")
+    store.execute("UPDATE DOCUMENT 'a.md' SET TITLE = 'Another'")
+    after = store.get("a.md")
+    assert before is not None
+    assert after is not None
+    assert (after.format, after.source, after.text) == (before.format, before.source, before.text)
+    (folder / "a.md").unlink()
+    store.execute("INGEST ? WITH (prune = true)", (str(folder),))
+    assert store.get("a.md") is None, "the updated document still belongs to its folder"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("INSERT DOCUMENT 'hr/pay' TEXT 'x'", errors.InputError, "UPDATE DOCUMENT changes it"),
+        ("INSERT DOCUMENT 'a' TEXT 'x' META '{'", errors.StatementError, "META is not JSON"),
+        ("INSERT DOCUMENT 'a' TEXT 'x' META '[]'", errors.StatementError, "a JSON object"),
+        ("INSERT DOCUMENT '' TEXT 'x'", errors.InputError, "key"),
+        ("INSERT DOCUMENT 'a' TEXT ''", errors.InputError, "empty"),
+        ("UPDATE DOCUMENT 'hr/pya' SET TEXT = 'x'", errors.DocumentNotFoundError, "did you mean 'hr/pay'?"),
+        ("DELETE DOCUMENT 'hr/pya'", errors.DocumentNotFoundError, "did you mean 'hr/pay'?"),
+        ("DELETE DOCUMENT ''", errors.DocumentNotFoundError, "there is no document ''"),
+        ("DELETE FROM documents WHERE ttle = 'x'", errors.StatementError, "did you mean title?"),
+        ("DESCRIBE DOCUMENT 'nowhere'", errors.DocumentNotFoundError, "there is no document 'nowhere'"),
+        ("DESCRIBE ENTITY 'Maria Jensn'", errors.EntityNotFoundError, "did you mean 'Maria Jensen'?"),
+        ("DESCRIBE ENTITY ''", errors.EntityNotFoundError, "no entity is called ''"),
+        ("DESCRIBE documnets", errors.StatementError, "did you mean documents?"),
+        ("DESCRIBE STRATEGY brige", errors.UnknownStrategyError, "did you mean bridge?"),
+        ("RETRIEVE 'x' USING brige", errors.UnknownStrategyError, "did you mean bridge?"),
+        ("RETRIEVE 'x' USING bridge WITH (nonsense = 1)", errors.InputError, "nonsense"),
+        ("SET strategy = brige", errors.UnknownStrategyError, "did you mean bridge?"),
+        ("SET nonsense = 1", errors.InputError, "nonsense"),
+        ("SET top = 0", errors.InputError, "top"),
+        ("EXPAND", errors.InputError, "last LOOKUP"),
+        ("EXPAND 'Payrol'", errors.EntityNotFoundError, "did you mean 'Payroll'?"),
+        ("ASK ''", errors.InputError, "empty"),
+        ("ASK 'x' MODEL 'm'", errors.ModelError, "'m'"),
+        ("INGEST 'x' WITH (prune = 1)", errors.StatementError, "true or false"),
+        ("COMMIT", errors.TransactionError, "BEGIN opens one"),
+        ("ROLLBACK", errors.TransactionError, "BEGIN opens one"),
+        ("", errors.StatementError, "no statement"),
+        ("MERGE ENTITY 'a' INTO 'b'", errors.StatementError, "MERGE ENTITY is not available"),
+        ("INSERT EDGE 'a' UNDER 'b'", errors.StatementError, "INSERT EDGE is not available"),
+        ("CREATE INDEX hnsw", errors.StatementError, "CREATE INDEX is not available"),
+        ("CHECK REPAIR", errors.StatementError, "CHECK REPAIR is not available"),
+        ("COMPACT", errors.StatementError, "COMPACT is not available"),
+    ],
+)
+def test_what_cannot_be_done_is_told_and_nothing_changes(
+    filled: kvstore.Store, text: str, error: type[errors.KvstoreError], said: str
+) -> None:
+    before = rows(filled, "SELECT * FROM documents")
+    with pytest.raises(error, match=re.escape(said)):
+        filled.execute(text)
+    assert rows(filled, "SELECT * FROM documents") == before
+
+
+def test_nothing_is_done_when_a_later_statement_does_not_parse(filled: kvstore.Store) -> None:
+    with pytest.raises(errors.StatementError):
+        filled.execute("DELETE DOCUMENT 'hr/pay'; DELET DOCUMENT 'hr/leave'")
+    assert filled.get("hr/pay") is not None
+
+
+def test_statements_run_one_after_another(filled: kvstore.Store) -> None:
+    cursor = filled.execute("INSERT DOCUMENT ? TEXT ?; SELECT count(*) FROM documents WHERE key = ?", ("a", "b c", "a"))
+    assert cursor.fetchone() == (1,)
+    assert cursor.fetchone() is None
+
+
+def test_ingest_tells_what_it_could_not_read(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("Some text about Robert Fortune.")
+    (tmp_path / "bad.txt").write_bytes(b"caf\xe9 and \x80")
+    cursor = store.execute("INGEST ?", (str(tmp_path / "*.txt"),))
+    counts = dict(zip(cursor.columns, cursor.fetchall()[0], strict=True))
+    assert (counts["added"], counts["failed"], cursor.failed) == (1, 1, True)
+    assert "bad.txt" in cursor.problems[0]
+
+
+# Transactions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_spans_statements(filled: kvstore.Store) -> None:
+    filled.execute("BEGIN")
+    filled.execute("INSERT DOCUMENT 'new' TITLE 'Amber Room' TEXT 'It was stolen by nobody.'")
+    filled.execute("DELETE DOCUMENT 'hr/pay'")
+    assert ("new",) in rows(filled, "SELECT key FROM documents")
+    assert [row[5] for row in rows(filled, "LOOKUP 'amber room'")] == ["new"]
+    assert rows(filled, "SEARCH 'stolen' USING lexical")[0][2] == "new"
+    with filled.snapshot() as others:
+        assert others.get("new") is None
+        assert others.get("hr/pay") is not None
+    filled.execute("COMMIT")
+    assert filled.get("new") is not None
+    assert filled.get("hr/pay") is None
+
+
+def test_a_rollback_undoes_everything(filled: kvstore.Store) -> None:
+    before = rows(filled, "SELECT * FROM chunks")
+    filled.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'; DELETE FROM documents WHERE key <> 'new'; ROLLBACK")
+    assert rows(filled, "SELECT * FROM chunks") == before
+
+
+def test_a_failed_statement_leaves_the_transaction_open(filled: kvstore.Store) -> None:
+    filled.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'")
+    with pytest.raises(errors.InputError):
+        filled.execute("INSERT DOCUMENT 'new' TEXT 'a b c'")
+    with pytest.raises(errors.TransactionError, match="open already"):
+        filled.execute("BEGIN")
+    with pytest.raises(errors.TransactionError, match="outside BEGIN"):
+        filled.execute("INGEST 'x'")
+    filled.execute("COMMIT")
+    assert filled.get("new") is not None
+
+
+def test_a_transaction_left_open_is_rolled_back_by_close(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    store.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'")
+    store.close()
+    assert make_store().get("new") is None
+
+
+def test_a_read_only_store_is_not_changed(make_store: Callable[..., kvstore.Store]) -> None:
+    make_store().close()
+    store = make_store(readonly=True)
+    for text in ("INSERT DOCUMENT 'a' TEXT 'b c'", "DELETE FROM documents WHERE 1", "BEGIN", "INGEST 'x'"):
+        with pytest.raises(errors.ReadOnlyError):
+            store.execute(text)
+    assert rows(store, "SELECT count(*) FROM documents") == [(0,)]
+
+
+# Looking -------------------------------------------------------------------------------------------------------------
+
+
+def test_show_and_describe(filled: kvstore.Store) -> None:
+    assert {name for name, _, _ in rows(filled, "SHOW TABLES")} >= {"documents", "chunks", "entities"}
+    assert {name for name, _ in rows(filled, "SHOW STRATEGIES")} == {info.name for info in filled.strategies()}
+    assert rows(filled, "SHOW SETTINGS") == filled.settings_table()
+    assert rows(filled, "SHOW STATS") == list(filled.statistics().items())
+    assert [column for column, _, _ in rows(filled, "DESCRIBE trees")] == ["name", "nodes", "source"]
+    document = dict(rows(filled, "DESCRIBE DOCUMENT 'hr/pay'"))
+    assert (document["title"], document["bytes"], document["chunks"]) == ("Pay", len(PAY), 1)
+    entity = dict(rows(filled, "DESCRIBE ENTITY 'maria  JENSEN'"))
+    assert (entity["name"], entity["mentions"], entity["abstracts"]) == ("Maria Jensen", 2, 2)
+    assert rows(filled, "CHECK") == []
+
+
+def test_set_changes_the_session(filled: kvstore.Store) -> None:
+    filled.execute("SET top = 1; SET strategy = lexical; SET temperature_sort = off")
+    settings = {name: value for name, value, _ in filled.settings_table()}
+    assert (settings["top"], settings["strategy"], settings["temperature_sort"]) == (1, "lexical", False)
+    assert len(rows(filled, "RETRIEVE 'Maria Jensen'")) == 1
+
+
+def test_a_backup_is_a_store(filled: kvstore.Store, tmp_path: Path) -> None:
+    filled.execute("BACKUP TO ?", (str(tmp_path / "copy"),))
+    with kvstore.open(tmp_path / "copy", create=False) as copy:
+        assert rows(copy, "SELECT key FROM documents") == rows(filled, "SELECT key FROM documents")
+
+
+def test_a_cursor_is_one_of_the_database_api(filled: kvstore.Store) -> None:
+    with filled.execute("SELECT key, bytes FROM documents ORDER BY key") as cursor:
+        assert cursor.description is not None
+        assert [column[0] for column in cursor.description] == ["key", "bytes"]
+        assert cursor.fetchone() == ("hr/leave", len(LEAVE))
+        assert [key for key, _ in cursor] == ["hr/pay", "tree.csv"]
+    assert cursor.fetchall() == []
+    assert filled.execute("BEGIN; ROLLBACK").description is None
+
+
+def test_threads_execute_at_once(filled: kvstore.Store) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(5):
+                filled.execute("INSERT DOCUMENT ? TEXT 'Maria Jensen again.'", (f"{number}/{turn}",))
+                assert rows(filled, "LOOKUP 'Maria Jensen'")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert rows(filled, "SELECT count(*) FROM documents") == [(18,)]
+
+
+# Anything at all -----------------------------------------------------------------------------------------------------
+
+WORDS = st.sampled_from(
+    [
+        *sorted(keywords()),
+        "'Payroll'",
+        "'hr/pay'",
+        "'{}'",
+        "documents",
+        "bridge",
+        "key",
+        "1",
+        "(",
+        ")",
+        ",",
+        "=",
+        ";",
+        "*",
+    ]
+)
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(st.lists(WORDS, min_size=1, max_size=8).map(" ".join))
+def test_no_text_ends_in_anything_but_an_error_of_ours(filled: kvstore.Store, tmp_path: Path, text: str) -> None:
+    with contextlib.chdir(tmp_path), contextlib.suppress(errors.KvstoreError):
+        filled.execute(text).fetchall()
+    if filled.begun is not None:
+        filled.execute("ROLLBACK")

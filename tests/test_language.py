@@ -1,0 +1,366 @@
+"""The language's text side: what parses, to what, and what is said of what does not."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import re
+from dataclasses import fields, is_dataclass
+from importlib import resources
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvstore.errors import StatementError
+from kvstore.query import condition, diagnosis, syntax
+from kvstore.query import statements as s
+from kvstore.query import tokens as token_module
+from kvstore.query.syntax import expected, keywords, parse
+from kvstore.query.tables import TABLES
+from kvstore.query.tokens import is_complete, split, tokens
+from kvstore_shell import layout
+
+PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+#: Every form of the language and what it means.
+FORMS: list[tuple[str, s.Statement]] = [
+    ("LOOKUP 'a'", s.Lookup(("a",))),
+    ("lookup 'it''s', 'b' limit 3", s.Lookup(("it's", "b"), 3)),
+    ("EXPAND", s.Expand()),
+    ("EXPAND 'a' UP DEPTH 2 IN TREE 't' LIMIT 9", s.Expand("a", "up", 2, "t", 9)),
+    ("EXPAND LIMIT 9 DOWN", s.Expand(None, "down", limit=9)),
+    ("SEARCH 'x'", s.Search("x")),
+    (
+        "SEARCH 'x' USING lexical WHERE source LIKE 'hr/%' AND (a = 1 OR top = 2) TOP 3",
+        s.Search("x", "lexical", "source LIKE 'hr/%' AND (a = 1 OR top = 2)", 3),
+    ),
+    (
+        "RETRIEVE 'q' USING bridge DEPTH 2 TOP 5 WITHIN 100 TOKENS WHERE bytes > 1 "
+        'WITH (pool = 0.5, "a b" = -1, c = true)',
+        s.Retrieve("q", "bridge", 2, 5, 100, "bytes > 1", {"pool": 0.5, "a b": -1, "c": True}),
+    ),
+    ("ASK 'q'", s.Ask("q")),
+    ("ASK 'q' MODEL 'm' TOP 1 WITH (x = word)", s.Ask("q", top=1, options={"x": "word"}, model="m")),
+    ("INGEST 'docs'", s.Ingest("docs")),
+    ("INGEST 'a.csv' AS pairs WITH (delimiter = ';')", s.Ingest("a.csv", "pairs", {"delimiter": ";"})),
+    ("INSERT DOCUMENT 'k' TEXT 't'", s.InsertDocument("k", "t")),
+    ("INSERT DOCUMENT 'k' TITLE 'h' TEXT 't' META '{}'", s.InsertDocument("k", "t", "h", "{}")),
+    ("UPDATE DOCUMENT 'k' SET TEXT = 't', META = '{}'", s.UpdateDocument("k", text="t", meta="{}")),
+    ("DELETE DOCUMENT 'k'", s.DeleteDocument("k")),
+    ("DELETE FROM documents WHERE key = 'k'", s.DeleteDocuments("key = 'k'")),
+    ("INSERT EDGE 'a' UNDER 'b'", s.InsertEdge("a", "b")),
+    ("DELETE EDGE 'a' UNDER 'b' IN TREE 't'", s.DeleteEdge("a", "b", "t")),
+    ("MERGE ENTITY 'a' INTO 'b'", s.MergeEntity("a", "b")),
+    ("UNMERGE ENTITY 'a'", s.UnmergeEntity("a")),
+    ("ALIAS 'a' FOR 'b'", s.CreateAlias("a", "b")),
+    ("DROP ALIAS 'a'", s.DropAlias("a")),
+    ("CREATE INDEX hnsw WITH (m = 16)", s.CreateIndex("hnsw", {"m": 16})),
+    ("DROP INDEX hnsw", s.DropIndex("hnsw")),
+    ("REFRESH", s.Refresh()),
+    ("REFRESH INDEX hnsw", s.Refresh("hnsw")),
+    ("BEGIN", s.Begin()),
+    ("COMMIT", s.Commit()),
+    ("ROLLBACK", s.Rollback()),
+    ("SELECT ';', 1 -- ;\n + 2", s.Select("SELECT ';', 1 -- ;\n + 2")),
+    ("WITH a AS (SELECT 1) SELECT * FROM a", s.Select("WITH a AS (SELECT 1) SELECT * FROM a")),
+    ("SHOW TABLES", s.Show("tables")),
+    ("SHOW INDEXES", s.Show("indexes")),
+    ("SHOW STRATEGIES", s.Show("strategies")),
+    ("SHOW SETTINGS", s.Show("settings")),
+    ("SHOW STATS", s.Show("stats")),
+    ("DESCRIBE chunks", s.DescribeTable("chunks")),
+    ("DESCRIBE DOCUMENT 'k'", s.DescribeDocument("k")),
+    ("DESCRIBE ENTITY 'e'", s.DescribeEntity("e")),
+    ("DESCRIBE STRATEGY bridge", s.DescribeStrategy("bridge")),
+    ("EXPLAIN ASK 'q'", s.Explain(s.Ask("q"))),
+    ("EXPLAIN ANALYZE SELECT 1", s.Explain(s.Select("SELECT 1"), True)),
+    ("CHECK", s.Check()),
+    ("CHECK REPAIR", s.Check(True)),
+    ("COMPACT", s.Compact()),
+    ("BACKUP TO 'p'", s.Backup("p")),
+    ("EXPORT TO 'p'", s.Export("p")),
+    ("IMPORT FROM 'p'", s.Import("p")),
+    ("SET top = 5", s.SetSetting("top", 5)),
+    ("SET strategy = bridge", s.SetSetting("strategy", "bridge")),
+]
+
+
+def only(text: str, parameters: Any = ()) -> s.Statement:
+    (parsed,) = parse(text, parameters)
+    return parsed.statement
+
+
+@pytest.mark.parametrize(("text", "statement"), FORMS)
+def test_every_form_parses_to_its_dataclass(text: str, statement: s.Statement) -> None:
+    assert only(text) == statement
+    assert only(text + " ; -- and a comment") == statement
+    assert only(str(statement)) == statement
+
+
+def test_every_statement_has_a_form() -> None:
+    assert {type(statement) for _, statement in FORMS} == {*get_args(s.PlainStatement), s.Explain}
+
+
+# Whole statements, made up -------------------------------------------------------------------------------------------
+
+TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=20)
+NAMES = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=8)
+COUNTS = st.integers(0, 10**17)
+CONDITIONS = st.sampled_from(
+    ["1", "key = 'a;b'", "(a OR b) AND meta ->> 'x' = 'it''s'", "title IS NOT NULL", '"end" < 3']
+)
+VALUES = st.one_of(TEXTS, st.integers(-(10**17), 10**17), st.floats(allow_nan=False), st.booleans(), st.none())
+OPTIONS = st.dictionaries(NAMES, VALUES, max_size=3)
+
+BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
+    "entities": st.lists(TEXTS, min_size=1, max_size=3).map(tuple),
+    "direction": st.sampled_from(["up", "down", "both"]),
+    "subject": st.sampled_from(["tables", "indexes", "strategies", "settings", "stats"]),
+    "format": st.none()
+    | st.sampled_from(["text", "markdown", "html", "pdf", "docx", "csv", "jsonl", "pairs", "triples"]),
+    "options": OPTIONS,
+    "value": VALUES,
+    "analyze": st.booleans(),
+    "repair": st.booleans(),
+    "table": NAMES,
+    "strategy": NAMES,
+    "kind": NAMES,
+}
+
+
+def made(kind: type) -> st.SearchStrategy[Any]:
+    """Statements of one kind, with any values in their fields."""
+    if kind is s.Select:
+        return st.sampled_from([s.Select("SELECT 1"), s.Select("VALUES ('a;', \"b\")"), s.Select("select (1)")])
+    if kind is s.Explain:
+        return st.builds(s.Explain, st.one_of([made(plain) for plain in get_args(s.PlainStatement)]), st.booleans())
+    drawn = {}
+    for field in fields(kind):
+        optional = "None" in str(field.type)
+        if field.name in BY_FIELD:
+            drawn[field.name] = BY_FIELD[field.name]
+        elif field.name == "where":
+            drawn[field.name] = st.none() | CONDITIONS if optional else CONDITIONS
+        elif "int" in str(field.type):
+            drawn[field.name] = st.none() | COUNTS
+        elif field.name in ("using", "index"):
+            drawn[field.name] = st.none() | NAMES
+        elif kind is s.SetSetting:
+            drawn[field.name] = NAMES
+        else:
+            drawn[field.name] = st.none() | TEXTS if optional else TEXTS
+    statements = st.builds(kind, **drawn)
+    if kind is s.UpdateDocument:  # which sets something
+        return statements.filter(lambda one: (one.text, one.title, one.meta) != (None, None, None))
+    return statements
+
+
+STATEMENTS = st.one_of([made(kind) for kind in (*get_args(s.PlainStatement), s.Explain)])
+
+
+@settings(max_examples=500, deadline=None)
+@given(STATEMENTS)
+def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> None:
+    assert is_dataclass(statement)
+    assert only(str(statement)) == statement
+
+
+# Wrong texts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        ("LOKUP 'a'", 1, 1, "did you mean LOOKUP?"),
+        ("SELCT 1", 1, 1, "did you mean SELECT?"),
+        ("LOOKUP 'a' LIMT 3", 1, 12, "did you mean LIMIT?"),
+        ("LOOKUP a", 1, 8, "text stands in single quotes: 'a'"),
+        ('LOOKUP "a"', 1, 8, "text stands in single quotes: 'a'"),
+        ("LOOKUP 'a", 1, 8, "never closed"),
+        ("LOOKUP", 1, 7, "ends too early; expected a string"),
+        ("LOOKUP 'a';\n\nEXPAND 'b' DEEPTH 2", 3, 12, "did you mean DEPTH?"),
+        ("EXPAND UP DOWN", 1, 11, "DIRECTION stands here for the second time"),
+        ("EXPAND DEPTH 1.5", 1, 14, "whole number"),
+        ("SEARCH 'a' WHERE (b = 1 TOP 3", 1, 18, "never closed"),
+        ("SEARCH 'a' WHERE b) = 1", 1, 19, "closes nothing"),
+        ("SEARCH 'a' WHERE TOP 3", 1, 18, "expected a condition"),
+        ("ASK 'q' WITH (a = 1, a = 2)", 1, 22, "second time"),
+        ("INSERT DOCUMENT 'k' TITLE 'x'", 1, 30, "expected META, TEXT or TITLE"),
+        ("UPDATE DOCUMENT 'k' SET TEXT = 'a', TEXT = 'b'", 1, 37, "second time"),
+        ("DELETE FROM chunks WHERE 1", 1, 13, "expected DOCUMENTS"),
+        ("SHOW TABELS", 1, 6, "did you mean TABLES?"),
+        ("CHECK REPAIR now", 1, 14, "expected the end of the statement"),
+        ("LOOKUP #", 1, 8, "'#' belongs to no statement"),
+        ("SELECT 1 /* and", 1, 10, "never closed"),
+        ("LOOKUP '\udc80'", 1, 9, "not Unicode"),
+    ],
+)
+def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: int, said: str) -> None:
+    with pytest.raises(StatementError) as caught:
+        parse(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    message, shown, caret = str(caught.value).split("\n")
+    assert said in message
+    assert caret.index("^") == shown.index(shown.strip()) + column - 1
+
+
+def test_the_caret_stands_under_the_place_in_wide_text() -> None:
+    with pytest.raises(StatementError) as caught:
+        parse("LOOKUP '日本' x")
+    _, shown, caret = str(caught.value).split("\n")
+    assert shown == "  LOOKUP '日本' x"
+    assert caret == "  " + " " * 14 + "^"  # two characters that take two cells each
+
+
+def test_a_long_line_is_shown_around_the_place() -> None:
+    with pytest.raises(StatementError) as caught:
+        parse("LOOKUP '" + "a" * 100_000 + "' LIMT 1")
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_prefix_of_every_example_parses_or_gets_an_error(example: str) -> None:
+    for end in range(len(example)):
+        with contextlib.suppress(StatementError):
+            parse(example[:end])
+        expected(example[:end])
+
+
+WORDS = st.sampled_from(
+    [
+        *sorted(keywords()),
+        "'a'",
+        '"b"',
+        "c",
+        "?",
+        ":d",
+        "1",
+        "-2.5",
+        "(",
+        ")",
+        ",",
+        "=",
+        ";",
+        "'",
+        '"',
+        "--",
+        "/*",
+        "*",
+        "\n",
+        "#",
+    ]
+)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.lists(WORDS, max_size=12).map(" ".join), st.sampled_from([(), ("x",), {"d": 1}]))
+def test_any_words_parse_or_get_an_error(text: str, parameters: Any) -> None:
+    try:
+        parsed = parse(text, parameters)
+    except StatementError:
+        pass
+    else:
+        if not parameters:
+            written = ";".join(str(one.statement) for one in parsed)
+            assert [one.statement for one in parse(written)] == [one.statement for one in parsed]
+    expected(text)
+
+
+@given(st.text(max_size=60))
+def test_tokens_lose_nothing(text: str) -> None:
+    found = list(tokens(text))
+    assert "".join(token.text for token in found) == text
+    assert all(text[token.start : token.end] == token.text for token in found)
+
+
+@given(st.lists(STATEMENTS, max_size=4))
+def test_a_script_is_split_at_its_semicolons(statements: list[s.Statement]) -> None:
+    script = " ;;\n".join(map(str, statements))
+    assert [one.statement for one in parse(script)] == statements
+    assert len(list(split(script))) == len(statements)
+    assert is_complete(script + ";")
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("", True),
+        ("-- x", True),
+        ("LOOKUP 'a'", False),
+        ("LOOKUP 'a;'", False),
+        ("LOOKUP 'a;", False),
+        ("CHECK; ", True),
+    ],
+)
+def test_is_complete(text: str, complete: bool) -> None:
+    assert is_complete(text) is complete
+
+
+# Parameters ----------------------------------------------------------------------------------------------------------
+
+
+def test_parameters_stand_for_values() -> None:
+    assert only("LOOKUP ?, ? LIMIT ?", ("it's", "?", 3)) == s.Lookup(("it's", "?"), 3)
+    assert only("SELECT ?, '?'", (1,)) == s.Select("SELECT ?, '?'", (1,))
+    assert only("SELECT :a, :a", {"a": None, "b": 2}) == s.Select("SELECT :a, :a", {"a": None})
+    assert only("ASK :q USING :s WITH (x = :v)", {"q": "a", "s": "b", "v": 1.5}) == s.Ask("a", "b", options={"x": 1.5})
+    assert only("SEARCH 'a' WHERE key = ? TOP ?", ("it's", 2)) == s.Search("a", where="key = 'it''s'", top=2)
+    first, second = parse("LOOKUP ?; SELECT ?", ("a", 2))
+    assert (first.statement, second.statement) == (s.Lookup(("a",)), s.Select("SELECT ?", (2,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "said"),
+    [
+        ("LOOKUP ?", (), "1 parameters, 0 values"),
+        ("LOOKUP ?", ("a", "b"), "1 parameters, 2 values"),
+        ("LOOKUP ?", "a", "write (value,)"),
+        ("LOOKUP ?", (1,), "expected text"),
+        ("LOOKUP ?", ([],), "a list cannot be"),
+        ("LOOKUP ?", ("\udc80",), "not Unicode"),
+        ("LOOKUP ?", {"a": 1}, "write :name"),
+        ("LOOKUP :a", {"b": "c"}, "no value was given for :a"),
+        ("LOOKUP :a", ("b",), "give the values as a mapping"),
+        ("LOOKUP ?1", ("b",), "write ?"),
+        ("LOOKUP 'a' LIMIT ?", (-1,), "a whole number from 0"),
+        ("LOOKUP 'a' LIMIT ?", (True,), "a whole number from 0"),
+        ("SET a = ?", (b"x",), "expected text, a number"),
+    ],
+)
+def test_wrong_parameters_get_an_error(text: str, parameters: Any, said: str) -> None:
+    with pytest.raises(StatementError, match=re.escape(said)):
+        parse(text, parameters)
+
+
+@pytest.mark.parametrize("module", [condition, diagnosis, s, syntax, token_module, layout])
+def test_the_examples_of_docstrings_hold(module: Any) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+# The page ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_example_parses() -> None:
+    assert len(EXAMPLES) >= 15
+    for example in EXAMPLES:
+        assert parse(example)
+
+
+def test_the_page_names_every_keyword_table_and_column() -> None:
+    words = set(re.findall(r"\w+", PAGE.upper()))
+    assert keywords() - words == set()
+    for table in TABLES.values():
+        (row,) = re.findall(rf"^\| `{table.name}` \|(.*)\|$", PAGE, re.MULTILINE)
+        assert [column for column in re.findall(r"`(\w+)`", row) if column in table.columns] == list(table.columns)
+
+
+def test_every_statement_of_the_page_has_an_example() -> None:
+    shown = {type(one.statement) for example in EXAMPLES for one in parse(example)}
+    later = {
+        s.InsertEdge, s.DeleteEdge, s.MergeEntity, s.UnmergeEntity, s.CreateAlias, s.DropAlias, s.CreateIndex,
+        s.DropIndex, s.Refresh, s.Compact, s.Export, s.Import,
+    }  # fmt: skip
+    assert shown | later | {s.Commit} == {*get_args(s.PlainStatement), s.Explain}

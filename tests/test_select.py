@@ -1,0 +1,328 @@
+"""SELECT against SQLite itself: the same rows in plain tables give the same answers."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore.errors import InputError, StatementError
+from kvstore.query.tables import TABLES
+
+LEAVE = """# Leave
+
+Employees of Acme Corporation get 25 days of leave. Maria Jensen approves leave at Acme Corporation.
+
+## Parental leave
+
+Parental leave lasts 20 weeks. The Danish Labour Act says so, and Maria Jensen agrees.
+"""
+TREE = "Vacuum,Maintenance\nAutovacuum,Vacuum\nMaintenance,Administration\nMaria Jensen,Administration\n"
+#: Longer than a key of LMDB may be; the two differ in their last character only.
+LONG_KEYS = ("long/" + "k" * 600 + "a", "long/" + "k" * 600 + "b")
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    with kvstore.open(tmp_path_factory.mktemp("select") / "store", embedder="hashing") as store:
+        store.put(
+            "hr/leave.md", LEAVE, title="Leave", source="hr", meta={"year": 2024, "tags": ["a"]}, format="markdown"
+        )
+        store.put("tree.csv", TREE, format="pairs")
+        store.put("other.csv", "Vacuum,Cleaning\n", format="pairs")
+        store.put("tea", "Tea is made from leaves. Maria Jensen drinks it.", title="Tea")
+        store.put("5", "A document whose key is a number.", title="5", meta={"year": "5"})
+        store.put("Ünï", "Zoë Ångström wrote this in Århus.", title="ünï")
+        for key in LONG_KEYS:
+            store.put(key, f"Maria Jensen has a key that ends in {key[-1]}.")
+        yield store
+
+
+@pytest.fixture(scope="module")
+def plain(sample: kvstore.Store) -> sqlite3.Connection:
+    """The same rows under the same numbers in ordinary tables."""
+    connection = sqlite3.connect(":memory:")
+    for table in TABLES.values():
+        connection.execute(table.declaration)
+        names = ", ".join(f'"{name}"' for name in ("rowid", *table.columns))
+        rows = sample.execute(f"SELECT {names} FROM {table.name}").fetchall()
+        connection.executemany(
+            f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * (len(table.columns) + 1))})", rows
+        )
+        assert rows
+    return connection
+
+
+def both(sample: kvstore.Store, plain: sqlite3.Connection, query: str, parameters: Any = ()) -> None:
+    expected: list[Any] | type[Exception]
+    try:
+        expected = plain.execute(query, parameters).fetchall()
+    except sqlite3.OperationalError:
+        with pytest.raises(StatementError):
+            sample.execute(query, parameters).fetchall()
+        return
+    found = sample.execute(query, parameters).fetchall()
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+QUERIES = [
+    "SELECT count(*) FROM {table}",
+    "SELECT * FROM {table}",
+    "SELECT rowid, * FROM {table} WHERE rowid >= 2",
+    "SELECT DISTINCT a.rowid FROM {table} a JOIN {table} b ON a.rowid = b.rowid",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_reads_as_a_table(sample: kvstore.Store, plain: sqlite3.Connection, table: str, query: str) -> None:
+    both(sample, plain, query.format(table=table))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT d.key, count(*) FROM documents d JOIN chunks c ON c.document = d.key GROUP BY d.key",
+        "SELECT e.name, m.document, m.start FROM entities e JOIN mentions m ON m.entity = e.name",
+        "SELECT e.name FROM entities e LEFT JOIN nodes n ON n.entity = e.name WHERE n.tree IS NULL",
+        "SELECT name FROM entities WHERE mentions = (SELECT max(mentions) FROM entities)",
+        "SELECT a.name FROM entities a WHERE mentions != (SELECT count(*) FROM mentions WHERE entity = a.name)",
+        "SELECT t.name, (SELECT count(*) FROM edges WHERE tree = t.name) FROM trees t",
+        "WITH RECURSIVE up(e) AS (VALUES ('Autovacuum') UNION SELECT parent FROM edges JOIN up ON child = e) "
+        "SELECT * FROM up",
+        "SELECT document, ordinal, row_number() OVER (PARTITION BY document ORDER BY id) FROM chunks",
+        "SELECT key, meta ->> 'year' AS y, json_array_length(meta, '$.tags') FROM documents WHERE y >= 2024",
+        "SELECT key FROM documents WHERE key = 5 OR key = 'tea' OR title = 'ünï'",
+        "SELECT key FROM documents WHERE key = 5.0",
+        "SELECT key FROM documents WHERE key IN ('tea', 'tree.csv', NULL, 'none') AND title IS NULL",
+        "SELECT key FROM documents WHERE key > 'hr' AND key <= 'tea' ORDER BY key DESC LIMIT 2 OFFSET 1",
+        "SELECT key FROM documents WHERE key GLOB 't*'",
+        "SELECT key FROM documents WHERE key LIKE 'HR/%'",
+        "SELECT key FROM documents WHERE key COLLATE NOCASE = 'TEA'",
+        "SELECT key FROM documents WHERE key = NULL",
+        "SELECT key FROM documents WHERE key IS NULL",
+        "SELECT key FROM documents WHERE key >= x'00'",
+        "SELECT id FROM chunks WHERE id = '5' OR id = 10.0 OR id BETWEEN 12 AND 30",
+        "SELECT id FROM chunks WHERE id > -1 AND id < 9223372036854775807",
+        "SELECT name FROM entities WHERE key >= 'm' AND key < 'n'",
+        "SELECT name FROM entities WHERE name = 'maria jensen'",
+        "SELECT name FROM entities WHERE name = 'Maria Jensen'",
+        "SELECT * FROM mentions WHERE entity = 'Maria Jensen' AND document = 'tea'",
+        "SELECT * FROM mentions WHERE chunk = 5 AND entity = 'Leave'",
+        "SELECT a.child, b.parent FROM edges a JOIN edges b ON a.parent = b.child",
+        "SELECT child FROM edges WHERE parent = 'Vacuum' UNION SELECT child FROM edges WHERE tree = 'other.csv'",
+        "SELECT count(*), sum(bytes), avg(chunks), min(key), max(changed) FROM documents",
+        "SELECT no_such FROM documents",
+    ],
+)
+def test_the_same_answers_as_sqlite(sample: kvstore.Store, plain: sqlite3.Connection, query: str) -> None:
+    both(sample, plain, query)
+
+
+@pytest.mark.parametrize("key", LONG_KEYS)
+def test_long_keys_are_reached(sample: kvstore.Store, plain: sqlite3.Connection, key: str) -> None:
+    for comparison in ("=", "<", "<=", ">", ">=", "GLOB"):
+        both(sample, plain, f"SELECT key, title FROM documents WHERE key {comparison} ?", (key,))
+
+
+LITERALS = st.one_of(
+    st.integers(-3, 60).map(str),
+    st.sampled_from(
+        ["NULL", "2.5", "'tea'", "'Maria Jensen'", "'Vacuum'", "''", "'5'", "x'61'", "9223372036854775807"]
+    ),
+    st.floats(allow_nan=False, allow_infinity=False, width=16).map(repr),
+)
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    """A query over one table or a join of two, with conditions of every kind."""
+    names = draw(st.lists(st.sampled_from(sorted(TABLES)), min_size=1, max_size=2))
+    columns = [
+        f'{alias}."{column}"'
+        for alias, name in zip("ab", names, strict=False)
+        for column in (*TABLES[name].columns, "rowid")
+    ]
+    column = st.sampled_from(columns)
+
+    def term() -> str:
+        kind = draw(st.integers(0, 4))
+        if kind == 0:
+            chosen = ", ".join(draw(st.lists(LITERALS, min_size=1, max_size=3)))
+            return f"{draw(column)} IN ({chosen})"
+        if kind == 1:
+            return f"{draw(column)} IS {draw(st.sampled_from(['NULL', 'NOT NULL']))}"
+        if kind == 2:
+            pattern = draw(st.sampled_from(["M*", "m%", "Vac%", "te?"]))
+            return f"{draw(column)} {draw(st.sampled_from(['GLOB', 'LIKE']))} '{pattern}'"
+        right = draw(column) if kind == 3 else draw(LITERALS)
+        return f"{draw(column)} {draw(st.sampled_from(['=', '<', '<=', '>', '>=', '!=']))} {right}"
+
+    terms = [term() for _ in range(draw(st.integers(1, 3)))]
+    where = terms[0]
+    for one in terms[1:]:
+        where = f"({where}) {draw(st.sampled_from(['AND', 'OR']))} {one}"
+    source = f"{names[0]} a" + (
+        f" {draw(st.sampled_from(['JOIN', 'LEFT JOIN']))} {names[1]} b ON {term()}" if names[1:] else ""
+    )
+    chosen = ", ".join(draw(st.lists(column, min_size=1, max_size=3)))
+    return f"SELECT {chosen} FROM {source} WHERE {where}"
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(queries())
+def test_random_queries_give_what_sqlite_gives(sample: kvstore.Store, plain: sqlite3.Connection, query: str) -> None:
+    both(sample, plain, query)
+
+
+# Straight to the row -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "most"),
+    [
+        ("SELECT text FROM chunks WHERE id = 5", 1),
+        ("SELECT title FROM documents WHERE key = 'tea'", 1),
+        ("SELECT temperature FROM entities WHERE name = 'Maria Jensen'", 1),
+        ("SELECT id FROM chunks WHERE document = 'hr/leave.md'", 2),
+        ("SELECT id FROM abstracts WHERE document = 'tea'", 1),
+        ("SELECT entity FROM mentions WHERE document = 'tea'", 3),
+        ("SELECT d.title FROM chunks c JOIN documents d ON d.key = c.document WHERE c.id = 5", 2),
+        ("SELECT name FROM entities WHERE key >= 'maria' AND key < 'marib'", 1),
+        ("SELECT level FROM nodes WHERE entity = 'Vacuum'", 2),
+        ("SELECT parent FROM edges WHERE child = 'Autovacuum'", 1),
+        ("SELECT key FROM documents LIMIT 1", 1),
+    ],
+)
+def test_no_table_is_scanned_for_a_key_or_a_name(sample: kvstore.Store, query: str, most: int) -> None:
+    rows = sample.execute(f"EXPLAIN ANALYZE {query}").fetchall()
+    assert 1 <= sum(row[2] for row in rows if row[0] == "read") <= most
+
+
+def test_a_column_that_is_not_asked_for_is_not_read(sample: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kvstore.storage.documents import Documents
+
+    def unread(*_: object) -> str:
+        raise AssertionError("the text of a document was read")
+
+    monkeypatch.setattr(Documents, "text_slice", unread)
+    assert sample.execute("SELECT count(*) FROM chunks WHERE document = 'tea'").fetchall() == [(1,)]
+    with pytest.raises(AssertionError):
+        sample.execute("SELECT text FROM chunks").fetchall()
+
+
+# What a query may not do ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT load_extension('x')",
+        "SELECT * FROM pragma_database_list",
+        "WITH x AS (SELECT 1) INSERT INTO documents(key) VALUES ('a')",
+        "WITH x AS (SELECT 1) DELETE FROM documents",
+        "WITH x AS (SELECT 1) UPDATE documents SET key = 'b'",
+    ],
+)
+def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
+    with pytest.raises(StatementError):
+        sample.execute(query).fetchall()
+    assert sample.get("tea") is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "column", "said"),
+    [
+        ("SELECT * FROM documnts", 15, "did you mean documents?"),
+        ("SELECT ky FROM documents", 8, "did you mean key?"),
+        ("SELECT documents.ky FROM documents", 8, "did you mean key?"),
+        ("SELECT * FRM documents", 10, "did you mean FROM?"),
+        ("SELECT 'a' || FROM documents", 15, "FROM may not stand here"),
+        ('SELECT key FROM documents WHERE key = "tea"', 39, "single-quotes"),
+        ("SELECT no_such(1)", 8, "no such function"),
+        ("SELECT key FROM", 16, "ends too early"),
+    ],
+)
+def test_a_mistake_is_shown_where_it_is(sample: kvstore.Store, query: str, column: int, said: str) -> None:
+    with pytest.raises(StatementError) as caught:
+        sample.execute(f"CHECK;\n{query}").fetchall()
+    assert said in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (2, column)
+
+
+def test_a_number_of_more_than_64_bits_is_refused(sample: kvstore.Store) -> None:
+    with pytest.raises(InputError, match="64 bits"):
+        sample.execute("SELECT ?", (1 << 70,)).fetchall()
+
+
+# Conditions ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_condition_chooses_documents(sample: kvstore.Store) -> None:
+    def found(where: str, parameters: Any = ()) -> set[str]:
+        return {hit.document for hit in sample.search("Maria Jensen", where=where, top=50, parameters=parameters)}
+
+    assert found("meta ->> 'year' = 2024") == {"hr/leave.md"}
+    assert found("key = ?", ("tea",)) == {"tea"}
+    assert found("key IN (SELECT document FROM chunks WHERE text LIKE '%drinks%') -- so") == {"tea"}
+    assert found("key = 'nowhere'") == set()
+
+
+@pytest.mark.parametrize(
+    "condition", ["1) OR (1", "1; SELECT 1", "", "1 TOP 3", "key = 'a", "ttle = 1", "key ==== 1", "#"]
+)
+def test_what_is_no_condition_is_refused(sample: kvstore.Store, condition: str) -> None:
+    with pytest.raises(StatementError):
+        sample.search("x", where=condition)
+
+
+# One state -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_cursor_reads_the_state_it_began_with(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    with store.transaction() as transaction:
+        for number in range(1500):
+            transaction.put(f"{number:04}", f"Text {number}.")
+    cursor = store.execute("SELECT key FROM documents ORDER BY key")
+    first = cursor.fetchone()
+    with store.transaction() as transaction:
+        for number in range(1500):
+            transaction.delete(f"{number:04}")
+    assert first == ("0000",)
+    assert len(cursor.fetchall()) == 1499
+    assert store.execute("SELECT count(*) FROM documents").fetchall() == [(0,)]
+    store.put("a", "b")
+    for _ in range(3):  # cursors that are dropped let go of their snapshots
+        store.execute("SELECT a.key FROM documents a").fetchone()
+
+
+def test_threads_query_at_once(sample: kvstore.Store) -> None:
+    answers: list[Any] = []
+
+    def ask() -> None:
+        for _ in range(20):
+            answers.append(
+                sample.execute("SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document").fetchall()
+            )
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 80
+    assert len(set(map(str, answers))) == 1
+
+
+def test_an_error_while_rows_are_made_ends_the_query(sample: kvstore.Store, tmp_path: Path) -> None:
+    with pytest.raises(StatementError, match="malformed JSON"):
+        sample.execute("SELECT json(key) FROM documents").fetchall()
+    assert sample.execute("SELECT 1").fetchall() == [(1,)]

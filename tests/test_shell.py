@@ -1,0 +1,458 @@
+"""The shell: output that parses back, scripts in pieces, completion, and a conversation in a real terminal."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore.errors import StatementError
+from kvstore.language import is_complete, tokens
+from kvstore.query.syntax import parse
+from kvstore_shell import cli, layout, render
+from kvstore_shell.completion import Completion, complete
+from kvstore_shell.dot_commands import COMMANDS
+from kvstore_shell.script import Piece, ScriptError, pieces, pieces_of
+
+PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+# Output --------------------------------------------------------------------------------------------------------------
+
+TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=12)
+VALUES = st.one_of(TEXTS, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none())
+TABLES = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[VALUES] * width), max_size=4))
+COLUMNS = ("a", "b c", "ünï", "a")
+
+
+def written(rows: Sequence[Sequence[Any]], mode: str, width: int | None = None, kind: str = "SELECT") -> str:
+    out = io.StringIO()
+    count = render.write(kind, COLUMNS[: len(rows[0]) if rows else 1], rows, out, mode=mode, width=width)
+    assert count == len(rows)
+    return out.getvalue()
+
+
+def plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+    return [[layout.plain(value) if value is not None else "" for value in row] for row in rows]
+
+
+@given(TABLES)
+def test_json_and_jsonl_parse_back(rows: list[tuple[Any, ...]]) -> None:
+    names = ["a", "b c", "ünï", "a:1"]
+    expected = [dict(zip(names, row, strict=False)) for row in rows]
+    assert json.loads(written(rows, "json")) == expected
+    assert [json.loads(line) for line in written(rows, "jsonl").split("\n")[:-1]] == expected
+
+
+@given(TABLES)
+def test_csv_and_tsv_parse_back(rows: list[tuple[Any, ...]]) -> None:
+    head = list(COLUMNS[: len(rows[0]) if rows else 1])
+    found = list(csv.reader(io.StringIO(written(rows, "csv"), newline="")))
+    # A row of one empty field is written "" and an empty line is none.
+    assert [row or [""] for row in found] == [head, *plain(rows)]
+    escapes = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
+    lines = written(rows, "tsv").split("\n")[:-1]
+    fields = [[re.sub(r"\\.", lambda m: escapes[m[0]], field) for field in line.split("\t")] for line in lines]
+    assert fields == [head, *plain(rows)]
+
+
+@given(TABLES)
+def test_markdown_parses_back(rows: list[tuple[Any, ...]]) -> None:
+    head, rule, *lines = written(rows, "markdown").split("\n")[:-1]
+
+    def cells(line: str) -> list[str]:
+        return [_unshielded(cell) for cell in _shielded(line)[2:-2].split(" | ")]
+
+    width = len(rows[0]) if rows else 1
+    assert cells(head) == list(COLUMNS[:width])
+    assert rule == "|" + " --- |" * width
+    assert [cells(line) for line in lines] == plain(rows)
+
+
+def _shielded(line: str) -> str:
+    """Escapes made characters that no cell contains."""
+    return line.replace("\\\\", "\ue000").replace("\\|", "\ue001")
+
+
+def _unshielded(cell: str) -> str:
+    return html.unescape(cell.replace("<br>", "\n").replace("\ue000", "\\").replace("\ue001", "|"))
+
+
+@given(TABLES, st.integers(20, 200) | st.none(), st.sampled_from(["table", "box", "line"]))
+def test_tables_fit_the_terminal(rows: list[tuple[Any, ...]], width: int | None, mode: str) -> None:
+    lines = written(rows, mode, width).split("\n")
+    if width is not None:
+        assert max(map(layout.width_of, lines)) <= width
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "".join(lines))
+
+
+def test_wide_characters_are_measured() -> None:
+    text = written([("日本", "x"), ("a", "y")], "box")
+    assert text.split("\n")[3:5] == ["│ 日本 │ x   │", "│ a    │ y   │"]
+    assert list(layout.wrap("日本語 text", 6)) == ["日本語", "text"]
+    assert layout.cut("日本語", 5) == "日本…"
+
+
+def test_a_table_too_wide_for_its_columns_turns_vertical() -> None:
+    columns = [f"column{number}" for number in range(12)]
+    out = io.StringIO()
+    render.write("SELECT", columns, [["some longer text here"] * 12], out, mode="table", width=80)
+    assert out.getvalue().startswith(" column0 = some longer text here\n")
+
+
+def test_no_text_can_drive_the_terminal() -> None:
+    for mode in ("table", "box", "line"):
+        assert "\x1b" not in written([("\x1b[31mred\x07", "\u202eevil")], mode, 80)
+    assert "\x1b" not in written(
+        [("e", "t", 0, "e", "", "\x1b]0;x\x07"), ("e", "t", 1, "\x1b[2J", "e", "")], "table", 80, "EXPAND"
+    )
+    assert "\x1b" not in written([("\x1b[2J", [], True)], "table", 80, "ASK")
+
+
+def test_expand_is_a_tree_on_a_terminal() -> None:
+    rows = [
+        ("Vacuum", "manual", 0, "Vacuum", "", ""),
+        ("Vacuum", "manual", -1, "Care", "Vacuum", "Vacuum is under Care"),
+        ("Vacuum", "manual", -2, "Everything", "Care", "Care is under Everything"),
+        ("Vacuum", "manual", 1, "Autovacuum", "Vacuum", "Autovacuum is under Vacuum"),
+        ("Vacuum", "manual", 1, "Full", "Vacuum", ""),
+        ("Vacuum", "manual", 2, "Launcher", "Autovacuum", ""),
+        ("Vacuum", "manual", 0, "…", "", "more below: cut at 6 nodes"),
+        ("Vacuum", "page", 0, "Page", "", ""),
+        ("Vacuum", "page", 1, "Part", "Page", "What the part says."),
+    ]
+    assert written(rows, "table", 60, "EXPAND") == (
+        "Vacuum  in manual\n"
+        "├─ above\n"
+        "│  └─ Care\n"
+        "│     └─ Everything\n"
+        "├─ below\n"
+        "│  ├─ Autovacuum\n"
+        "│  │  └─ Launcher\n"
+        "│  └─ Full\n"
+        "… more below: cut at 6 nodes\n"
+        "\n"
+        "Vacuum  in page\n"
+        "└─ below\n"
+        "   └─ Part  What the part says.\n"
+    )
+    assert written(rows, "tsv", None, "EXPAND").count("\n") == 10
+
+
+def test_an_answer_is_wrapped_with_numbered_citations() -> None:
+    citation = {"number": 1, "document": "hr/leave", "chunk": 5, "start": 0, "end": 9}
+    text = written([("Leave lasts twenty weeks, and not one week more. [1]", [citation], True)], "table", 30, "ASK")
+    assert text.startswith("Leave lasts twenty weeks, and\nnot one week more. [1]\n\n  [1] hr/leave, chunk 5")
+    assert "Extractive" in text
+    assert max(map(len, text.split("\n"))) <= 30
+
+
+def test_the_command_line_offers_the_modes_and_formats_there_are() -> None:
+    assert tuple(render.MODES) == cli.MODES
+    for form in cli.FORMATS:
+        parse(f"INGEST 'x' AS {form}")
+
+
+# Scripts -------------------------------------------------------------------------------------------------------------
+
+
+def test_pieces_of_a_script() -> None:
+    script = "-- first\nSELECT 1; SELECT\n'a;\n.b';\n.mode csv\n ;; .tables \n/* . */ CHECK"
+    assert pieces(script) == [
+        Piece("SELECT 1;", 2, 1),
+        Piece("SELECT\n'a;\n.b';", 2, 11),
+        Piece(".mode csv", 5, 1, True),
+        Piece(".tables \n/* . */ CHECK", 6, 5),
+    ]
+
+
+class Blocks(io.RawIOBase):
+    """A stream that gives its bytes a few at a time."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        self._data, self._size = data, size
+
+    def read1(self, _: int) -> bytes:
+        block, self._data = self._data[: self._size], self._data[self._size :]
+        return block
+
+
+FRAGMENTS = st.sampled_from(
+    ["SELECT 1", ";", "\n", "'a;''", "'", '"', "-- c;", "/* ; */", ".print x", " ", "é日", "CHECK;\n", "\n.tables\n"]
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(FRAGMENTS, max_size=15).map("".join), st.integers(1, 7))
+def test_a_stream_gives_the_pieces_of_its_text(script: str, size: int) -> None:
+    assert list(pieces_of(Blocks(script.encode(), size))) == pieces(script)  # type: ignore[arg-type]
+
+
+@given(st.lists(FRAGMENTS, max_size=15).map("".join))
+def test_pieces_lose_nothing_but_white_space_and_comments(script: str) -> None:
+    def meaning(text: str) -> str:
+        return "".join(token.text for token in tokens(text) if token.kind not in ("space", "comment", "semicolon"))
+
+    if "." not in script:
+        assert meaning("".join(piece.text + "\n" for piece in pieces(script))).rstrip() == meaning(script).rstrip()
+
+
+def test_a_stream_that_is_not_utf8_names_the_line() -> None:
+    with pytest.raises(ScriptError, match="line 3 "):
+        list(pieces_of(io.BytesIO(b"CHECK;\n\n\xff;\n")))
+
+
+def test_a_statement_is_run_when_it_is_complete() -> None:
+    """A stream that has not ended gives what is complete of it."""
+    reader, writer = os.pipe()
+    with open(reader, "rb") as stream, open(writer, "wb", buffering=0) as sink:
+        found = pieces_of(stream)
+        sink.write(b"SELECT 1;\nSELECT 2")
+        assert next(found) == Piece("SELECT 1;")
+
+
+# Completion ----------------------------------------------------------------------------------------------------------
+
+
+class SmallCatalog:
+    """A store of a few names."""
+
+    def tables(self) -> Mapping[str, Sequence[str]]:
+        return {"documents": ["key", "title", "meta"], "chunks": ["id", "document", "end"]}
+
+    def strategies(self) -> Mapping[str, Sequence[str]]:
+        return {"vector": [], "lexical": [], "hybrid": [], "bridge": ["pool"]}
+
+    def settings(self) -> Sequence[str]:
+        return ["strategy", "top"]
+
+    def trees(self) -> Sequence[str]:
+        return ["manual", "map"]
+
+    def entity_names(self, prefix: str, most: int) -> Sequence[str]:
+        return [name for name in ("Maria Jensen", "Mary's Room") if name.lower().startswith(prefix.lower())][:most]
+
+    def document_keys(self, prefix: str, most: int) -> Sequence[str]:
+        return [key for key in ("hr/leave", "hr/pay") if key.startswith(prefix)][:most]
+
+    def paths(self, prefix: str) -> Sequence[str]:
+        return [path for path in ("docs/", "data.csv") if path.startswith(prefix)]
+
+    def commands(self) -> Mapping[str, str]:
+        return {command.name: command.takes for command in COMMANDS.values()}
+
+    def modes(self) -> Sequence[str]:
+        return list(render.MODES)
+
+
+def offered(before: str) -> list[str]:
+    return [completion.text for completion in complete(before, SmallCatalog())]
+
+
+@pytest.mark.parametrize(
+    ("before", "texts"),
+    [
+        ("LOO", ["LOOKUP"]),
+        ("loo", ["LOOKUP"]),
+        ("SEL", ["SELECT"]),
+        ("LOOKUP 'mar", ["'Maria Jensen'", "'Mary''s Room'"]),
+        ("LOOKUP 'Maria Jensen', 'mary''", ["'Mary''s Room'"]),
+        ("LOOKUP mar", ["'Maria Jensen'", "'Mary''s Room'"]),
+        ("LOOKUP 'Maria Jensen' L", ["LIMIT"]),
+        ("EXPAND 'x' IN TREE 'ma", ["'manual'", "'map'"]),
+        ("EXPAND D", ["DEPTH", "DOWN"]),
+        ("SEARCH 'x' USING ", ["vector", "lexical", "hybrid"]),
+        ("ASK 'x' USING b", ["bridge"]),
+        ("ASK 'x' USING bridge WITH (", ["pool"]),
+        ("ASK 'x' USING bridge W", ["WHERE", "WITH", "WITHIN"]),
+        ("ASK 'x' WHERE ke", ["key"]),
+        ("ASK 'x' WHERE key = 'a' A", ["AND"]),
+        ("ASK 'x' WHERE (key = 'a' T", ["title", "THEN"]),
+        ("ASK 'x' WHERE key = 'a' TO", ["TOP"]),
+        ("DELETE DOCUMENT 'hr/", ["'hr/leave'", "'hr/pay'"]),
+        ("UPDATE DOCUMENT 'hr/p", ["'hr/pay'"]),
+        ("INSERT DOCUMENT 'hr/p", []),
+        ("INGEST 'd", ["'docs/'", "'data.csv'"]),
+        ("INGEST 'docs/' WITH (pr", ["prune"]),
+        ("INGEST 'docs/' AS j", ["JSONL"]),
+        ("SELECT * FROM d", ["documents"]),
+        ("SELECT k FROM documents; SELECT * FROM chunks WHERE i", ["id", "IN", "INNER", "INTERSECT", "IS"]),
+        ('SELECT "en', ['"end"']),
+        ("DESCRIBE ", ["DOCUMENT", "ENTITY", "STRATEGY", "documents", "chunks"]),
+        ("DESCRIBE STRATEGY v", ["vector"]),
+        ("SHOW S", ["SETTINGS", "STATS", "STRATEGIES"]),
+        ("SET s", ["strategy"]),
+        ("SET strategy = le", ["lexical"]),
+        ("EXPLAIN A", ["ALIAS", "ANALYZE", "ASK"]),
+        ("CHECK; SHO", ["SHOW"]),
+        ("LOKUP 'a' LI", []),
+        ("LOOKUP 'a' -- LI", []),
+        (".mo", [".mode"]),
+        (".mode j", ["json", "jsonl"]),
+        (".timer o", ["on", "off"]),
+        (".read d", ["docs/", "data.csv"]),
+        (".schema ch", ["chunks"]),
+        (".quit ", []),
+    ],
+)
+def test_completion(before: str, texts: list[str]) -> None:
+    assert offered(before) == texts
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_completion_on_every_prefix_of_every_example(example: str) -> None:
+    for end in range(len(example) + 1):
+        before = example[:end]
+        for completion in complete(before, SmallCatalog()):
+            assert isinstance(completion, Completion)
+            assert 0 <= completion.start <= len(before)
+            if completion.kind in ("keyword", "strategy", "table") and "SELECT" not in before.upper():
+                self_standing = before[: completion.start] + completion.text
+                _may_go_on(self_standing)
+
+
+def _may_go_on(text: str) -> None:
+    """What was completed is no error, unless for its end."""
+    try:
+        parse(text)
+    except StatementError as error:
+        assert "ends too early" in str(error) or "never closed" in str(error)
+
+
+# A conversation ------------------------------------------------------------------------------------------------------
+
+
+def see(child: pexpect.spawn[str], pattern: Any) -> None:
+    """Wait for a text, and tell where the cursor is when asked, as a terminal does."""
+    while child.expect([pattern, re.escape("\x1b[6n")]) == 1:
+        child.send("\x1b[1;1R")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
+    """Starts the interactive shell on a small store in a pseudo-terminal."""
+    with kvstore.open(tmp_path / "s", embedder="hashing") as store:
+        store.put("hr/leave", "Maria Jensen approves leave.", title="Leave")
+        store.put("tree", "Payroll,Finance\n", format="pairs")
+    running: list[pexpect.spawn[str]] = []
+
+    def start(*arguments: str) -> pexpect.spawn[str]:
+        environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "TERM": "xterm", "NO_COLOR": "1"}
+        command = ["-c", "from kvstore_shell.cli import main; main()", "shell", "s", *arguments]
+        child = pexpect.spawn(
+            sys.executable,
+            command,
+            cwd=str(tmp_path),
+            env=environment,
+            encoding="utf-8",
+            timeout=30,
+            dimensions=(40, 100),
+        )
+        running.append(child)
+        see(child, "kvstore>")
+        return child
+
+    yield start
+    for child in running:
+        child.close(force=True)
+
+
+def test_a_conversation(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
+    child = terminal()
+    see(child, "2 documents")
+    child.send("SELECT key\r")
+    see(child, r"\.\.\.>")
+    child.send("FROM documents ORDER BY key;\r")
+    see(child, "hr/leave")
+    see(child, "kvstore>")
+    child.send("LOOKUP 'payroll'; EXPAND;\r")
+    see(child, "Payroll  in tree")
+    see(child, "└─ Finance")
+    see(child, "kvstore>")
+    child.send("SELEC 1;\r")
+    see(child, "did you mean SELECT")
+    see(child, "kvstore>")
+    child.send("half a statement")
+    child.sendintr()
+    see(child, "kvstore>")
+    child.send(".mode csv\r")
+    see(child, "kvstore>")
+    child.send("SELECT 'x;y' AS a, 6*7 AS b;\r")
+    see(child, "x;y,42")
+    see(child, "kvstore>")
+    child.send("BEGIN;\r")
+    see(child, "transaction open")
+    child.sendeof()
+    see(child, pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    assert "SELECT 'x;y'" in (tmp_path / "state" / "kvstore" / "history").read_text()
+
+
+def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;\r")
+    see(child, re.escape("\x1b[?2004l"))  # the prompt has let go of the terminal
+    time.sleep(0.5)
+    child.sendintr()
+    see(child, "cancelled")
+    see(child, "kvstore>")
+    child.send("SELECT 6*7 AS answer;\r")
+    see(child, "42")
+    see(child, "kvstore>")
+    child.sendintr()
+    see(child, "kvstore>")
+    child.sendintr()
+    see(child, pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+
+
+def test_a_sweeping_delete_asks_first(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
+    child = terminal()
+    child.send("DELETE FROM documents WHERE 1;\r")
+    see(child, r"\[y/N\] ")
+    child.send("n\r")
+    see(child, "not run")
+    see(child, "kvstore>")
+    child.send("DELETE FROM documents WHERE key = 'tree';\r")
+    see(child, r"\[y/N\] ")
+    child.send("y\r")
+    see(child, "1 document deleted")
+    see(child, "kvstore>")
+    child.send(".quit\r")
+    see(child, pexpect.EOF)
+    with kvstore.open(tmp_path / "s", readonly=True) as store:
+        assert store.keys() == ["hr/leave"]
+
+
+def test_tab_completes_from_the_store(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal("--readonly")
+    see(child, "read-only")
+    child.send("DESCRIBE ENTITY 'mar\t")
+    see(child, "'Maria Jensen'")
+    child.send("\t;\r")
+    see(child, "maria jensen")
+    see(child, "kvstore>")
+    child.sendeof()
+    see(child, pexpect.EOF)
+
+
+def test_enter_waits_for_the_semicolon() -> None:
+    assert not is_complete("SELECT 1")
+    assert is_complete("SELECT 1;")
