@@ -67,6 +67,7 @@ def test_bad_files_are_reported_and_the_rest_goes_on(store: kvstore.Store, folde
     assert set(reasons) == {"empty.txt", "latin.txt", "broken.pdf", "rows.csv", "missing.txt"}
     assert "empty" in reasons["empty.txt"]
     assert "encoding" in reasons["latin.txt"]
+    assert not any(str(folder) in reason for reason in reasons.values()), "the place is named once"
     assert {"a", "c", "one.md", "deep/two.txt"} <= set(store.keys())
     assert "b" not in store.keys()  # noqa: SIM118
 

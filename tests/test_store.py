@@ -243,6 +243,7 @@ def test_long_keys_are_told_apart(store: kvstore.Store) -> None:
     assert first is not None
     assert first.text.startswith("First")
     assert store.get(long) is None
+    assert store.get("") is None
     assert store.delete(long + "a")
     assert store.keys() == [long + "b"]
 

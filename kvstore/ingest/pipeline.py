@@ -199,7 +199,9 @@ class _Ingest:
             self._write(gone)
 
     def _fail(self, place: str, error: Exception) -> None:
-        self._report.failures.append(Failure(place, str(error)))
+        # Readers name the file in their message; here it is named beside it.
+        reason = str(error).removeprefix(f"{place}: ").removeprefix(f"{place!r}: ")
+        self._report.failures.append(Failure(place, reason))
 
     def _tell(self, done: int, total: int, current: str) -> None:
         if self._progress is None:

@@ -93,7 +93,7 @@ class Documents:
 
     def identify(self, key: str) -> int | None:
         """The id of the document with this key, or None."""
-        value = self._view.get(tables.DOCUMENT_KEYS, key_bytes(key))
+        value = self._view.get(tables.DOCUMENT_KEYS, key_bytes(key)) if key else None
         if value is None:
             return None
         document = records.U64.unpack(value)[0]
