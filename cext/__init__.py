@@ -1,0 +1,1 @@
+"""The kernels: Cython over plain buffers."""

@@ -1,0 +1,132 @@
+# Many names at once.
+#
+# A batch goes through passes, each of which prefetches what the next one reads, so that the misses of many names
+# overlap: find the bucket page, compare the tags, find the record, compare the key. No pass holds the interpreter's
+# lock; it is taken only to read a page that has not been read before, and to follow a chain.
+
+cdef enum:
+    _BATCH = 256
+
+cdef struct Query:
+    const uint8_t* key
+    uint32_t length
+    uint32_t reference
+    uint64_t hash
+    const uint64_t* first
+    const uint64_t* second
+    const uint8_t* record   # the answer; NULL for an absent name
+
+
+cdef int answer(EntityIndex index, Query* queries, int n) except -1 nogil:
+    """Fill in the records of up to ``_BATCH`` queries, whose hashes, keys and lengths are given."""
+    cdef int i
+    cdef uint32_t tag, bucket, reference
+    cdef const uint8_t* page
+    cdef const uint8_t* record
+    candidates_of(index, queries, n)
+    for i in range(n):
+        queries[i].record = NULL
+        reference = queries[i].reference
+        if reference:
+            page = index.blocks.pages.peek(reference >> 8)
+            if page == NULL:
+                with gil:
+                    page = index.blocks.pages.read(reference >> 8)
+            kv_prefetch(page + kv_get16(page + _LP_HEADER + 2 * (reference & 0xFF)))
+    for i in range(n):
+        if queries[i].reference:
+            reference = queries[i].reference
+            record = record_at(index.blocks.pages.peek(reference >> 8), reference & 0xFF)
+            if record != NULL and holds(record, queries[i].key, queries[i].length):
+                queries[i].record = record
+            elif record == NULL or kv_get32(record + _R_NEXT):
+                with gil:
+                    queries[i].record = index._chained(reference, queries[i].key, queries[i].length, NULL)
+    return 0
+
+
+cdef int candidates_of(EntityIndex index, Query* queries, int n) except -1 nogil:
+    """Fill in the heads under the tags of the queries' hashes; 0 where a name is certainly absent."""
+    cdef int i
+    cdef uint32_t tag, bucket
+    cdef const uint8_t* page
+    for i in range(n):
+        page = index.directory.fast(queries[i].hash)
+        if page == NULL:
+            with gil:
+                page = index.directory.page_of(queries[i].hash)
+        tag, bucket = tag_of(queries[i].hash), first_bucket(queries[i].hash)
+        queries[i].first = bucket_at(page, bucket)
+        queries[i].second = bucket_at(page, other_bucket(tag, bucket))
+        kv_prefetch(queries[i].first)
+        kv_prefetch(queries[i].second)
+    for i in range(n):
+        tag = tag_of(queries[i].hash)
+        queries[i].reference = head_in(queries[i].first, tag) | head_in(queries[i].second, tag)
+        if queries[i].reference:
+            page = index.blocks.pages.peek(queries[i].reference >> 8)
+            if page != NULL:
+                kv_prefetch(page + _LP_HEADER + 2 * (queries[i].reference & 0xFF))
+    return 0
+
+
+def find_many(EntityIndex index, keys, uint32_t[::1] found, uint64_t[::1] first_addresses=None) -> list:
+    """Write the entity of each name (0 when absent) and, on request, its first address.
+
+    Returns the positions of names with long lists, whose first addresses are not written.
+    """
+    cdef Query queries[_BATCH]
+    cdef PyObject* held[_BATCH]
+    cdef Py_ssize_t total = len(keys), start, length
+    cdef int i, n
+    cdef const uint8_t* record
+    long_lists = []
+    for start in range(0, total, _BATCH):
+        n = 0
+        try:
+            while n < <int> _BATCH and start + n < total:
+                key = keys[start + n]
+                queries[n].key = utf8_of(key, &length)
+                # A name too long to be stored is asked for under a length that no record has.
+                queries[n].length = <uint32_t> length if length <= _KEY_BYTES else 0
+                Py_INCREF(key)
+                held[n] = <PyObject*> key
+                n += 1
+            with nogil:
+                for i in range(n):
+                    queries[i].hash = index.hasher.of(queries[i].key, queries[i].length)
+                answer(index, queries, n)
+                for i in range(n):
+                    record = queries[i].record
+                    found[start + i] = kv_get32(record + _R_ENTITY) if record != NULL else 0
+            if first_addresses is not None:
+                for i in range(n):
+                    record = queries[i].record
+                    if record == NULL or kv_get32(record + _R_COUNT) == 0:
+                        continue
+                    if record[_R_LONG]:
+                        long_lists.append(start + i)
+                    else:
+                        first_addresses[start + i] = kv_get64(
+                            record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH))
+        finally:
+            for i in range(n):
+                Py_DECREF(<object> held[i])
+    return long_lists
+
+
+def probe(EntityIndex index, const uint64_t[::1] hashes) -> int:
+    """How many of these hashes of names have a candidate: the filter alone, with no look at any key."""
+    cdef Query queries[_BATCH]
+    cdef Py_ssize_t start = 0, total = hashes.shape[0], candidates = 0
+    cdef int i, n
+    with nogil:
+        while start < total:
+            n = <int> min(<Py_ssize_t> _BATCH, total - start)
+            for i in range(n):
+                queries[i].hash = hashes[start + i]
+            candidates_of(index, queries, n)
+            for i in range(n):
+                candidates += queries[i].reference != 0
+            start += n
+    return candidates

@@ -1,0 +1,250 @@
+# Block-list pages: the heads of the entities' block lists, many to a page.
+#
+# A page is slotted: 24 bytes of header, the offsets of the records (two bytes each, 0 where there is none), free space,
+# and the records, packed at the end. A record has 20 bytes of header, the name's key, and, for a short list, its
+# addresses in ascending order; the addresses of a long list are blocks of their own (table address_blocks). FORMAT.md
+# has the layout. A reference to a record is 32 bits: 24 of page number, 8 of slot; page 0 is never used, so 0 is none.
+
+cdef enum:
+    _LP_SLOTS = 12
+    _LP_TOP = 14      # offset of the lowest record
+    _LP_USED = 16     # bytes of all records
+    _LP_ROOMY = 18    # 1 while the page is on the list of pages with room
+    _LP_HEADER = 24
+    _R_ENTITY = 0
+    _R_TEMPERATURE = 4
+    _R_COUNT = 8
+    _R_NEXT = 12
+    _R_KEY_LENGTH = 16
+    _R_LONG = 18
+    _R_HEADER = 20
+    _ROOMY_BYTES = 1020
+    _CANDIDATE_PAGES = 4
+
+
+cdef inline size_t record_size(const uint8_t* record) noexcept nogil:
+    cdef size_t size = _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
+    return size if record[_R_LONG] else size + 8 * <size_t> kv_get32(record + _R_COUNT)
+
+
+cdef inline const uint8_t* record_at(const uint8_t* page, uint32_t slot) noexcept nogil:
+    """The record in ``slot`` of a sound page; NULL when there is none."""
+    cdef uint32_t offset
+    if slot >= kv_get16(page + _LP_SLOTS):
+        return NULL
+    offset = kv_get16(page + _LP_HEADER + 2 * slot)
+    return page + offset if offset else NULL
+
+
+cdef bint block_page_sound(const uint8_t* page) noexcept nogil:
+    """Whether all records lie in the page above its offsets, and take as many bytes as the header says."""
+    cdef uint32_t slots = kv_get16(page + _LP_SLOTS), top = kv_get16(page + _LP_TOP), slot, offset
+    cdef size_t used = 0
+    if slots > 256 or top < _LP_HEADER + 2 * slots or top > _PAGE_BYTES:
+        return False
+    for slot in range(slots):
+        offset = kv_get16(page + _LP_HEADER + 2 * slot)
+        if offset == 0:
+            continue
+        if offset < top or offset > _PAGE_BYTES - _R_HEADER or offset + record_size(page + offset) > _PAGE_BYTES:
+            return False
+        used += record_size(page + offset)
+    return used == kv_get16(page + _LP_USED) and used <= _PAGE_BYTES - top
+
+
+cdef inline int free_bytes(const uint8_t* page) noexcept nogil:
+    """Bytes that records and offsets of this page may still take, once it is packed."""
+    return _PAGE_BYTES - _LP_HEADER - 2 * kv_get16(page + _LP_SLOTS) - kv_get16(page + _LP_USED)
+
+
+cdef void pack_records(uint8_t* page) noexcept nogil:
+    """Close the gaps between the records."""
+    cdef uint8_t copy[_PAGE_BYTES]
+    cdef uint32_t top = _PAGE_BYTES, slot, offset
+    cdef size_t size
+    memcpy(copy, page, _PAGE_BYTES)
+    for slot in range(kv_get16(page + _LP_SLOTS)):
+        offset = kv_get16(copy + _LP_HEADER + 2 * slot)
+        if offset:
+            size = record_size(copy + offset)
+            top -= <uint32_t> size
+            memcpy(page + top, copy + offset, size)
+            kv_put16(page + _LP_HEADER + 2 * slot, top)
+    kv_put16(page + _LP_TOP, top)
+
+
+cdef uint8_t* take_space(uint8_t* page, uint32_t slot, size_t size) noexcept nogil:
+    """Room for a record of ``size`` bytes in ``slot``, which is empty; the caller knows that it fits."""
+    cdef uint32_t top = kv_get16(page + _LP_TOP)
+    if top < _LP_HEADER + 2 * kv_get16(page + _LP_SLOTS) + size:
+        pack_records(page)
+        top = kv_get16(page + _LP_TOP)
+    top -= <uint32_t> size
+    kv_put16(page + _LP_TOP, top)
+    kv_put16(page + _LP_USED, kv_get16(page + _LP_USED) + size)
+    kv_put16(page + _LP_HEADER + 2 * slot, top)
+    return page + top
+
+
+cdef void give_space(uint8_t* page, uint32_t slot) noexcept nogil:
+    """Empty ``slot``, and forget empty slots at the end."""
+    cdef uint32_t offset = kv_get16(page + _LP_HEADER + 2 * slot)
+    cdef uint32_t slots = kv_get16(page + _LP_SLOTS)
+    kv_put16(page + _LP_USED, kv_get16(page + _LP_USED) - record_size(page + offset))
+    kv_put16(page + _LP_HEADER + 2 * slot, 0)
+    if offset == kv_get16(page + _LP_TOP):
+        kv_put16(page + _LP_TOP, offset + record_size(page + offset))
+    while slots and kv_get16(page + _LP_HEADER + 2 * (slots - 1)) == 0:
+        slots -= 1
+    kv_put16(page + _LP_SLOTS, slots)
+
+
+@cython.final
+cdef class BlockStore:
+    """The records of all block-list pages; ``more(after)`` lists some numbers of stored pages with room."""
+
+    cdef PageTable pages
+    cdef object _more
+    cdef list _roomy
+    cdef int64_t _last_roomy
+    cdef uint32_t _current
+
+    def __cinit__(self, PageTable pages, more) -> None:
+        self.pages = pages
+        self._more = more
+        self.forget()
+
+    cpdef int settle(self) except -1:
+        """Stop filling the current page, and list it if it has room."""
+        cdef uint32_t left = self._current
+        self._current = 0
+        if left:
+            self._note_room(left)
+        return 0
+
+    def forget(self) -> None:
+        """Start again with what is stored about pages with room."""
+        self._roomy = []
+        self._last_roomy = -1
+        self._current = 0
+
+    cdef const uint8_t* record(self, uint32_t reference) except NULL:
+        cdef const uint8_t* record = record_at(self.pages.read(reference >> 8), reference & 0xFF)
+        if record == NULL:
+            raise self.pages.damage(f"page {reference >> 8} has no record in slot {reference & 0xFF}")
+        return record
+
+    cdef uint8_t* own(self, uint32_t reference) except NULL:
+        """The record, to be changed within its size."""
+        cdef const uint8_t* record
+        self.pages.own(reference >> 8)
+        record = self.record(reference)
+        return <uint8_t*> record
+
+    cdef uint32_t add(self, size_t size, uint8_t** record) except 0:
+        """Room for a new record of ``size`` bytes; its reference, and where it is."""
+        cdef uint32_t number = self._current, slot
+        cdef uint8_t* page
+        if number == 0 or not self._fits(number, size):
+            number = self._with_room(size)
+        page = self.pages.own(number)
+        slot = self._free_slot(page)
+        record[0] = take_space(page, slot, size)
+        return number << 8 | slot
+
+    cdef int remove(self, uint32_t reference) except -1:
+        cdef uint32_t number = reference >> 8
+        cdef uint8_t* page = self.pages.own(number)
+        self.record(reference)
+        give_space(page, reference & 0xFF)
+        if kv_get16(page + _LP_SLOTS) == 0:
+            if number == self._current:
+                self._current = 0
+            self.pages.release(number)
+        else:
+            self._note_room(number)
+        return 0
+
+    cdef uint32_t resize(self, uint32_t reference, size_t size, uint8_t** record) except 0:
+        """Give a record another size, of its bytes as many as fit; it may move, so returns its reference."""
+        cdef uint8_t copy[_PAGE_BYTES]
+        cdef uint32_t number = reference >> 8, slot = reference & 0xFF
+        cdef size_t old
+        cdef uint8_t* page
+        self.record(reference)
+        page = self.pages.own(number)
+        old = record_size(self.record(reference))
+        memcpy(copy, self.record(reference), old)
+        if <size_t> free_bytes(page) + old >= size:
+            # The slot stays, even where it is the last: its offset is written again by take_space.
+            if kv_get16(page + _LP_HEADER + 2 * slot) == kv_get16(page + _LP_TOP):
+                kv_put16(page + _LP_TOP, kv_get16(page + _LP_TOP) + old)
+            kv_put16(page + _LP_USED, kv_get16(page + _LP_USED) - old)
+            kv_put16(page + _LP_HEADER + 2 * slot, 0)
+            record[0] = take_space(page, slot, size)
+            memcpy(record[0], copy, min(old, size))
+            if size < old:
+                self._note_room(number)
+            return reference
+        self.remove(reference)
+        reference = self.add(size, record)
+        memcpy(record[0], copy, min(old, size))
+        return reference
+
+    cdef bint _fits(self, uint32_t number, size_t size) except -1:
+        cdef const uint8_t* page = self.pages.read(number)
+        return free_bytes(page) >= <int> size + 2 and (
+            kv_get16(page + _LP_SLOTS) < 256 or self._free_slot(<uint8_t*> page) < 256
+        )
+
+    cdef uint32_t _free_slot(self, uint8_t* page) noexcept:
+        """An empty slot, made at the end where there is none; 256 when all are taken."""
+        cdef uint32_t slot, slots = kv_get16(page + _LP_SLOTS)
+        for slot in range(slots):
+            if kv_get16(page + _LP_HEADER + 2 * slot) == 0:
+                return slot
+        if slots < 256:
+            if kv_get16(page + _LP_TOP) < _LP_HEADER + 2 * (slots + 1):
+                pack_records(page)
+            kv_put16(page + _LP_SLOTS, slots + 1)
+            kv_put16(page + _LP_HEADER + 2 * slots, 0)
+        return slots
+
+    cdef uint32_t _with_room(self, size_t size) except 0:
+        """Choose another page to fill, with room for ``size`` bytes: a stored one, or a new one."""
+        cdef uint32_t number
+        cdef uint8_t* page
+        cdef int tries
+        self.settle()
+        passed = []
+        for tries in range(_CANDIDATE_PAGES):
+            if not self._roomy and self._last_roomy < self.pages.count:
+                found = self._more(self._last_roomy)
+                self._roomy.extend(reversed(found))
+                self._last_roomy = max(found) if found else self.pages.count
+            if not self._roomy:
+                break
+            number = self._roomy.pop()
+            if number >= self.pages.count or number in self.pages._vacant:
+                continue
+            page = <uint8_t*> self.pages.read(number)
+            if not page[_LP_ROOMY]:
+                continue
+            if self._fits(number, size):
+                self.pages.own(number)[_LP_ROOMY] = 0
+                self._current = number
+                break
+            passed.append(number)
+        self._roomy.extend(passed)
+        if self._current == 0:
+            self._current = self.pages.allocate()
+            kv_put16(self.pages.own(self._current) + _LP_TOP, _PAGE_BYTES)
+        return self._current
+
+    cdef int _note_room(self, uint32_t number) except -1:
+        """Put a page on the list when it has room and is not the one being filled."""
+        cdef uint8_t* page = <uint8_t*> self.pages.read(number)
+        if number != self._current and not page[_LP_ROOMY] and free_bytes(page) >= _ROOMY_BYTES:
+            self.pages.own(number)[_LP_ROOMY] = 1
+            self._roomy.append(number)
+        return 0

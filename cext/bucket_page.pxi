@@ -1,0 +1,158 @@
+# A bucket page: a cuckoo table of 126 buckets of four slots (partial-key cuckoo hashing: Fan, Andersen, Kaminsky and
+# Mitzenmacher, CoNEXT 2014). 48 bytes of header, then the buckets; FORMAT.md has the layout.
+#
+# Of a name's hash, bits 0..19 ("further bits") and 52..63 (the fingerprint) are its tag, kept in the slot's upper half;
+# bits 20..51 choose its first bucket. The second is (2 (fingerprint mod 63) + 1 - first) mod 126, an involution whose
+# two buckets always differ, because their sum is odd and 126 is even. The slot's lower half is the head of the block
+# list. The taken slots of a bucket come first, in the order of their temperatures when they were last sorted.
+
+cdef enum:
+    _BUCKETS = 126
+    _SLOTS = 504
+    _STORED_BITS = 20
+    _BP_DEPTH = 12
+    _BP_ENTRIES = 14
+    _BP_PREFIX = 16
+    _BP_KICKS = 24
+    _BP_SPLITS = 28
+    _BP_HEADER = 48
+
+
+cdef bint bucket_page_sound(const uint8_t* page) noexcept nogil:
+    """Whether the header agrees with the buckets and taken slots come first."""
+    cdef const uint64_t* buckets = <const uint64_t*> (page + _BP_HEADER)
+    cdef int b, taken = 0
+    for b in range(_BUCKETS):
+        taken += taken_in(buckets + 4 * b)
+        if taken_in(buckets + 4 * b) < 4 and buckets[4 * b + taken_in(buckets + 4 * b)]:
+            return False
+    return (taken == kv_get16(page + _BP_ENTRIES) and page[_BP_DEPTH] <= 64
+            and kv_get64(page + _BP_PREFIX) == low_bits(kv_get64(page + _BP_PREFIX), page[_BP_DEPTH]))
+
+
+cdef inline uint64_t low_bits(uint64_t h, int n) noexcept nogil:
+    return h if n >= 64 else h & ((<uint64_t> 1 << n) - 1)
+
+
+cdef inline uint32_t tag_of(uint64_t h) noexcept nogil:
+    return <uint32_t> ((h >> 52) << _STORED_BITS | (h & ((1 << _STORED_BITS) - 1)))
+
+
+cdef inline uint32_t first_bucket(uint64_t h) noexcept nogil:
+    return <uint32_t> (<uint64_t> <uint32_t> (h >> 20) * <uint64_t> _BUCKETS >> 32)
+
+
+cdef inline uint32_t other_bucket(uint32_t tag, uint32_t bucket) noexcept nogil:
+    cdef uint32_t total = 2 * ((tag >> _STORED_BITS) % 63) + 1
+    return total - bucket if total >= bucket else total + _BUCKETS - bucket
+
+
+cdef inline const uint64_t* bucket_at(const uint8_t* page, uint32_t bucket) noexcept nogil:
+    return <const uint64_t*> (page + _BP_HEADER) + 4 * bucket
+
+
+cdef inline uint32_t head_in(const uint64_t* bucket, uint32_t tag) noexcept nogil:
+    """The head under ``tag`` in one bucket; 0 when there is none."""
+    cdef uint32_t found = 0
+    cdef int k
+    for k in range(4):
+        found |= <uint32_t> bucket[k] if <uint32_t> (bucket[k] >> 32) == tag else 0
+    return found
+
+
+cdef inline int slot_in(const uint64_t* bucket, uint32_t tag) noexcept nogil:
+    """The position of ``tag`` in one bucket; -1 when it is not there."""
+    cdef int k
+    for k in range(4):
+        if bucket[k] != 0 and <uint32_t> (bucket[k] >> 32) == tag:
+            return k
+    return -1
+
+
+cdef inline int taken_in(const uint64_t* bucket) noexcept nogil:
+    return (bucket[0] != 0) + (bucket[1] != 0) + (bucket[2] != 0) + (bucket[3] != 0)
+
+
+cdef void remove_slot(uint64_t* bucket, int k) noexcept nogil:
+    """Take slot ``k`` out; the others keep their order."""
+    while k < 3:
+        bucket[k] = bucket[k + 1]
+        k += 1
+    bucket[3] = 0
+
+
+cdef int place_slot(uint8_t* page, uint64_t slot, uint32_t first) noexcept nogil:
+    """Put a slot into one of its two buckets, moving others along the shortest path if need be.
+
+    Returns the number of slots moved ("kicks"), or -1 with the page unchanged when both buckets and all that can be
+    reached from them are full. The search is breadth-first and meets each of the 126 buckets at most once, so it is
+    bounded, and it prefers to move the coldest slots.
+    """
+    cdef uint64_t* buckets = <uint64_t*> (page + _BP_HEADER)
+    cdef uint8_t queue[_BUCKETS]
+    cdef uint8_t parent[_BUCKETS]   # position in the queue of the bucket whose slot would move here
+    cdef uint8_t parent_slot[_BUCKETS]
+    cdef uint8_t seen[_BUCKETS]
+    cdef uint32_t second = other_bucket(<uint32_t> (slot >> 32), first)
+    cdef uint32_t bucket, target
+    cdef int head = 0, tail = 2, at, k, kicks = 0
+    if taken_in(buckets + 4 * second) < taken_in(buckets + 4 * first):
+        first, second = second, first
+    k = taken_in(buckets + 4 * first)
+    if k < 4:
+        buckets[4 * first + k] = slot
+        kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) + 1)
+        return 0
+    memset(seen, 0, _BUCKETS)
+    queue[0], queue[1] = first, second
+    parent[0] = parent[1] = 0xFF
+    seen[first] = seen[second] = 1
+    while head < tail:
+        bucket = queue[head]
+        for k in range(3, -1, -1):
+            target = other_bucket(<uint32_t> (buckets[4 * bucket + k] >> 32), bucket)
+            if target >= _BUCKETS or seen[target]:
+                continue
+            seen[target] = 1
+            queue[tail], parent[tail], parent_slot[tail] = target, head, k
+            tail += 1
+            if buckets[4 * target + 3] == 0:
+                at = tail - 1
+                while parent[at] != 0xFF:
+                    target, bucket, k = queue[at], queue[parent[at]], parent_slot[at]
+                    buckets[4 * target + taken_in(buckets + 4 * target)] = buckets[4 * bucket + k]
+                    remove_slot(buckets + 4 * bucket, k)
+                    kicks += 1
+                    at = parent[at]
+                target = queue[at]
+                buckets[4 * target + 3] = slot
+                kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) + 1)
+                kv_put32(page + _BP_KICKS, kv_get32(page + _BP_KICKS) + kicks)
+                return kicks
+        head += 1
+    return -1
+
+
+cdef void divide_page(uint8_t* page, uint8_t* new_page, int bit) noexcept nogil:
+    """Move the slots whose further bit ``bit`` is set to the same buckets of ``new_page``."""
+    cdef uint64_t* old = <uint64_t*> (page + _BP_HEADER)
+    cdef uint64_t* new = <uint64_t*> (new_page + _BP_HEADER)
+    cdef int b, k, stay, go, moved = 0
+    cdef uint64_t slot
+    for b in range(_BUCKETS):
+        stay = go = 0
+        for k in range(4):
+            slot = old[4 * b + k]
+            if slot == 0:
+                break
+            if slot >> (32 + bit) & 1:
+                new[4 * b + go] = slot
+                go += 1
+            else:
+                old[4 * b + stay] = slot
+                stay += 1
+        for k in range(stay, 4):
+            old[4 * b + k] = 0
+        moved += go
+    kv_put16(new_page + _BP_ENTRIES, moved)
+    kv_put16(page + _BP_ENTRIES, kv_get16(page + _BP_ENTRIES) - moved)

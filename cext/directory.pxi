@@ -1,0 +1,396 @@
+# The directory: from the low bits of a hash to a bucket page (extendible hashing: Fagin, Nievergelt, Pippenger and
+# Strong, TODS 1979).
+#
+# A flat table of 2^depth entries of three bytes lies in directory pages of 1,024 entries. An entry is a bucket page, 0
+# where no name has gone yet, or a *fork*: two entries told apart by one more bit. Forks keep the table small when many
+# names agree in more bits than it has (an attack, or a poor seed): it doubles while it has at most four entries a page.
+
+cdef enum:
+    _ENTRIES = 1024
+    _DP_HEADER = 16
+    _FORK = 0x800000
+    _ENTRY_MASK = 0x7FFFFF
+    _WIDEST = 22          # bits of the flat table
+    _MERGE_ENTRIES = 190  # buddies with at most this many slots together become one page
+    _NO_ENTRY = 0xFFFFFFFF
+
+cdef struct Member:
+    uint64_t hash
+    uint32_t reference
+    int slot
+
+cdef uint8_t _EMPTY_PAGE[_PAGE_BYTES]
+
+
+@cython.final
+cdef class Directory:
+    """Bucket pages and the way to them. Positions of entries are table indices, or ``_AT_FORK`` + 2 fork + side."""
+
+    cdef PageTable table, forks, buckets
+    cdef BlockStore blocks
+    cdef NameHash hasher
+    cdef readonly int depth
+    cdef readonly uint32_t fork_count, free_fork, live_forks
+    cdef readonly uint64_t kicks, splits, merges
+
+    def __cinit__(self, PageTable table, PageTable forks, PageTable buckets, BlockStore blocks, NameHash hasher, head):
+        self.table, self.forks, self.buckets = table, forks, buckets
+        self.blocks, self.hasher = blocks, hasher
+        (self.depth, self.fork_count, self.free_fork, self.live_forks,
+         self.kicks, self.splits, self.merges) = head
+        if not 0 <= self.depth <= <int> _WIDEST or table.count < ((1 << self.depth) + _ENTRIES - 1) // _ENTRIES:
+            raise table.damage(f"a depth of {self.depth} does not go with {table.count} directory pages")
+        if self.fork_count > forks.count * _ENTRIES // 2 or self.free_fork > self.fork_count:
+            raise table.damage(f"{self.fork_count} forks do not go with {forks.count} pages of forks")
+
+    @property
+    def state(self) -> tuple:
+        """What must be stored of it besides the pages, as the constructor takes it."""
+        return self.depth, self.fork_count, self.free_fork, self.live_forks, self.kicks, self.splits, self.merges
+
+    # -- Finding
+
+    cdef inline const uint8_t* fast(self, uint64_t h) noexcept nogil:
+        """The bucket page of a hash; NULL where a page on the way has not been read yet."""
+        cdef uint32_t index = <uint32_t> low_bits(h, self.depth), entry
+        cdef const uint8_t* page = self.table.peek(index >> 10)
+        cdef int bit = self.depth
+        if page == NULL:
+            return NULL
+        entry = kv_get24(page + _DP_HEADER + 3 * (index & (_ENTRIES - 1)))
+        while entry & _FORK:
+            page = self.forks.peek((entry & _ENTRY_MASK) >> 9)
+            if page == NULL or bit > 63:
+                return NULL
+            entry = kv_get24(page + _DP_HEADER + 3 * ((entry & 511) << 1 | (h >> bit & 1)))
+            bit += 1
+        return self.buckets.peek(entry) if entry else _EMPTY_PAGE
+
+    cdef const uint8_t* page_of(self, uint64_t h) except NULL:
+        """The bucket page of a hash, read if need be."""
+        cdef const uint8_t* page = self.fast(h)
+        if page != NULL:
+            return page
+        cdef uint32_t number = self.number_of(h)
+        return self.buckets.read(number) if number else _EMPTY_PAGE
+
+    cdef uint32_t number_of(self, uint64_t h) except? _NO_ENTRY:
+        cdef int bit
+        return self._entry(self._position(h, 64, &bit))
+
+    cdef uint64_t _position(self, uint64_t h, int depth, int* reached) except? 0:
+        """Where the entry of a hash prefix of ``depth`` bits is, and how many bits lead there (at most ``depth``)."""
+        cdef uint64_t at = low_bits(h, self.depth)
+        cdef uint32_t entry
+        cdef int bit = self.depth
+        while bit < depth:
+            entry = self._entry(at)
+            if not entry & _FORK:
+                break
+            if bit > 63:
+                raise self.forks.damage("forks go deeper than the hash")
+            at = _AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | (h >> bit & 1)
+            bit += 1
+        reached[0] = bit
+        return at
+
+    cdef uint32_t _entry(self, uint64_t at) except? _NO_ENTRY:
+        cdef uint64_t i = at & ~_AT_FORK
+        cdef const uint8_t* page = (self.forks if at & _AT_FORK else self.table).read(<uint32_t> (i >> 10))
+        return kv_get24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)))
+
+    cdef int _set_entry(self, uint64_t at, uint32_t entry) except -1:
+        cdef uint64_t i = at & ~_AT_FORK
+        cdef uint8_t* page = (self.forks if at & _AT_FORK else self.table).own(<uint32_t> (i >> 10))
+        kv_put24(page + _DP_HEADER + 3 * (i & (_ENTRIES - 1)), entry)
+        return 0
+
+    # -- Changing entries
+
+    cdef uint32_t _new_fork(self, uint32_t left, uint32_t right) except? _NO_ENTRY:
+        cdef uint32_t fork
+        if self.free_fork:
+            fork = self.free_fork - 1
+            self.free_fork = self._entry(_AT_FORK | <uint64_t> fork << 1)
+        else:
+            fork = self.fork_count
+            if fork >> 9 >= self.forks.count:
+                self.forks.append()
+            self.fork_count += 1
+        self.live_forks += 1
+        self._set_entry(_AT_FORK | <uint64_t> fork << 1, left)
+        self._set_entry(_AT_FORK | <uint64_t> fork << 1 | 1, right)
+        return _FORK | fork
+
+    cdef int _drop_fork(self, uint32_t entry) except -1:
+        cdef uint32_t fork = entry & _ENTRY_MASK
+        self._set_entry(_AT_FORK | <uint64_t> fork << 1, self.free_fork)
+        self._set_entry(_AT_FORK | <uint64_t> fork << 1 | 1, 0)
+        self.free_fork = fork + 1
+        self.live_forks -= 1
+        return 0
+
+    cdef int _set_region(self, uint64_t prefix, int depth, uint32_t entry) except -1:
+        """Let every hash with this prefix lead to ``entry``; a fork that this makes needless is given back."""
+        cdef uint64_t at, step
+        cdef uint32_t present
+        cdef int bit
+        if depth <= self.depth:
+            at, step = prefix, <uint64_t> 1 << depth
+            while at < <uint64_t> 1 << self.depth:
+                present = self._entry(at)
+                self._set_entry(at, entry)
+                if present & _FORK:
+                    self._drop_fork(present)
+                at += step
+            return 0
+        at = self._position(prefix, depth, &bit)
+        while bit < depth:
+            present = self._entry(at)
+            present = self._new_fork(present, present)
+            self._set_entry(at, present)
+            at = _AT_FORK | <uint64_t> (present & _ENTRY_MASK) << 1 | (prefix >> bit & 1)
+            bit += 1
+        present = self._entry(at)
+        self._set_entry(at, entry)
+        if present & _FORK:
+            self._drop_fork(present)
+        return 0
+
+    cdef uint32_t _uniform(self, uint64_t prefix, int depth) except? _NO_ENTRY:
+        """The one entry that every hash with this prefix leads to; a fork where there are several."""
+        cdef uint64_t at, step
+        cdef uint32_t entry
+        cdef int bit
+        if depth > self.depth:
+            return self._entry(self._position(prefix, depth, &bit))
+        at, step = prefix, <uint64_t> 1 << depth
+        entry = self._entry(at)
+        while at < <uint64_t> 1 << self.depth:
+            if self._entry(at) != entry:
+                return _FORK
+            at += step
+        return entry
+
+    cdef int _double(self) except -1:
+        """Give the table one more bit; forks on that bit become entries."""
+        cdef uint64_t size = <uint64_t> 1 << self.depth, at
+        cdef uint32_t entry, left, right
+        while self.table.count * <uint64_t> _ENTRIES < 2 * size:
+            self.table.append()
+        for at in range(size):
+            entry = left = right = self._entry(at)
+            if entry & _FORK:
+                left = self._entry(_AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1)
+                right = self._entry(_AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | 1)
+                self._drop_fork(entry)
+                self._set_entry(at, left)
+            self._set_entry(at + size, right)
+        self.depth += 1
+        return 0
+
+    cdef int _halve(self) except -1:
+        """Take one bit from the table; entries that differ in that bit become forks."""
+        cdef uint64_t size = <uint64_t> 1 << (self.depth - 1), at
+        cdef uint32_t left, right
+        for at in range(size):
+            left, right = self._entry(at), self._entry(at + size)
+            if left != right:
+                self._set_entry(at, self._new_fork(left, right))
+        self.depth -= 1
+        self.table.truncate(<uint32_t> ((size + _ENTRIES - 1) // _ENTRIES))
+        return 0
+
+    # -- Changing pages
+
+    cdef int place(self, uint64_t h, uint32_t reference) except -1:
+        """Add a slot for a hash whose tag is in neither of its buckets; splits its page until there is room."""
+        cdef uint64_t slot = <uint64_t> tag_of(h) << 32 | reference
+        cdef uint32_t number
+        cdef uint64_t at
+        cdef int kicks, bit
+        cdef uint8_t* page
+        while True:
+            at = self._position(h, 64, &bit)
+            number = self._entry(at)
+            if number == 0:
+                number = self._new_page(low_bits(h, bit), bit)
+                self._set_entry(at, number)
+            page = self.buckets.own(number)
+            if page[_BP_DEPTH] > bit or kv_get64(page + _BP_PREFIX) != low_bits(h, page[_BP_DEPTH]):
+                raise self.buckets.damage(f"page {number} is reached by bits that are not its own")
+            kicks = place_slot(page, slot, first_bucket(h))
+            if kicks >= 0:
+                self.kicks += kicks
+                return 0
+            self._split(number, h)
+
+    cdef uint32_t _new_page(self, uint64_t prefix, int depth) except 0:
+        cdef uint32_t number = self.buckets.allocate()
+        cdef uint8_t* page = self.buckets.own(number)
+        kv_put64(page + _BP_PREFIX, prefix)
+        page[_BP_DEPTH] = depth
+        return number
+
+    cdef int _split(self, uint32_t number, uint64_t h) except -1:
+        """Divide a full page by the first further bit in which its names or the new one differ."""
+        cdef uint8_t* page = self.buckets.own(number)
+        cdef uint8_t* new_page
+        cdef int depth = page[_BP_DEPTH], bit = -1, i
+        cdef uint64_t differing = 0, slot
+        cdef uint32_t new_number
+        cdef vector[Member] members
+        if depth < _STORED_BITS:
+            for i in range(_SLOTS):
+                slot = (<uint64_t*> (page + _BP_HEADER))[i]
+                if slot:
+                    differing |= (slot >> 32) ^ tag_of(h)
+            differing = low_bits(differing, _STORED_BITS) >> depth
+            if differing:
+                bit = depth + kv_lowest_bit(differing)
+        if bit < 0:
+            # The stored bits are used up: hash the names themselves.
+            self._members(page, &members)
+            differing = 0
+            for i in range(<int> members.size()):
+                differing |= members[i].hash ^ h
+            differing = 0 if depth > 63 else differing >> depth
+            if differing == 0:
+                raise self.buckets.damage(f"page {number} is full of slots that nothing tells apart")
+            bit = depth + kv_lowest_bit(differing)
+        new_number = self._new_page(low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1)
+        new_page = self.buckets.own(new_number)
+        if members.size():
+            self._divide_members(page, new_page, members, bit)
+        else:
+            divide_page(page, new_page, bit)
+        kv_put64(page + _BP_PREFIX, low_bits(h, bit))
+        page[_BP_DEPTH] = bit + 1
+        kv_put32(page + _BP_SPLITS, kv_get32(page + _BP_SPLITS) + 1)
+        kv_put32(new_page + _BP_SPLITS, kv_get32(page + _BP_SPLITS))
+        self.splits += 1
+        while self.depth <= bit and self.depth < <int> _WIDEST and (
+            self.depth < 10 or <uint64_t> 2 << self.depth <= 4 * <uint64_t> self.buckets.live
+        ):
+            self._double()
+        if bit > depth:
+            self._set_region(low_bits(h, depth), depth, 0)
+            self._set_region(low_bits(h, bit), bit + 1, number)
+        self._set_region(low_bits(h, bit) | <uint64_t> 1 << bit, bit + 1, new_number)
+        return 0
+
+    cdef int _members(self, const uint8_t* page, vector[Member]* members) except -1:
+        """Every name of a page with its whole hash, in order of the slots and of the chains behind them."""
+        cdef Member member
+        cdef int i
+        for i in range(_SLOTS):
+            member.reference = <uint32_t> (<const uint64_t*> (page + _BP_HEADER))[i]
+            while member.reference:
+                member.slot = i
+                member.hash = self._hash_of(member.reference)
+                members.push_back(member)
+                if members.size() > self.blocks.pages.live * <size_t> 256:
+                    raise self.blocks.pages.damage("a chain of names runs in a circle")
+                member.reference = kv_get32(self.blocks.record(member.reference) + _R_NEXT)
+        return 0
+
+    cdef uint64_t _hash_of(self, uint32_t reference) except? 0:
+        cdef const uint8_t* record = self.blocks.record(reference)
+        return self.hasher.of(record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH))
+
+    cdef int _divide_members(self, uint8_t* page, uint8_t* new_page, vector[Member]& members, int bit) except -1:
+        """As ``divide_page`` by a bit that slots do not hold; a chain may be divided too."""
+        cdef uint64_t* old = <uint64_t*> (page + _BP_HEADER)
+        cdef uint64_t* new = <uint64_t*> (new_page + _BP_HEADER)
+        cdef uint64_t tags[_SLOTS]
+        cdef uint32_t last[2]
+        cdef uint64_t* target
+        cdef int counts[2]
+        cdef int side, slot = -1
+        cdef Member member
+        cdef size_t i
+        memcpy(tags, old, sizeof(tags))
+        memset(old, 0, sizeof(tags))
+        counts[0] = counts[1] = 0
+        for i in range(members.size()):
+            member = members[i]
+            side = <int> (member.hash >> bit & 1)
+            if member.slot != slot:
+                slot = member.slot
+                last[0] = last[1] = 0
+            if last[side]:
+                self._set_next(last[side], member.reference)
+            else:
+                target = (new if side else old) + slot // 4 * 4
+                target[taken_in(target)] = tags[slot] >> 32 << 32 | member.reference
+                counts[side] += 1
+            self._set_next(member.reference, 0)
+            last[side] = member.reference
+        kv_put16(page + _BP_ENTRIES, counts[0])
+        kv_put16(new_page + _BP_ENTRIES, counts[1])
+        return 0
+
+    cdef int _set_next(self, uint32_t reference, uint32_t following) except -1:
+        if kv_get32(self.blocks.record(reference) + _R_NEXT) != following:
+            kv_put32(self.blocks.own(reference) + _R_NEXT, following)
+        return 0
+
+    cdef int merge(self, uint32_t number) except -1:
+        """Merge a page with its buddy, and again, as long as the two are nearly empty."""
+        cdef const uint8_t* page = self.buckets.read(number)
+        cdef const uint8_t* other_page
+        cdef uint8_t scratch[_PAGE_BYTES]
+        cdef int depth
+        cdef uint64_t prefix
+        cdef uint32_t other
+        while page[_BP_DEPTH] and kv_get16(page + _BP_ENTRIES) <= _MERGE_ENTRIES:
+            depth = page[_BP_DEPTH]
+            prefix = kv_get64(page + _BP_PREFIX)
+            other = self._uniform(prefix ^ <uint64_t> 1 << (depth - 1), depth)
+            if other & _FORK or other == number:
+                return 0
+            memcpy(scratch, page, _PAGE_BYTES)
+            if other:
+                other_page = self.buckets.read(other)
+                if (other_page[_BP_DEPTH] != depth
+                        or kv_get16(page + _BP_ENTRIES) + kv_get16(other_page + _BP_ENTRIES) > _MERGE_ENTRIES
+                        or not self._absorb(scratch, other_page)):
+                    return 0
+                self.buckets.release(other)
+                self.merges += 1
+            prefix = low_bits(prefix, depth - 1)
+            scratch[_BP_DEPTH] = depth - 1
+            kv_put64(scratch + _BP_PREFIX, prefix)
+            page = self.buckets.own(number)
+            memcpy(<uint8_t*> page, scratch, _PAGE_BYTES)
+            self._set_region(prefix, depth - 1, number)
+        while self.depth > 10 and <uint64_t> 1 << self.depth >= 32 * <uint64_t> self.buckets.live:
+            self._halve()
+        return 0
+
+    cdef bint _absorb(self, uint8_t* page, const uint8_t* other) except -1:
+        """Put the slots of ``other`` into ``page``; False when they do not all fit (``page`` is then of no use)."""
+        cdef const uint64_t* slots = <const uint64_t*> (other + _BP_HEADER)
+        cdef uint64_t* own = <uint64_t*> (page + _BP_HEADER)
+        cdef uint32_t tag, bucket, joined
+        cdef int i, k, kicks
+        chains = []
+        for i in range(_SLOTS):
+            if slots[i] == 0:
+                continue
+            tag = <uint32_t> (slots[i] >> 32)
+            for bucket in (i // 4, other_bucket(tag, i // 4)):
+                k = slot_in(own + 4 * bucket, tag)
+                if k >= 0:
+                    chains.append((<uint32_t> own[4 * bucket + k], <uint32_t> slots[i]))
+                    break
+            else:
+                kicks = place_slot(page, slots[i], i // 4)
+                if kicks < 0:
+                    return False
+                self.kicks += kicks
+        for joined, bucket in chains:
+            while kv_get32(self.blocks.record(joined) + _R_NEXT):
+                joined = kv_get32(self.blocks.record(joined) + _R_NEXT)
+            self._set_next(joined, bucket)
+        return True

@@ -1,0 +1,102 @@
+"""What the kernels offer to Python; see filter.pyx."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+BUCKET_ENCODING: bytes
+BLOCK_ENCODING: bytes
+DIRECTORY_ENCODING: bytes
+FORK_ENCODING: bytes
+PAGE_BYTES: int
+PAGE_LIMIT: int
+KEY_BYTES: int
+ROOMY_OFFSET: int
+BUCKET_SLOTS: int
+WIDEST_DIRECTORY: int
+
+class NameHash:
+    def __init__(self, seed: int) -> None: ...
+    def __call__(self, key: str) -> int: ...
+
+class PageTable:
+    count: int
+    live: int
+    def __init__(
+        self,
+        table: str,
+        encoding: bytes,
+        load: Callable[[int], bytes | memoryview],
+        more: Callable[[int], list[int]] | None,
+        error: type[Exception],
+        full: type[Exception],
+        count: int,
+        live: int,
+        writable: bool,
+    ) -> None: ...
+    def touch(self, number: int) -> None: ...
+    def changed(self) -> list[tuple[int, memoryview]]: ...
+    def freed(self) -> tuple[list[int], list[int]]: ...
+    def numbers(self, listed: Iterable[int]) -> list[int]: ...
+    def page(self, number: int) -> memoryview: ...
+
+class BlockStore:
+    def __init__(self, pages: PageTable, more: Callable[[int], list[int]]) -> None: ...
+    def settle(self) -> int: ...
+    def forget(self) -> None: ...
+
+class Directory:
+    depth: int
+    live_forks: int
+    kicks: int
+    splits: int
+    merges: int
+    state: tuple[int, ...]
+    def __init__(
+        self,
+        table: PageTable,
+        forks: PageTable,
+        buckets: PageTable,
+        blocks: BlockStore,
+        hasher: NameHash,
+        head: Sequence[int],
+    ) -> None: ...
+
+class EntityIndex:
+    entities: int
+    addresses: int
+    def __init__(
+        self,
+        hasher: NameHash,
+        directory: Directory,
+        blocks: BlockStore,
+        lists: Any,
+        as_addresses: Callable[[Any], npt.NDArray[np.uint64]],
+        counts: tuple[int, int],
+    ) -> None: ...
+    def find(self, key: str) -> tuple[int, int, int] | None: ...
+    def look_up(self, key: str, limit: int, after: int) -> tuple[int, int, int, bytes | None] | None: ...
+    def first_unfit(self, keys: Sequence[str]) -> int: ...
+    def insert_many(self, keys: Sequence[str], entities: npt.NDArray[np.uint32]) -> None: ...
+    def delete(self, key: str) -> int: ...
+    def change_addresses(self, key: str, addresses: Any, adding: bool) -> int: ...
+    def heat(self, key: str, hits: int, order: bool) -> bool: ...
+    def records_of(self, number: int) -> list[tuple[str, int, int, int]]: ...
+
+class PageCheck:
+    faults: list[str]
+    long_lists: dict[int, int]
+    def __init__(self, index: EntityIndex, bucket_pages: list[int], block_pages: list[int]) -> None: ...
+
+def find_many(
+    index: EntityIndex,
+    keys: Sequence[str],
+    found: npt.NDArray[np.uint32],
+    first_addresses: npt.NDArray[np.uint64] | None = None,
+) -> list[int]: ...
+def probe(index: EntityIndex, hashes: npt.NDArray[np.uint64]) -> int: ...
+def recognise(index: EntityIndex, data: bytes, max_words: int) -> tuple[bytes, bytes, bytes]: ...
+def occurrences(data: bytes, key: bytes, max_words: int = 0) -> list[tuple[int, int]]: ...
+def longest(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[int]: ...

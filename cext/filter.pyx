@@ -1,0 +1,62 @@
+# distutils: language = c++
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The entity filter's kernels, over pages of plain bytes.
+
+In: pages whose checksums are verified (through a callable, when first needed), names as ``str``, texts as UTF-8. Out:
+entities, addresses, places in a text, and changed pages. Pages are little-endian; FORMAT.md beside the storage code has
+their layout. A page that contradicts itself or another raises the class of error the page tables were made with;
+nothing reads outside a page or runs for ever.
+
+One translation unit, so that the compiler sees the whole way from a hash to an answer; one included file a concern.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_READ, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcmp, memcpy, memset
+from libcpp.algorithm cimport set_difference, set_union, sort, unique
+from libcpp.vector cimport vector
+
+from unicodedata import category
+
+cdef extern from "stdlib.h":
+    int posix_memalign(void** memory, size_t alignment, size_t size) noexcept nogil
+
+cdef enum:
+    _PAGE_BYTES = 4080
+    _PAGE_OVERHEAD = 16     # before a page in LMDB's own page, and in a private copy
+    _NUMBER = 8             # where every page has its own number
+    _PAGE_LIMIT = 0x800000  # page numbers have 23 bits, so that a directory entry has one more for forks
+    _KEY_BYTES = 511        # LMDB's longest key, since names are kept in an ordered table too
+
+cdef uint64_t _AT_FORK = <uint64_t> 1 << 62
+
+#: The names of the encodings: they change whenever the bits of a page become incompatible.
+BUCKET_ENCODING = b"KVB1"
+BLOCK_ENCODING = b"KVL1"
+DIRECTORY_ENCODING = b"KVD1"
+FORK_ENCODING = b"KVF1"
+
+PAGE_BYTES = _PAGE_BYTES
+PAGE_LIMIT = _PAGE_LIMIT
+KEY_BYTES = _KEY_BYTES
+
+include "hashing.pxi"
+include "page_table.pxi"
+include "bucket_page.pxi"
+include "block_page.pxi"
+include "directory.pxi"
+include "entity_index.pxi"
+include "batch.pxi"
+include "filter_check.pxi"
+include "recognition.pxi"
+
+ROOMY_OFFSET = _LP_ROOMY
+BUCKET_SLOTS = _SLOTS
+WIDEST_DIRECTORY = _WIDEST

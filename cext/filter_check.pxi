@@ -1,0 +1,156 @@
+# Every invariant of the pages, as CHECK states it. Only for checking: plain Python objects, and the lock held.
+
+@cython.final
+cdef class PageCheck:
+    """Checks the directory, the bucket pages and the block-list pages of an index against each other.
+
+    ``faults`` has a sentence for each violated invariant, ``long_lists`` the entities with long lists and their counts.
+    """
+
+    cdef EntityIndex index
+    cdef Directory directory
+    cdef readonly list faults
+    cdef readonly dict long_lists
+    cdef dict _visits
+    cdef set _forks
+    cdef vector[uint8_t] _reached
+    cdef vector[uint32_t] _entities
+    cdef object _error
+
+    def __cinit__(self, EntityIndex index, bucket_pages, block_pages):
+        self.index = index
+        self.directory = index.directory
+        self._error = index.blocks.pages._error
+        self.faults, self.long_lists, self._visits, self._forks = [], {}, {}, set()
+        self._reached.resize(<size_t> index.blocks.pages.count * 256)
+        self._check_directory(set(bucket_pages))
+        for number in sorted(self._visits):
+            self._guarded(self._check_bucket_page, number)
+        self._check_block_pages(block_pages)
+
+    def _guarded(self, check, *arguments):
+        try:
+            check(*arguments)
+        except self._error as error:
+            self.faults.append(str(error))
+
+    def _check_directory(self, bucket_pages):
+        for at in range(1 << self.directory.depth):
+            self._guarded(self._walk, at, self.directory.depth, at)
+        for number in sorted(bucket_pages - self._visits.keys()):
+            self.faults.append(f"bucket page {number} is in use, but nothing leads to it")
+        for number in sorted(self._visits.keys() - bucket_pages):
+            self.faults.append(f"bucket page {number} is free, but the directory leads to it")
+        if len(self._forks) != self.directory.live_forks:
+            self.faults.append(f"the directory has {len(self._forks)} forks, but counts {self.directory.live_forks}")
+
+    def _walk(self, uint64_t at, int bits, uint64_t prefix):
+        cdef uint32_t entry = self.directory._entry(at)
+        cdef const uint8_t* page
+        cdef int side
+        if entry & _FORK:
+            if bits > 63 or entry in self._forks:
+                self.faults.append(f"fork {entry & _ENTRY_MASK} is met twice, or too deep")
+                return
+            self._forks.add(entry)
+            for side in range(2):
+                below = _AT_FORK | <uint64_t> (entry & _ENTRY_MASK) << 1 | side
+                self._walk(below, bits + 1, prefix | <uint64_t> side << bits)
+        elif entry:
+            page = self.directory.buckets.read(entry)
+            self._visits[entry] = self._visits.get(entry, 0) + 1
+            if page[_BP_DEPTH] > bits or kv_get64(page + _BP_PREFIX) != low_bits(prefix, page[_BP_DEPTH]):
+                self.faults.append(f"bucket page {entry} is reached by bits that are not its own")
+
+    def _check_bucket_page(self, uint32_t number):
+        cdef const uint8_t* page = self.directory.buckets.read(number)
+        cdef const uint64_t* bucket
+        cdef int b, k
+        cdef uint32_t tag
+        expected = 1 << max(0, self.directory.depth - page[_BP_DEPTH])
+        if self._visits[number] != expected:
+            self.faults.append(f"bucket page {number} is reached by {self._visits[number]} entries, not {expected}")
+        for b in range(_BUCKETS):
+            bucket = bucket_at(page, b)
+            for k in range(4):
+                if bucket[k] == 0:
+                    continue
+                tag = <uint32_t> (bucket[k] >> 32)
+                if slot_in(bucket, tag) != k or slot_in(bucket_at(page, other_bucket(tag, b)), tag) >= 0:
+                    self.faults.append(f"bucket {b} of page {number}: the tag of slot {k} is there twice")
+                self._guarded(self._check_chain, number, b, <uint32_t> bucket[k], tag)
+
+    def _check_chain(self, uint32_t number, uint32_t bucket, uint32_t reference, uint32_t tag):
+        cdef const uint8_t* page = self.directory.buckets.read(number)
+        cdef const uint8_t* record
+        cdef uint64_t h
+        names = []
+        while reference:
+            record = self.index.blocks.record(reference)
+            if self._reached[reference]:
+                self.faults.append(f"record {reference >> 8}:{reference & 0xFF} is reached twice")
+                return
+            self._reached[reference] = 1
+            h = self.directory._hash_of(reference)
+            if (tag_of(h) != tag or low_bits(h, page[_BP_DEPTH]) != kv_get64(page + _BP_PREFIX)
+                    or bucket not in (first_bucket(h), other_bucket(tag, first_bucket(h)))):
+                self.faults.append(f"bucket {bucket} of page {number} leads to a name that does not belong there")
+            names.append(PyBytes_FromStringAndSize(<const char*> record + _R_HEADER, kv_get16(record + _R_KEY_LENGTH)))
+            reference = kv_get32(record + _R_NEXT)
+        if len(set(names)) != len(names):
+            self.faults.append(f"bucket {bucket} of page {number}: a name is stored twice")
+
+    def _check_block_pages(self, block_pages):
+        cdef size_t number
+        entities = addresses = 0
+        for page in block_pages:
+            try:
+                names, places = self._check_block_page(page)
+            except self._error as error:
+                self.faults.append(str(error))
+                continue
+            entities += names
+            addresses += places
+        sort(self._entities.begin(), self._entities.end())
+        for number in range(self._entities.size()):
+            if self._entities[number] == (self._entities[number - 1] if number else 0):
+                self.faults.append(f"entity {self._entities[number]} stands under two names, or is 0")
+        if entities != self.index.entities:
+            self.faults.append(f"the filter has {entities} names, but counts {self.index.entities}")
+        if addresses != self.index.addresses:
+            self.faults.append(f"the filter has {addresses} addresses, but counts {self.index.addresses}")
+
+    def _check_block_page(self, uint32_t number):
+        cdef const uint8_t* page = self.index.blocks.pages.read(number)
+        cdef const uint8_t* record
+        cdef const uint8_t* at
+        cdef uint32_t slot, i, count
+        names = addresses = 0
+        extents = []
+        for slot in range(kv_get16(page + _LP_SLOTS)):
+            if kv_get16(page + _LP_HEADER + 2 * slot) == 0:
+                continue
+            record = self.index.blocks.record(number << 8 | slot)
+            count = kv_get32(record + _R_COUNT)
+            names += 1
+            addresses += count
+            self._entities.push_back(kv_get32(record + _R_ENTITY))
+            extents.append((record - page, record - page + record_size(record)))
+            if not self._reached[number << 8 | slot]:
+                self.faults.append(f"record {number}:{slot} is in no chain")
+            if record[_R_LONG]:
+                self.long_lists[kv_get32(record + _R_ENTITY)] = count
+                continue
+            at = record + _R_HEADER + kv_get16(record + _R_KEY_LENGTH)
+            if count > _SHORT_LIST:
+                self.faults.append(f"record {number}:{slot} holds {count} addresses, more than {_SHORT_LIST}")
+            for i in range(1, count):
+                if kv_get64(at + 8 * i - 8) >= kv_get64(at + 8 * i):
+                    self.faults.append(f"record {number}:{slot}: the addresses are not in order")
+                    break
+        extents.sort()
+        if any(end > start for (_, end), (start, _) in zip(extents, extents[1:])):
+            self.faults.append(f"block-list page {number} has records that overlap")
+        if not extents:
+            self.faults.append(f"block-list page {number} is in use, but empty")
+        return names, addresses

@@ -1,0 +1,402 @@
+"""Measure the entity filter against py-lmdb and sqlite3, side by side in one run.
+
+    python tools/bench_filter.py --items 1000000 --json
+
+In: how many names, and optionally a file of names (CSV or one a line, gzip or not) that come first; the rest are made
+by a seeded generator. Out: a table, or with ``--json`` one object whose keys say their units. Every figure is a median;
+rivals take turns with the filter. Recognition reads the English of Python's help topics unless ``--text`` is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter, perf_counter_ns
+
+import lmdb
+import numpy as np
+import numpy.typing as npt
+from made_names import distinct_names, made_names
+
+from kvstore.storage import tables
+from kvstore.storage.entities import EntityRecord, EntityWriter
+from kvstore.storage.entity_filter import EntityFilter
+from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.text.normalize import fold
+from kvstore_cext.filter import NameHash, probe
+
+SEED = 0x5EED_F117E4
+BATCH = 10_000
+TURNS = 5
+LOAD_TURNS = 3
+CALLS = 20_000
+#: Addresses of the entities that single calls ask for, of which they want the first ten.
+ADDRESSES, WANTED = 12, 10
+SMALL = 10_000
+SIZES = (0.7, 0.85, 1.0, 1.2, 1.4)
+FILTER_TABLES = (tables.BUCKET_PAGES, tables.FILTER_DIRECTORY, tables.BLOCK_PAGES, tables.ADDRESS_BLOCKS)
+ENTITY_TABLES = (*FILTER_TABLES, tables.ENTITIES, tables.ENTITY_NAMES)
+
+KEYS = """
+    items absent_answered wrong_answers probe_absent_ns lmdb_absent_ns kernel_probe_ns lookup_present_ns lmdb_present_ns
+    lookup_call_us sqlite_call_us ngrams_per_s load_s lmdb_load_s insert_p999_us max_pages_dirtied page_bytes_per_entity
+    total_bytes_per_entity open_ms open_ms_10k lookup_ns_10k lmdb_ns_10k
+""".split()
+BARS: dict[str, Callable[[dict[str, float]], bool]] = {
+    "absent_answered": lambda r: r["absent_answered"] == 0,
+    "wrong_answers": lambda r: r["wrong_answers"] == 0,
+    "probe_absent_ns": lambda r: r["probe_absent_ns"] <= 100 and 5 * r["probe_absent_ns"] <= r["lmdb_absent_ns"],
+    "kernel_probe_ns": lambda r: r["kernel_probe_ns"] <= 40,
+    "lookup_present_ns": lambda r: r["lookup_present_ns"] <= 1.5 * r["lmdb_present_ns"],
+    "lookup_call_us": lambda r: r["lookup_call_us"] <= min(4, r["sqlite_call_us"]),
+    "ngrams_per_s": lambda r: r["ngrams_per_s"] >= 3e6,
+    "load_s": lambda r: r["load_s"] <= 3 * r["lmdb_load_s"],
+    "insert_p999_us": lambda r: r["insert_p999_us"] <= 1000,
+    "max_pages_dirtied": lambda r: r["max_pages_dirtied"] <= 4,
+    "page_bytes_per_entity": lambda r: r["page_bytes_per_entity"] <= 16,
+    "total_bytes_per_entity": lambda r: r["total_bytes_per_entity"] <= 200,
+    "open_ms": lambda r: r["open_ms"] <= 20 and r["open_ms"] <= 1.5 * r["open_ms_10k"],
+    "lookup_ns_10k": lambda r: (
+        r["lookup_present_ns"] / r["lookup_ns_10k"] <= 1.5 * r["lmdb_present_ns"] / r["lmdb_ns_10k"]
+    ),
+}
+
+# -- Measuring
+
+
+def in_turns(*measured: Callable[[], object], turns: int = TURNS) -> list[float]:
+    """Median seconds of each, taking turns, after one turn that does not count."""
+    times: list[list[float]] = [[] for _ in measured]
+    for turn in range(turns + 1):
+        for function, kept in zip(measured, times, strict=True):
+            start = perf_counter()
+            function()
+            if turn:
+                kept.append(perf_counter() - start)
+    return [statistics.median(kept) for kept in times]
+
+
+def batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
+    for start in range(0, len(names), BATCH):
+        yield start, names[start : start + BATCH]
+
+
+def load(path: Path, names: list[str], durability: str = "full") -> float:
+    """Seconds to make a store of names with one address each, in transactions of 10,000."""
+    addresses = [np.array([number], np.uint64) for number in range(len(names))]
+    start = perf_counter()
+    with Environment.open(path, durability=durability) as environment:
+        for first, part in batches(names):
+            with environment.write() as view:
+                filter_ = EntityFilter(view, hash_seed=SEED)
+                filter_.insert_many(part, np.arange(first + 1, first + 1 + len(part), dtype=np.uint32))
+                filter_.add_many(part, addresses[first : first + len(part)])
+                filter_.flush()
+    return perf_counter() - start
+
+
+def load_lmdb(path: Path, keys: list[bytes]) -> float:
+    """Seconds that py-lmdb takes for the same keys, each with its entity and address in twelve bytes."""
+    values = [number.to_bytes(12, "little") for number in range(len(keys))]
+    start = perf_counter()
+    with lmdb.open(str(path), map_size=1 << 36) as environment:
+        for first in range(0, len(keys), BATCH):
+            with environment.begin(write=True) as transaction:
+                for key, value in zip(keys[first : first + BATCH], values[first : first + BATCH], strict=True):
+                    transaction.put(key, value)
+    return perf_counter() - start
+
+
+class Rival:
+    """py-lmdb over the same keys, within one read transaction."""
+
+    def __init__(self, path: Path) -> None:
+        self.environment = lmdb.open(str(path), map_size=1 << 36)
+        self.transaction = self.environment.begin(buffers=True)
+
+    def get_all(self, keys: list[bytes]) -> None:
+        get = self.transaction.get
+        for key in keys:
+            get(key)
+
+    def close(self) -> None:
+        self.transaction.abort()
+        self.environment.close()
+
+
+def make_sqlite(path: Path, names: list[str], rich: dict[str, npt.NDArray[np.uint64]]) -> sqlite3.Connection:
+    """The same entities in SQLite: names with entity, count and temperature; addresses clustered by entity."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executescript(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; BEGIN;"
+        "CREATE TABLE names (key TEXT PRIMARY KEY, entity INTEGER, count INTEGER, temperature INTEGER) WITHOUT ROWID;"
+        "CREATE TABLE addresses (entity INTEGER, address INTEGER, PRIMARY KEY (entity, address)) WITHOUT ROWID;"
+    )
+    counts = {name: len(addresses) for name, addresses in rich.items()}
+    rows = sorted((name, entity, counts.get(name, 1), 0) for entity, name in enumerate(names, 1))
+    connection.executemany("INSERT INTO names VALUES (?, ?, ?, ?)", rows)
+    places = (
+        (entity, address)
+        for entity, name in enumerate(names, 1)
+        for address in (rich[name].tolist() if name in rich else (entity - 1,))
+    )
+    connection.executemany("INSERT INTO addresses VALUES (?, ?)", places)
+    connection.execute("COMMIT")
+    connection.execute("BEGIN")
+    return connection
+
+
+# -- The figures
+
+
+def measure_lookups(folder: Path, names: list[str], absent: list[str], text: str) -> dict[str, float]:
+    """Everything that reads, over the stores at ``folder``/filter and ``folder``/lmdb."""
+    hashed = NameHash(SEED)
+    keys, absent_keys = [name.encode() for name in names], [name.encode() for name in absent]
+    count = len(names)
+    shuffled = random.Random(2).sample(names, min(count, CALLS))
+    first = {name: number for number, name in enumerate(names)}
+    rich = {
+        name: np.arange(ADDRESSES, dtype=np.uint64) * np.uint64(1 << 40) + np.uint64(first[name]) for name in shuffled
+    }
+    order = random.Random(3).sample(range(count), count)
+    asked, asked_keys = [names[i] for i in order], [keys[i] for i in order]
+    result: dict[str, float] = {}
+    with Environment.open(folder / "filter") as environment:
+        rival = Rival(folder / "lmdb")
+        with environment.snapshot() as view:
+            filter_ = EntityFilter(view, hash_seed=SEED)
+            result["absent_answered"] = int(np.count_nonzero(filter_.find_many(absent)))
+            entities, addresses = filter_.lookup_many(asked)
+            expected = np.array(order, np.uint64)
+            result["wrong_answers"] = int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
+            hashes = np.array([hashed(name) for name in absent], np.uint64)
+            seconds = in_turns(
+                lambda: filter_.find_many(absent),
+                lambda: probe(filter_._index, hashes),
+                lambda: rival.get_all(absent_keys),
+            )
+            for key, value in zip(("probe_absent_ns", "kernel_probe_ns", "lmdb_absent_ns"), seconds, strict=True):
+                result[key] = value / count * 1e9
+            result |= measure_growth_of_lookups(folder, names, lambda: filter_.lookup_many(asked), rival, asked_keys)
+            folded = fold(text)
+            (seconds_text,) = in_turns(lambda: filter_.recognise(folded, 6))
+            result["ngrams_per_s"] = word_sequences(text, 6) / seconds_text
+        rival.close()
+        with environment.write() as writing:
+            filter_ = EntityFilter(writing, hash_seed=SEED)
+            filter_.add_many(list(rich), list(rich.values()))
+            filter_.flush()
+        for name in shuffled:
+            rich[name] = np.union1d(rich[name], np.array([first[name]], np.uint64))
+        sqlite = make_sqlite(folder / "sqlite", names, rich)
+        query = (
+            "SELECT n.entity, n.count, n.temperature, a.address FROM names n JOIN addresses a ON a.entity = n.entity "
+            "WHERE n.key = ? ORDER BY a.address LIMIT ?"
+        )
+        with environment.snapshot() as view:
+            filter_ = EntityFilter(view, hash_seed=SEED)
+            name = shuffled[0]
+            ours, theirs = filter_.lookup(name, WANTED), sqlite.execute(query, (name, WANTED)).fetchall()
+            assert ours is not None
+            entry = ours[0]
+            assert [(entry.entity, entry.count, entry.temperature, address) for address in ours[1].tolist()] == theirs
+
+            def call_filter() -> None:
+                for name in shuffled:
+                    filter_.lookup(name, WANTED)
+
+            def call_sqlite() -> None:
+                for name in shuffled:
+                    sqlite.execute(query, (name, WANTED)).fetchall()
+
+            seconds = in_turns(call_filter, call_sqlite)
+            result["lookup_call_us"], result["sqlite_call_us"] = (value / len(shuffled) * 1e6 for value in seconds)
+        sqlite.close()
+    return result
+
+
+def measure_growth_of_lookups(
+    folder: Path, names: list[str], look_up: Callable[[], object], rival: Rival, keys: list[bytes]
+) -> dict[str, float]:
+    """Present names looked up, in the large stores and, in the same turns, in those of 10,000 names."""
+    small = names[:SMALL]
+    small_rival, small_keys = Rival(folder / "small_lmdb"), [name.encode() for name in small]
+    passes = max(1, len(names) // SMALL // 10)
+    with Environment.open(folder / "small") as environment, environment.snapshot() as view:
+        filter_ = EntityFilter(view, hash_seed=SEED)
+
+        def look_up_small() -> None:
+            for _ in range(passes):
+                filter_.lookup_many(small)
+
+        def get_small() -> None:
+            for _ in range(passes):
+                small_rival.get_all(small_keys)
+
+        large, theirs, ours_small, theirs_small = in_turns(
+            look_up, lambda: rival.get_all(keys), look_up_small, get_small
+        )
+    small_rival.close()
+    return {
+        "lookup_present_ns": large / len(keys) * 1e9,
+        "lmdb_present_ns": theirs / len(keys) * 1e9,
+        "lookup_ns_10k": ours_small / len(small) / passes * 1e9,
+        "lmdb_ns_10k": theirs_small / len(small) / passes * 1e9,
+    }
+
+
+def word_sequences(text: str, longest: int) -> int:
+    """Sequences of at most so many words within the paragraphs of a text: what recognition must decide on."""
+    total = 0
+    for paragraph in re.split(r"\n\s*\n", text):
+        words = len(re.findall(r"\w+", paragraph))
+        total += sum(min(longest, words - i) for i in range(words))
+    return total
+
+
+def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
+    """Single inserts from an empty store on: times in transactions of 10,000, and the most bucket pages changed."""
+    times = np.empty(len(names))
+    with Environment.open(path, durability="relaxed") as environment:
+        for first, part in batches(names):
+            with environment.write() as view:
+                filter_ = EntityFilter(view, hash_seed=SEED)
+                for number, name in enumerate(part, first):
+                    start = perf_counter_ns()
+                    filter_.insert(name, number + 1)
+                    times[number] = perf_counter_ns() - start
+                filter_.flush()
+    changed = 0
+    with Environment.open(path.with_name("changed"), durability="relaxed") as environment:
+        view = environment.write()
+        filter_ = EntityFilter(view, hash_seed=SEED)
+        for number, name in enumerate(names, 1):
+            filter_.insert(name, number)
+            changed = max(changed, len(filter_._pages.buckets.changed()))
+        view.abort()
+    return {"insert_p999_us": float(np.quantile(times, 0.999)) / 1000, "max_pages_dirtied": changed}
+
+
+def bytes_of(environment: Environment, names: tuple[str, ...]) -> int:
+    """Bytes of whole LMDB pages that tables take."""
+    with environment.snapshot() as view:
+        figures = view.tables()
+    return sum(
+        figures[name]["psize"] * sum(figures[name][kind] for kind in ("branch_pages", "leaf_pages", "overflow_pages"))
+        for name in names
+        if name in figures
+    )
+
+
+def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
+    """Everything a store keeps of entities that one document each introduces: record, ordered name, filter, address."""
+    writer = EntityWriter(view)
+    filter_ = EntityFilter(view, hash_seed=SEED)
+    numbers = range(first + 1, first + 1 + len(part))
+    filter_.insert_many(part, numbers)
+    filter_.add_many(part, [np.array([number], np.uint64) for number in numbers])
+    filter_.flush()
+    for number, name in zip(numbers, part, strict=True):
+        writer.put(number, EntityRecord(name, {name: 1}, {"name": 1}))
+        writer.put_name(name, number)
+
+
+def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
+    """Bytes an entity, averaged over stores of several sizes: one store that grows through them."""
+    pages, everything = [], []
+    done = 0
+    with Environment.open(path, durability="relaxed") as environment:
+        for size in (int(items * share) for share in SIZES):
+            while done < size:
+                part = names[done : min(size, done + 100_000)]
+                with environment.write() as view:
+                    put_entities(view, done, part)
+                done += len(part)
+            pages.append(bytes_of(environment, (tables.BUCKET_PAGES,)) / size)
+            everything.append(bytes_of(environment, ENTITY_TABLES) / size)
+    return {
+        "page_bytes_per_entity": statistics.mean(pages),
+        "total_bytes_per_entity": statistics.mean(everything),
+    }
+
+
+def measure_opening(path: Path, name: str) -> float:
+    """Milliseconds from a closed store to its first answer."""
+
+    def open_and_ask() -> None:
+        with Environment.open(path) as environment, environment.snapshot() as view:
+            assert EntityFilter(view, hash_seed=SEED).lookup(name, WANTED) is not None
+
+    return in_turns(open_and_ask, turns=4 * TURNS)[0] * 1000
+
+
+def run(items: int, file: Path | None, text: str, folder: Path) -> dict[str, float]:
+    """All figures."""
+    names = distinct_names(int(items * max(SIZES)), file, SEED)
+    known = set(names)
+    absent: list[str] = []
+    for name in made_names(SEED + 1):
+        if name not in known:
+            known.add(name)
+            absent.append(name)
+            if len(absent) == items:
+                break
+    del known
+    stored, small = names[:items], names[:SMALL]
+    keys = [name.encode() for name in stored]
+    result: dict[str, float] = {"items": items}
+    loads: list[float] = []
+    rivals: list[float] = []
+    for _ in range(LOAD_TURNS):
+        for name in ("filter", "lmdb"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        loads.append(load(folder / "filter", stored))
+        rivals.append(load_lmdb(folder / "lmdb", keys))
+    result |= {"load_s": statistics.median(loads), "lmdb_load_s": statistics.median(rivals)}
+    load(folder / "small", small)
+    load_lmdb(folder / "small_lmdb", [name.encode() for name in small])
+    result["open_ms"] = measure_opening(folder / "filter", stored[-1])
+    result["open_ms_10k"] = measure_opening(folder / "small", small[-1])
+    result |= measure_lookups(folder, stored, absent, text)
+    result |= measure_growth(folder / "growth", stored)
+    result |= measure_sizes(folder / "sizes", names, items)
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--items", type=int, default=1_000_000, help="names in the store (default: 1,000,000)")
+    parser.add_argument("--names", type=Path, help="a file of names to come first: CSV or one a line, gzip or not")
+    parser.add_argument("--text", type=Path, help="an English text to recognise names in")
+    parser.add_argument("--folder", type=Path, help="where to make the stores (default: a temporary folder)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    if options.text:
+        text = options.text.read_text()
+    else:
+        from pydoc_data.topics import topics
+
+        text = "\n\n".join(topics.values())
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        result = run(options.items, options.names, text, Path(folder))
+    if options.json:
+        print(json.dumps({key: round(result[key], 4) for key in KEYS}))
+        return 0
+    for key in KEYS:
+        verdict = "" if key not in BARS else "met" if BARS[key](result) else "NOT met"
+        print(f"{key:24} {result[key]:16,.2f}  {verdict}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

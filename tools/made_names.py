@@ -1,0 +1,79 @@
+"""Names for benchmarks: from a file, and made by a seeded generator.
+
+In: a file (CSV or one name a line, gzip or not) and a seed. Out: different names in normal form, in random order. The
+made ones look like those of people, places and schools, and are about as long as real ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from kvstore.text.normalize import entity_key
+
+_FIRST = """
+    anna maria john james peter paul clara elena ivan olga fatima omar li wei sofia lucas emma noah mia hugo ada alan
+    grace niels marie otto ines pablo rosa diego carmen yuki hana kenji aiko ravi priya anil kofi ama sean niamh erik
+""".split()
+_ONSETS = "b br c ch d dr f g gr h j k kl l m n p pr r s sch sh st t th tr v w z".split()
+_VOWELS = "a e i o u ai ea ie oo ou".split()
+_CODAS = ["", *"n r l s t m ck nd rt st ng".split()]
+_PLACES = "ville ton burg ham field port ford bridge wood stad".split()
+_BEFORE = ["new", "old", "north", "south", "upper", "lower", "saint", "mount", "lake", "san", "fort"]
+_PATTERNS = (
+    "{first} {stem}",
+    "{first} {stem} {other}",
+    "{first} van {stem}",
+    "{first} {stem}-{other}",
+    "{stem}{place}",
+    "{before} {stem}{place}",
+    "{before} {stem}",
+    "{stem} river",
+    "university of {stem}{place}",
+)
+
+
+def made_names(seed: int) -> Iterator[str]:
+    """Endless names of people and places."""
+    chance = random.Random(seed)
+
+    def stem() -> str:
+        syllables = chance.choice((1, 2, 2, 3))
+        return "".join(
+            chance.choice(_ONSETS) + chance.choice(_VOWELS) + chance.choice(_CODAS) for _ in range(syllables)
+        )
+
+    while True:
+        parts = {
+            "first": chance.choice(_FIRST),
+            "stem": stem(),
+            "other": stem(),
+            "place": chance.choice(_PLACES),
+            "before": chance.choice(_BEFORE),
+        }
+        yield entity_key(chance.choice(_PATTERNS).format(**parts))
+
+
+def read_names(path: Path) -> Iterator[str]:
+    """The names of a file: the cells of a CSV, or lines."""
+    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    text = io.StringIO(raw.decode())
+    for row in csv.reader(text) if ".csv" in path.suffixes else ([line] for line in text):
+        yield from (key for key in map(entity_key, row) if key)
+
+
+def distinct_names(count: int, file: Path | None, seed: int) -> list[str]:
+    """So many different names in random order."""
+    names: dict[str, None] = {}
+    for source in (read_names(file) if file else iter(()), made_names(seed)):
+        for name in source:
+            names.setdefault(name)
+            if len(names) == count:
+                break
+    shuffled = list(names)
+    random.Random(seed).shuffle(shuffled)
+    return shuffled
