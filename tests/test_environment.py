@@ -717,7 +717,7 @@ def test_a_limited_address_space_gives_a_smaller_map(tmp_path: Path) -> None:
 environment = Environment.open(path)
 print(environment.map_size)
 try:
-    environment._grow(1.0)
+    environment._file.grow(1.0)
 except Exception as error:
     print(type(error).__name__, "ulimit" in str(error))
 with environment.write() as transaction:

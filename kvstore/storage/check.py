@@ -6,7 +6,7 @@ decoder meets is reported as such and the rest is checked all the same. Reads th
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -14,14 +14,17 @@ import numpy as np
 from ..errors import KvstoreError
 from ..text.normalize import entity_key, fold
 from ..text.words import chunk_terms, stemmer
-from . import addresses
+from . import addresses, tables
+from .aliases import ALIAS, MERGE
 from .chunks import GROUP, ChunkRecord
 from .counters import Counters
 from .documents import DocumentRecord, heading_path
 from .entities import PLACE_MENTION, MentionArray
+from .forest import USER
 from .places import Places, places_of
 from .postings import term_bytes
 from .recognition import headed_places, mentions_in
+from .records import U64_PAIR
 from .store_view import StoreView
 from .vectors import FREE
 
@@ -50,6 +53,8 @@ class _Check:
             self._check_documents,
             self._check_orphans,
             self._check_forest,
+            self._check_stated_edges,
+            self._check_aliases,
             self._check_entities,
             self._view.filter.check,
             self._check_counters,
@@ -125,12 +130,15 @@ class _Check:
             self._places.setdefault(entity, []).extend(pairs)
         yield from self._check_abstracts(record)
         for entity, form, kind in view.entities.introduced(record.id):
-            forms, kinds = self._introduced.setdefault(entity, (Counter(), Counter()))
-            forms[form] += 1
-            kinds[kind] += 1
-            self._totals["introductions"] += 1
+            self._introduce(entity, form, kind)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
+
+    def _introduce(self, entity: int, form: str, kind: str) -> None:
+        forms, kinds = self._introduced.setdefault(entity, (Counter(), Counter()))
+        forms[form] += 1
+        kinds[kind] += 1
+        self._totals["introductions"] += 1
 
     def _check_chunk(
         self,
@@ -188,16 +196,19 @@ class _Check:
 
     def _check_forest(self) -> Iterator[str]:
         forest = self._view.forest
-        documents = {record.id for record in self._documents}
+        stating = {USER, *(record.id for record in self._documents)}
+        downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in self._view.view.scan(tables.EDGES_DOWN)}
         touched: set[int] = set()
         for child, parent, stated in forest.edges():
             touched |= {child, parent}
             self._totals["edges"] += 1
-            if child not in set(forest.children(parent)):
+            if (child, parent) not in downwards:
                 yield f"edge {child} under {parent} is not kept downwards"
-            if not stated or not documents.issuperset(stated):
+            if not stated or not stating.issuperset(stated):
                 yield f"edge {child} under {parent} is stated by a document that is not stored"
-        if self._view.view.count("edges_down") != self._totals["edges"]:
+            if (USER in stated) != (forest.stated_edge(child, parent) is not None):
+                yield f"edge {child} under {parent}: whether the user states it is not certain"
+        if len(downwards) != self._totals["edges"]:
             yield "there are downward edges without an upward one"
         for node, place in forest.nodes():
             if forest.find(place.tree, place.entity) != node or node not in touched:
@@ -207,9 +218,39 @@ class _Check:
             if forest.tree_name(tree) != name or next(forest.nodes(tree), None) is None:
                 yield f"tree {name!r} has no nodes or another name"
 
+    def _check_stated_edges(self) -> Iterator[str]:
+        forest = self._view.forest
+        for child, parent, edge in forest.stated_edges():
+            if USER not in forest.stated_by(child, parent):
+                yield f"the user states that {edge.child!r} is under {edge.parent!r}, and there is no such edge"
+            for node, form in ((child, edge.child), (parent, edge.parent)):
+                entity = forest.node(node).entity
+                if self._view.entities.get(entity).key != entity_key(form):
+                    yield f"tree node {node} is not that of {form!r}, as the user states"
+                self._introduce(entity, form, "tree")
+
+    def _check_aliases(self) -> Iterator[str]:
+        aliases = self._view.aliases
+        members: dict[str, list[str]] = {}
+        for key, alias in aliases.scan():
+            members.setdefault(alias.target, []).append(key)
+            if key != alias.key or alias.kind not in (ALIAS, MERGE):
+                yield f"alias {key!r} is kept under another name, or is of no known kind"
+            if alias.kind == ALIAS:
+                entity = self._view.entities.identify(key)
+                if entity is None:
+                    yield f"alias {key!r} is not known as a name"
+                else:
+                    self._introduce(entity, alias.name, ALIAS)
+        if dict(aliases.members()) != members:
+            yield "the entities that have aliases do not agree with the aliases"
+        for key in sorted({name for names in members.values() for name in names}):
+            deque(aliases.path(key), maxlen=0)  # raises where they go in a circle
+
     def _check_entities(self) -> Iterator[str]:
         view = self._view
-        in_filter = {key: entry.entity for key, entry in view.filter.keys()}
+        entries = view.filter.keys()
+        in_filter = {key: entry.entity for key, entry in entries}
         known = {record.key: entity for entity, record in view.entities.scan()}
         if in_filter != known:
             for key in sorted(set(in_filter) ^ set(known))[:10]:
@@ -219,7 +260,7 @@ class _Check:
         for entity, record in view.entities.scan():
             forms, kinds = self._introduced.get(entity, (Counter(), Counter()))
             if record.forms != forms or record.kinds != kinds or not forms:
-                yield f"entity {record.key!r}: its introductions are not those of the documents"
+                yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
             expected = addresses.of_places(self._places.get(entity, ()))
             if not np.array_equal(expected, view.filter.addresses(record.key)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"

@@ -1,4 +1,4 @@
-"""The data file and its memory map: opening it as large as the system allows, resizing, verifying, copying.
+"""The data file and its memory map: opening it as large as the system allows, resizing, verifying, copies.
 
 In: a store's directory, found good by ``location.py``. On disk: one LMDB 0.9 file, ``data.mdb``; its named databases
 are the tables. Out: LMDB transactions. A file that is no LMDB file, belongs to another application, was cut short, or
@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lmdb
 
-from ..errors import CorruptionError, InputError, NotAStoreError, StoreFullError
-from .location import DATA_FILE
+from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError
+from .location import COMPACTED_FILE, DATA_FILE
 from .view import translate
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 SMALLEST_MAP = 1 << 20
 MAX_TABLES = 64
 MAX_READERS = 1024
+
+#: Bytes of records that COMPACT copies in one transaction, which holds them in memory.
+COPY_BATCH = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,14 @@ class FileStatistics:
     largest_readers: int
 
 
+@dataclass(frozen=True)
+class CompactReport:
+    """What COMPACT did: the size of ``data.mdb`` in bytes, before and after."""
+
+    bytes_before: int
+    bytes_after: int
+
+
 class DataFile:
     """One LMDB environment, open in this process. Not for concurrent use: ``environment.py`` decides when."""
 
@@ -51,8 +63,12 @@ class DataFile:
         self.durability = durability
         #: Whether readers are listed in the table of readers; not so where this user may not write to it.
         self.registers = True
+        #: Changes that LMDB has ceased to count, because a compacted file starts again at 1.
+        self._changes_before = 0
         #: The LMDB environment itself.
         self.environment = self._open(map_size)
+        #: Bytes of address space that the file is mapped to.
+        self.map_size = self.environment.info()["map_size"]
         if self.registers:
             self.environment.reader_check()
 
@@ -94,9 +110,9 @@ class DataFile:
         self.environment.close()
 
     @property
-    def map_size(self) -> int:
-        """Bytes of address space that the file is mapped to."""
-        return self.environment.info()["map_size"]
+    def size(self) -> int:
+        """Bytes that the file is long."""
+        return self.path.stat().st_size
 
     @property
     def used(self) -> int:
@@ -112,23 +128,29 @@ class DataFile:
 
         Raises StoreFullError when the system refuses; the file is then mapped as before.
         """
-        before = self.map_size
         try:
             self.environment.set_mapsize(size)
         except lmdb.Error as error:
-            self.environment.close()
-            self.environment = self._open(before)
+            self._reopen()
             raise StoreFullError(
-                f"{self.path}: the system does not let the memory map grow beyond {before} bytes; raise the limit "
-                "(ulimit -v)"
+                f"{self.path}: the system does not let the memory map grow beyond {self.map_size} bytes; raise the "
+                "limit (ulimit -v)"
             ) from error
+        self.map_size = self.environment.info()["map_size"]
 
     def reopen_for_writing(self) -> None:
         """Open a file opened to read for writing; no transaction may be open."""
-        size = self.map_size
-        self.environment.close()
         self.readonly = False
-        self.environment = self._open(size)
+        self._reopen()
+
+    def _reopen(self) -> None:
+        self.environment.close()
+        self.environment = self._open(self.map_size)
+        self.map_size = self.environment.info()["map_size"]
+
+    def change_of(self, transaction: lmdb.Transaction[memoryview]) -> int:
+        """The number of the change that a transaction sees or makes; it only ever grows while the file is open."""
+        return self._changes_before + transaction.id()
 
     def table_names(self, transaction: lmdb.Transaction[memoryview]) -> list[bytes]:
         """The names of all tables that ``transaction`` sees."""
@@ -153,7 +175,7 @@ class DataFile:
 
     def is_short(self) -> bool:
         """Whether the file ends before its last used page."""
-        return self.path.stat().st_size < self.used
+        return self.size < self.used
 
     def extend(self) -> None:
         """Lengthen a short file.
@@ -175,7 +197,7 @@ class DataFile:
         findings = self.verify()
         if findings:
             raise CorruptionError(
-                f"{self.path}: {self.path.stat().st_size} bytes long, but its last used page ends at {self.used}: it "
+                f"{self.path}: {self.size} bytes long, but its last used page ends at {self.used}: it "
                 f"was cut ({findings[0]}); restore the store from a backup"
             )
         if not self.readonly:
@@ -216,14 +238,106 @@ class DataFile:
                 (partial / DATA_FILE).unlink(missing_ok=True)
                 partial.rmdir()
 
+    @contextlib.contextmanager
+    def compacted(self) -> Iterator[Path]:
+        """Write the last commit densely to a file beside this one, durably, for the block to rename.
+
+        It has this file's owner, group and mode, and is removed when the block has not renamed it. The file must be
+        open for writing, with no transaction open and the writer's lock held. Raises StoreFullError when the copy
+        cannot be written, ReadOnlyError when this user may not replace the file, CorruptionError when records are
+        missing, InputError when the file is a symbolic link, which the renaming would cut.
+        """
+        if self.path.is_symlink():
+            raise InputError(
+                f"{self.path}: a symbolic link, which COMPACT would replace; put the file itself in the directory, and "
+                "link the directory if need be"
+            )
+        copy = self.path.with_name(COMPACTED_FILE)
+        try:
+            copy.unlink(missing_ok=True)
+            self._write_copy(copy)
+            yield copy
+        except lmdb.Error as error:
+            raise translate(error, str(self.path)) from error
+        except PermissionError as error:
+            raise ReadOnlyError(
+                f"{self.path}: this user may not replace it ({error.strerror}); COMPACT as the file's owner, with the "
+                "right to write to the directory"
+            ) from error
+        except OSError as error:
+            raise StoreFullError(
+                f"{self.path}: a compacted copy cannot be put in its place ({error.strerror}); free some space and try "
+                "again"
+            ) from error
+        finally:
+            self.remove_leftover()
+
+    def _write_copy(self, copy: Path) -> None:
+        own = self.path.stat()
+        descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.fchown(descriptor, own.st_uid, own.st_gid)
+            os.fchmod(descriptor, stat.S_IMODE(own.st_mode))
+            self._copy_records(copy)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _copy_records(self, copy: Path) -> None:
+        """Append every record to a new LMDB file; LMDB's own compaction would keep pages as empty as they are."""
+        with (
+            lmdb.open(
+                str(copy),
+                subdir=False,
+                map_size=self.used + COPY_BATCH,
+                max_dbs=MAX_TABLES,
+                lock=False,
+                sync=False,  # flushed at the end
+                lib_version=0,
+            ) as target,
+            self.begin(write=True) as source,  # only so can it open tables
+        ):
+            transaction, size = target.begin(write=True), 0
+            try:
+                for name in self.table_names(source):
+                    table, successor = self.open_table(name, source), target.open_db(name, txn=transaction)
+                    copied = 0
+                    with source.cursor(table) as cursor:
+                        for key, value in cursor:
+                            copied += transaction.put(key, value, append=True, db=successor)
+                            size += len(key) + len(value)
+                            if size >= COPY_BATCH:
+                                transaction.commit()
+                                transaction, size = target.begin(write=True), 0
+                    counted = source.stat(table)["entries"]
+                    if copied != counted:
+                        raise CorruptionError(
+                            f"{self.path}: of {counted} records of table {os.fsdecode(name)} only {copied} can be read "
+                            "in order, so nothing was changed; run CHECK, and restore the store from a backup"
+                        )
+                transaction.commit()
+            finally:
+                transaction.abort()
+
+    def open_successor(self) -> None:
+        """Open the file that has taken this one's name by a COMPACT; no transaction may be open."""
+        counted = self.environment.info()["last_txnid"]
+        self._reopen()
+        self._changes_before += counted - self.environment.info()["last_txnid"]
+
+    def remove_leftover(self) -> None:
+        """Remove the unfinished copy of a COMPACT; no COMPACT may be at work."""
+        with contextlib.suppress(OSError):
+            self.path.with_name(COMPACTED_FILE).unlink(missing_ok=True)
+
     def statistics(self) -> FileStatistics:
         """Sizes and counts as they are now."""
         information: Mapping[str, int] = dict(self.environment.info())  # type: ignore[arg-type]
         return FileStatistics(
-            bytes=self.path.stat().st_size,
+            bytes=self.size,
             used_bytes=self.used,
             map_bytes=information["map_size"],
-            change=information["last_txnid"],
+            change=self._changes_before + information["last_txnid"],
             readers=max(0, len(self.environment.readers().splitlines()) - 1) if self.registers else 0,
             largest_readers=information["max_readers"],
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..errors import CorruptionError
@@ -171,14 +171,23 @@ class DocumentWriter(Documents):
     def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
         """Store a document under an id that is not in use."""
         key = records.u64(record.id)
-        body = asdict(record)
-        del body["id"]
-        self._write.put(tables.DOCUMENTS, key, records.pack(body))
+        self._put_record(record)
         self._write.put(tables.DOCUMENT_KEYS, key_bytes(record.key), key)
         self._write.put(tables.TEXTS, key, records.seal(text))
         if outline:
             rows = [[s.level, s.title, s.parent, s.start, s.end, s.abstract] for s in outline]
             self._write.put(tables.OUTLINES, key, records.pack(rows))
+
+    def set_origin(self, key: str, origin: str | None) -> None:
+        """Say which folder the document of this key was found in last, where there is such a document."""
+        record = self.find(key)
+        if record is not None:
+            self._put_record(replace(record, origin=origin))
+
+    def _put_record(self, record: DocumentRecord) -> None:
+        body = asdict(record)
+        del body["id"]
+        self._write.put(tables.DOCUMENTS, records.u64(record.id), records.pack(body))
 
     def remove(self, record: DocumentRecord) -> None:
         """Remove a document's record, key, text and outline."""

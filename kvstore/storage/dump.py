@@ -1,7 +1,7 @@
 """The logical dump: what a store holds, in names and ordinals only.
 
-Two stores of the same documents and settings have equal dumps, whatever their history (DESIGN.md, law 2). Internal
-ids, temperatures, times, vectors and approximate structures are left out.
+Two stores of the same documents, edges, aliases and settings have equal dumps, whatever their history (DESIGN.md, law
+2). Internal ids, temperatures, times, vectors and approximate structures are left out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from . import addresses
 from .chunks import FIRST_UPPER
 from .documents import DocumentRecord
+from .forest import USER
 from .store_view import StoreView
 
 Rows = list[tuple[Any, ...]]
@@ -20,6 +21,7 @@ def dump(view: StoreView) -> dict[str, Rows]:
     """Everything in the store, as sorted rows by structure."""
     documents = {record.id: record for record in view.documents.scan()}
     places = _Places(view, documents)
+    in_filter = dict(view.filter.keys())
     tables: dict[str, Rows] = {
         "documents": [
             (r.key, r.title, r.source, r.format, repr(sorted(r.meta.items())), r.digest, r.size, tuple(r.groups))
@@ -68,9 +70,7 @@ def dump(view: StoreView) -> dict[str, Rows]:
             for entity, rank, abstract in view.mentions.in_places(r.id).tolist()
         ],
         "addresses": [
-            (key, places.address(number))
-            for key, _ in view.filter.keys()
-            for number in view.filter.addresses(key).tolist()
+            (key, places.address(number)) for key in in_filter for number in view.filter.addresses(key).tolist()
         ],
         "postings": [
             (term, *places.chunk(chunk), frequency, length)
@@ -78,9 +78,15 @@ def dump(view: StoreView) -> dict[str, Rows]:
             for chunk, frequency, length in zip(*(column.tolist() for column in block), strict=True)
         ],
         "edges": [
-            (places.node(child), places.node(parent), tuple(sorted(documents[d].key for d in stated)))
+            (places.node(child), places.node(parent), tuple(sorted(map(places.document, stated))))
             for child, parent, stated in view.forest.edges()
         ],
+        "stated_edges": [
+            (places.node(child), places.node(parent), edge.tree, edge.child, edge.parent)
+            for child, parent, edge in view.forest.stated_edges()
+        ],
+        "aliases": [(key, alias.target, alias.name, alias.entity, alias.kind) for key, alias in view.aliases.scan()],
+        "alias_members": [(target, tuple(names)) for target, names in view.aliases.members()],
         "nodes": [(places.node(node),) for node, _ in view.forest.nodes()],
         "trees": [(name,) for _, name in view.forest.trees()],
     }
@@ -96,6 +102,9 @@ class _Places:
 
     def entity(self, entity: int) -> str:
         return self._view.entities.get(entity).key
+
+    def document(self, document: int) -> str:
+        return "" if document == USER else self._documents[document].key
 
     def chunk(self, chunk: int) -> tuple[str, int]:
         record = self._view.chunks.get(chunk)

@@ -1,26 +1,30 @@
 """The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
 
-In: edges between entities of one tree, each stated by documents. On disk: ``trees`` (id → name), ``tree_names`` (name
-→ id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``edges_up`` (child, parent → the
-documents that state the edge) and ``edges_down`` (parent, child → nothing). A node is stored once a tree and lives
-while an edge touches it; a tree lives while it has nodes. Self-pointing edges are refused by the caller; cycles may
-be stated, so every walk keeps what it has seen.
+In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``trees`` (id →
+name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``edges_up``
+(child, parent → who states the edge), ``edges_down`` (parent, child → nothing) and ``stated_edges`` (child, parent →
+the names as the user typed them). A node is stored once a tree and lives while an edge touches it; a tree lives while
+it has nodes. Self-pointing edges are refused by the caller; cycles may be stated, so every walk keeps what it has seen.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import CorruptionError
+from ..text.normalize import entity_key
 from . import records, tables
 from .counters import Counters
 from .environment import View, WriteView
 
 _NODE = struct.Struct("<II")
+
+#: Stands for the user among those who state an edge; documents are numbered from 1.
+USER = 0
 
 
 class Node(NamedTuple):
@@ -28,6 +32,23 @@ class Node(NamedTuple):
 
     tree: int
     entity: int
+
+
+#: A tree and the normal forms of a child and a parent in it.
+EdgeKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StatedEdge:
+    """An edge that the user states, its names as typed."""
+
+    child: str
+    parent: str
+    tree: str
+
+    @property
+    def key(self) -> EdgeKey:
+        return self.tree, entity_key(self.child), entity_key(self.parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +116,50 @@ class Forest:
         return self._neighbours(tables.EDGES_DOWN, node)
 
     def edges(self) -> Iterator[tuple[int, int, list[int]]]:
-        """All edges: child node, parent node, the documents that state it."""
+        """All edges: child node, parent node, who states it (see :meth:`stated_by`)."""
         for key, value in self._view.scan(tables.EDGES_UP):
             child, parent = records.U64_PAIR.unpack(key)
             yield child, parent, records.unpack(value, tables.EDGES_UP, bytes(key))
 
     def stated_by(self, child: int, parent: int) -> list[int]:
-        """Ids of the documents that state an edge; empty where there is no such edge."""
+        """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""
         key = records.U64_PAIR.pack(child, parent)
         value = self._view.get(tables.EDGES_UP, key)
         stated: list[int] = [] if value is None else records.unpack(value, tables.EDGES_UP, key)
         return stated
 
-    def walk(self, node: int, *, up: bool, depth: int, limit: int) -> tuple[list[Step], bool]:
-        """Nodes above (or below) ``node``, nearest first, each once: at most ``limit``, at most ``depth`` edges away.
+    def pair(self, tree: str, child: int, parent: int) -> tuple[int, int] | None:
+        """The nodes of two entities in the tree of this name, or None where one of them has none."""
+        number = self.tree(tree)
+        if number is None:
+            return None
+        lower, upper = self.find(number, child), self.find(number, parent)
+        return None if lower is None or upper is None else (lower, upper)
+
+    def stated_edge(self, child: int, parent: int) -> StatedEdge | None:
+        """The edge between two nodes as the user stated it, or None."""
+        key = records.U64_PAIR.pack(child, parent)
+        value = self._view.get(tables.STATED_EDGES, key)
+        if value is None:
+            return None
+        lower, upper = records.unpack(value, tables.STATED_EDGES, key)
+        return StatedEdge(lower, upper, self.tree_name(self.node(child).tree))
+
+    def stated_edges(self) -> Iterator[tuple[int, int, StatedEdge]]:
+        """All edges that the user states: child node, parent node, the edge as stated."""
+        for key, value in self._view.scan(tables.STATED_EDGES):
+            child, parent = records.U64_PAIR.unpack(key)
+            lower, upper = records.unpack(value, tables.STATED_EDGES, bytes(key))
+            yield child, parent, StatedEdge(lower, upper, self.tree_name(self.node(child).tree))
+
+    def walk(self, starts: Sequence[int], *, up: bool, depth: int, limit: int) -> tuple[list[Step], bool]:
+        """Nodes above (or below) some nodes, nearest first, each once: at most ``limit``, at most ``depth`` edges away.
 
         Also says whether the limit cut anything off.
         """
-        seen = {node}
+        seen = set(starts)
         steps: list[Step] = []
-        queue = deque([(node, 0)])
+        queue = deque((node, 0) for node in starts)
         while queue:
             here, distance = queue.popleft()
             if distance == depth:
@@ -157,41 +202,48 @@ class ForestWriter(Forest):
         self._write = view
         self._counters = counters
 
-    def add_edge(self, tree: str, child: int, parent: int, document: int) -> list[tuple[int, int]]:
+    def add_edge(
+        self, tree: str, child: int, parent: int, stated_by: int, names: tuple[str, str]
+    ) -> list[tuple[int, int]]:
         """State that entity ``child`` stands under entity ``parent``; returns the nodes made for it, as (node, entity).
 
-        Stating what the same document stated before changes nothing.
+        Stating what the same document (or USER) stated before changes nothing. Of the user's edges the ``names`` are
+        kept, child and parent as typed.
         """
         number = self._tree_for(tree)
         made: list[tuple[int, int]] = []
         lower, upper = (self._node_for(number, entity, made) for entity in (child, parent))
         stated = self.stated_by(lower, upper)
-        if document not in stated:
+        if stated_by not in stated:
             key = records.U64_PAIR.pack(lower, upper)
-            self._write.put(tables.EDGES_UP, key, records.pack(sorted([*stated, document])))
+            self._write.put(tables.EDGES_UP, key, records.pack(sorted([*stated, stated_by])))
             if not stated:
                 self._write.put(tables.EDGES_DOWN, records.U64_PAIR.pack(upper, lower), b"")
                 self._counters.edges += 1
+            if stated_by == USER:
+                self._write.put(tables.STATED_EDGES, key, records.pack(names))
         return made
 
-    def remove_edge(self, tree: str, child: int, parent: int, document: int) -> list[tuple[int, int]]:
-        """Withdraw what ``document`` stated; returns the nodes that went with the edge, as (node, entity)."""
-        number = self.tree(tree)
-        lower = None if number is None else self.find(number, child)
-        upper = None if number is None else self.find(number, parent)
-        if number is None or lower is None or upper is None:
+    def remove_edge(self, tree: str, child: int, parent: int, stated_by: int) -> list[tuple[int, int]]:
+        """Withdraw what a document (or USER) stated; returns the nodes that went with the edge, as (node, entity)."""
+        nodes = self.pair(tree, child, parent)
+        if nodes is None:
             return []
+        lower, upper = nodes
         stated = self.stated_by(lower, upper)
-        if document not in stated:
+        if stated_by not in stated:
             return []
-        stated.remove(document)
+        stated.remove(stated_by)
         key = records.U64_PAIR.pack(lower, upper)
+        if stated_by == USER:
+            self._write.delete(tables.STATED_EDGES, key)
         if stated:
             self._write.put(tables.EDGES_UP, key, records.pack(stated))
             return []
         self._write.delete(tables.EDGES_UP, key)
         self._write.delete(tables.EDGES_DOWN, records.U64_PAIR.pack(upper, lower))
         self._counters.edges -= 1
+        number = self.node(lower).tree
         gone = [(node, entity) for node, entity in ((lower, child), (upper, parent)) if self._is_lone(node)]
         for node, entity in gone:
             self._write.delete(tables.NODES, records.u64(node))

@@ -1,16 +1,18 @@
 """Which paths hold a store, and which may become one.
 
 In: a path a user typed. Out: a decision (open it, make it) or an error that says what stands there instead. On disk a
-store is a directory with ``data.mdb`` (everything), ``lock.mdb`` (LMDB's table of readers) and ``writer.lock``.
+store is a directory with ``data.mdb`` (everything), ``lock.mdb`` (LMDB's table of readers) and ``writer.lock``; a
+COMPACT that was killed leaves ``data.mdb.new``, which the next writer removes.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ..errors import CorruptionError, NotAStoreError, StoreNotFoundError
+from ..errors import CorruptionError, NotAStoreError, ReadOnlyError, StoreNotFoundError
 
 DATA_FILE = "data.mdb"
+COMPACTED_FILE = "data.mdb.new"
 READERS_FILE = "lock.mdb"
 WRITER_FILE = "writer.lock"
 
@@ -47,3 +49,11 @@ def examine(path: Path, *, create: bool) -> bool:
     if not create:
         raise StoreNotFoundError(f"{path}: the directory is empty; there is no store in it")
     return True
+
+
+def make_directory(path: Path) -> None:
+    """Make the directory of a new store; raises ReadOnlyError where that is not allowed."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ReadOnlyError(f"{path}: cannot be made ({error.strerror}); choose another path") from error

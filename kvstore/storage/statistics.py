@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
+from . import tables
 from .store_view import StoreView
 
 
@@ -14,6 +15,8 @@ def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")
     found: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
     found["trees"] = sum(1 for _ in view.forest.trees())
+    found["stated_edges"] = view.view.count(tables.STATED_EDGES)
+    found["aliases"] = view.view.count(tables.ALIASES)
     found.update(
         {
             f"filter_{field.name}": getattr(view.filter.statistics(), field.name)

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
+
 from ..settings import FixedSettings
+from . import addresses
+from .aliases import Aliases, Identity
 from .chunks import Abstracts, Chunks
 from .counters import Counters
 from .documents import Documents
@@ -65,6 +69,10 @@ class StoreView:
         return Forest(self.view)
 
     @cached_property
+    def aliases(self) -> Aliases:
+        return Aliases(self.view)
+
+    @cached_property
     def postings(self) -> Postings:
         return Postings(self.view)
 
@@ -75,6 +83,18 @@ class StoreView:
     @cached_property
     def filter(self) -> EntityFilter:
         return EntityFilter(self.view, hash_seed=self.settings.hash_seed, temperature_sort=self._temperature_sort)
+
+    def resolve(self, key: str) -> Identity | None:
+        """What a name (its normal form) stands for, or None where the store does not know it."""
+        return self.aliases.resolve(key, self.filter)
+
+    def addresses_of(self, identity: Identity, limit: int | None = None) -> Ids:
+        """The addresses of all names of an entity, ascending, at most ``limit``; each place once, at its best rank."""
+        lists = [self.filter.addresses(key, limit) for key, _ in identity.names]
+        if len(lists) == 1:
+            return lists[0]
+        ranks = map(addresses.split, np.concatenate(lists).tolist())
+        return addresses.of_places((place, rank) for rank, place in ranks)[:limit]
 
     def all_vectors(self) -> list[tuple[Ids, Matrix]]:
         """All chunk ids and vectors, in one part where the store's cache may hold them."""

@@ -23,6 +23,9 @@ NODES = "nodes"
 NODE_NAMES = "node_names"
 EDGES_UP = "edges_up"
 EDGES_DOWN = "edges_down"
+STATED_EDGES = "stated_edges"
+ALIASES = "aliases"
+ALIAS_MEMBERS = "alias_members"
 FILTER_DIRECTORY = "filter_directory"
 BUCKET_PAGES = "bucket_pages"
 BLOCK_PAGES = "block_pages"
@@ -50,6 +53,9 @@ ALL = (
     NODE_NAMES,
     EDGES_UP,
     EDGES_DOWN,
+    STATED_EDGES,
+    ALIASES,
+    ALIAS_MEMBERS,
     FILTER_DIRECTORY,
     BUCKET_PAGES,
     BLOCK_PAGES,

@@ -8,6 +8,7 @@ CorruptionError.
 
 from __future__ import annotations
 
+import itertools
 import struct
 import threading
 import zlib
@@ -26,6 +27,7 @@ Ids = npt.NDArray[np.uint64]
 #: Encoding name: changes whenever the layout does.
 ENCODING = b"vec1"
 _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
+_SPACE = struct.Struct("<H")
 _BODY = 8  # where the checksummed part begins
 FREE = 2**64 - 1
 
@@ -148,6 +150,27 @@ class VectorWriter(Vectors):
         block.ids[row] = FREE
         block.matrix[row] = 0
 
+    def pack(self, limit: int) -> list[tuple[int, int, int]]:
+        """Empty the last blocks, at most ``limit``, as far as earlier ones have free rows for their vectors.
+
+        Returns the vectors that were moved: chunk, block, row. To be called when nothing else waits for a flush.
+        """
+        space = self._view.scan(tables.VECTOR_SPACE)
+        free = {int(records.U32.unpack(key)[0]): int(_SPACE.unpack(value)[0]) for key, value in space}
+        room = sum(free.values())
+        moved: list[tuple[int, int, int]] = []
+        last = itertools.islice(self._view.scan(tables.VECTORS, reverse=True), limit)
+        for number in [int(records.U32.unpack(key)[0]) for key, _ in last]:
+            room -= self._rows  # its own free rows, and those that its vectors take elsewhere
+            if room < 0:
+                break
+            block = self._private(number)
+            for row in np.flatnonzero(block.ids != FREE):
+                chunk = int(block.ids[row])
+                moved.append((chunk, *self.add(chunk, block.matrix[row], number)))  # the first free row, never here
+            block.ids[:] = FREE
+        return moved
+
     def flush(self) -> None:
         """Put changed blocks into the transaction; a block left empty is removed."""
         for number, block in self._dirty.items():
@@ -163,7 +186,7 @@ class VectorWriter(Vectors):
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY:]))
             self._write.put(tables.VECTORS, key, buffer)
             if free:
-                self._write.put(tables.VECTOR_SPACE, key, struct.pack("<H", free))
+                self._write.put(tables.VECTOR_SPACE, key, _SPACE.pack(free))
             else:
                 self._write.delete(tables.VECTOR_SPACE, key)
         self._dirty.clear()

@@ -100,8 +100,16 @@ def translate(error: lmdb.Error, place: str) -> KvstoreError:
 class TransactionOwner(Protocol):
     """What a view needs of the environment that made it."""
 
-    gate: TransactionGate
     lock_timeout: float
+
+    @property
+    def gate(self) -> TransactionGate:
+        """The count of this process's open transactions."""
+        ...
+
+    def change_of(self, transaction: lmdb.Transaction[memoryview]) -> int:
+        """The number of the change that ``transaction`` sees or makes."""
+        ...
 
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
         """Make ``table`` within a write transaction."""
@@ -134,7 +142,7 @@ class LmdbView:
         self._transaction: lmdb.Transaction[memoryview] | None = transaction
         self._handles = handles
         #: Number of the change this view sees: it grows by one with every commit, and is the same for equal states.
-        self.change = transaction.id()
+        self.change = owner.change_of(transaction)
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """The value under ``key``, or None; raises InputError for a key of 0 or more than 511 bytes."""

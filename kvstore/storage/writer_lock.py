@@ -19,10 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, TransactionError
-
-#: Seconds between two attempts: the first, and the longest after doubling.
-FIRST_PAUSE = 0.001
-LONGEST_PAUSE = 0.05
+from .data_file import flush
+from .file_lock import lock_within, release
 
 _locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
@@ -55,6 +53,10 @@ class WriterLock:
         try:
             self._descriptor = self._lock_file(fcntl.LOCK_EX, deadline, timeout)
             self._holder = threading.current_thread()
+            if os.pread(self._descriptor, 1, 0):
+                # The last holder was killed, perhaps before the name it had given to a compacted file was durable.
+                with contextlib.suppress(OSError):
+                    flush(self.path.parent)
             with contextlib.suppress(OSError):  # a full disk may refuse the name; the lock holds without it
                 os.pwrite(self._descriptor, b"%d\n" % os.getpid(), 0)
         except BaseException:
@@ -68,21 +70,34 @@ class WriterLock:
         self._unlock()
 
     @contextlib.contextmanager
-    def holding(self, timeout: float) -> Iterator[None]:
-        """Hold the lock within the block; when this thread holds it already, that serves."""
-        if self._holder is threading.current_thread():
-            yield
-            return
+    def excluding(self, timeout: float) -> Iterator[None]:
+        """Hold the lock within the block; raises what :meth:`acquire` raises."""
         self.acquire(timeout)
         try:
             yield
         finally:
             self.release()
 
+    def holding(self, timeout: float) -> contextlib.AbstractContextManager[None]:
+        """Hold the lock within the block; when this thread holds it already, that serves."""
+        if self._holder is threading.current_thread():
+            return contextlib.nullcontext()
+        return self.excluding(timeout)
+
+    @contextlib.contextmanager
+    def sharing(self, timeout: float) -> Iterator[None]:
+        """Keep writers out within the block; raises what :meth:`share` raises."""
+        shared = self.share(timeout)
+        try:
+            yield
+        finally:
+            if shared is not None:
+                release(shared)
+
     def share(self, timeout: float) -> int | None:
         """Keep writers out while a reader that cannot register itself with LMDB reads.
 
-        Returns a file descriptor to close when the reading is over, or None when there is no lock file and so no
+        Returns a file descriptor to release when the reading is over, or None when there is no lock file and so no
         writer. Raises LockTimeoutError when a writer holds the lock for ``timeout`` seconds.
         """
         try:
@@ -102,17 +117,9 @@ class WriterLock:
                 ) from error
             raise
         try:
-            pause = FIRST_PAUSE
-            while True:
-                try:
-                    fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-                    return descriptor
-                except BlockingIOError:
-                    remaining = deadline - time.monotonic()
-                    if remaining <= 0:
-                        raise self._timeout(timeout, _name_of_holder(descriptor)) from None
-                    time.sleep(min(pause, remaining))
-                    pause = min(2 * pause, LONGEST_PAUSE)
+            if not lock_within(descriptor, kind, deadline):
+                raise self._timeout(timeout, name_of_holder(self.path))
+            return descriptor
         except BaseException:
             os.close(descriptor)
             raise
@@ -120,9 +127,7 @@ class WriterLock:
     def _unlock(self) -> None:
         descriptor, self._descriptor, self._holder = self._descriptor, None, None
         if descriptor is not None:
-            # Unlocked by name, not only by closing: a child forked meanwhile may hold a copy of the descriptor.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            os.close(descriptor)
+            release(descriptor)
         self._threads.release()
 
     def _timeout(self, timeout: float, holder: str) -> LockTimeoutError:
@@ -139,8 +144,12 @@ class WriterLock:
             os.close(descriptor)
 
 
-def _name_of_holder(descriptor: int) -> str:
-    number = os.pread(descriptor, 32, 0).strip().decode("ascii", "replace")
+def name_of_holder(path: Path) -> str:
+    """The process that holds the lock at ``path``, in words for a message."""
+    try:
+        number = path.read_text("ascii", "replace").strip()
+    except OSError:
+        number = ""
     return f"process {number}" if number else "another process"
 
 

@@ -1,0 +1,40 @@
+"""Locks on files by ``flock``: attempts until a deadline, and release.
+
+In: an open descriptor and the kind of lock. Out: whether the lock was got. The system drops a lock with the last copy
+of the descriptor that holds it, so also when the holder dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+#: Seconds between two attempts: the first, and the longest after doubling.
+FIRST_PAUSE = 0.001
+LONGEST_PAUSE = 0.05
+
+
+def lock_within(descriptor: int, kind: int, deadline: float) -> bool:
+    """Lock a file (``kind``: LOCK_SH or LOCK_EX); False when others still hold it at ``deadline`` (monotonic seconds).
+
+    There is at least one attempt. A lock that the descriptor held before is gone when this returns False.
+    """
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            time.sleep(min(pause, remaining))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def release(descriptor: int) -> None:
+    """Give a lock up and close its descriptor."""
+    # Unlocked by name, not only by closing: a child forked meanwhile may hold a copy of the descriptor.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)

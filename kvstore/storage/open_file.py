@@ -1,0 +1,225 @@
+"""The open data file as all threads of a process share it: transactions, tables, and moments without either.
+
+In: a store's directory. Out: LMDB transactions, each with the handles of the tables it may use; a larger map; a
+compacted file. The map changes its size, and the file its place or its mode, only while no transaction of this process
+is open; a table's handle is opened by one transaction at a time, of the writer where the file is open for writing, and
+used by later ones only. Errors of LMDB leave as the errors of ``kvstore.errors``.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import lmdb
+
+from ..errors import ClosedError, StoreFullError, TransactionError
+from .data_file import MAX_READERS, CompactReport, DataFile, flush
+from .location import DATA_FILE
+from .presence import Presence
+from .transaction_gate import TransactionGate
+from .view import MapFull, translate
+from .writer_lock import WriterLock
+
+if TYPE_CHECKING:
+    from lmdb import _Database as Handle
+
+PAGE = 4096
+
+
+class OpenFile:
+    """One open data file, until :meth:`close` or a fork. ``wait`` is always how many seconds to wait for others."""
+
+    def __init__(
+        self,
+        directory: Path,
+        writer_lock: WriterLock,
+        *,
+        readonly: bool,
+        durability: str,
+        map_size: int,
+        max_bytes: int | None,
+        wait: float,
+    ) -> None:
+        self.path = directory
+        self.max_bytes = max_bytes
+        self.gate = TransactionGate()
+        self.handles: Mapping[str, Handle] = {}
+        #: Why the file can be used no more.
+        self.unusable: str | None = None
+        self._tables_lock = threading.RLock()
+        self._writer_lock = writer_lock
+        self._presence = Presence(directory / DATA_FILE)
+        try:
+            if self._presence.path.exists():
+                self._presence.begin(wait)
+            self.data = DataFile(directory, readonly=readonly, durability=durability, map_size=map_size)
+            self._presence.begin(wait)  # a file just made: under the writer's lock nobody has replaced it
+        except BaseException:
+            self._presence.end()
+            raise
+
+    # -- Use and its end
+
+    def require_open(self) -> None:
+        """Raise ClosedError when the file can be used no more."""
+        if self.unusable is not None:
+            raise ClosedError(f"{self.path}: {self.unusable}")
+
+    @contextmanager
+    def in_use(self) -> Iterator[DataFile]:
+        """Keep the file open and its map as it is within the block."""
+        with self.gate.entering():
+            self.require_open()
+        try:
+            yield self.data
+        finally:
+            self.gate.leave()
+
+    @contextmanager
+    def still(self) -> Iterator[DataFile]:
+        """Keep the file open and its map as it is within a short block, which may be within a transaction."""
+        with self.gate.condition:
+            self.require_open()
+            yield self.data
+
+    def close(self, wait: float) -> None:
+        """Close the file once no transaction is open; raises TransactionError when some still are, and stays open."""
+        with self.gate.alone(wait, TransactionError, f"{self.path}: the store was to be closed"):
+            self._end("it was closed; open it again")
+
+    def after_fork(self) -> None:
+        """In a forked child: forget everything."""
+        # The references are dropped, which LMDB's binding takes for no closing in a process that did not open it; then
+        # the child can open the store itself.
+        self.unusable = "it was opened before a fork; open it again in this process"
+        self.gate = TransactionGate()
+        self.handles = {}
+        self._presence.after_fork()
+        del self.data
+
+    def _end(self, reason: str) -> None:
+        self.unusable = reason
+        self.handles = {}
+        self.data.close()
+        self._presence.end()
+
+    # -- Transactions and tables
+
+    def begin(self, wait: float, *, write: bool) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
+        """Begin a transaction and count it, adopting the map's size where another process has grown it.
+
+        Returns the handles that were open before it, which are those it can use.
+        """
+        cleared = False
+        while True:
+            try:
+                with self.gate.entering():
+                    self.require_open()
+                    return self.data.begin(write=write), self.handles
+            except lmdb.MapResizedError:
+                self._resize(0, wait)
+            except lmdb.ReadersFullError as error:
+                if cleared:
+                    raise TransactionError(
+                        f"{self.path}: all {MAX_READERS} snapshots that may be open at once, over all processes, are; "
+                        "close some"
+                    ) from error
+                with self.in_use() as data:
+                    data.environment.reader_check()
+                cleared = True
+            except lmdb.Error as error:
+                raise translate(error, str(self.path)) from error
+
+    def open_tables(self, known: Mapping[str, Handle], wait: float) -> None:
+        """Open the tables that others have made, unless that has been done since the handles ``known`` were current.
+
+        Where the file is open for writing this takes the writer's lock, for handles last only when a write transaction
+        has opened them; that transaction writes nothing.
+        """
+        with self._tables_lock if self.data.readonly else self._writer_lock.holding(wait):
+            if self.handles is not known:
+                return
+            transaction, _ = self.begin(wait, write=not self.data.readonly)
+            try:
+                opener = None if self.data.readonly else transaction
+                names = self.data.table_names(transaction)
+                handles = {os.fsdecode(name): self.data.open_table(name, opener) for name in names}
+                transaction.commit()
+            finally:
+                transaction.abort()
+                self.gate.leave()
+            self.handles = handles
+
+    def committed(self, created: Mapping[str, Handle]) -> None:
+        """Take over the tables that a commit has added."""
+        if created:
+            self.handles = {**self.handles, **created}
+        self.data.extend()
+
+    # -- Moments without transactions
+
+    def open_for_writing(self, wait: float) -> None:
+        """Open a file that is open to read again, for writing; this thread holds the writer's lock."""
+        purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
+        with self.gate.alone(wait, TransactionError, purpose):
+            self.require_open()
+            self.data.reopen_for_writing()
+            self.handles = {}
+
+    def grow(self, wait: float) -> None:
+        """Double the map, up to ``max_bytes``; raises StoreFullError where that may not or cannot be done."""
+        if self._at_limit():
+            raise self.map_full()
+        size = 2 * self.data.map_size
+        self._resize(size if self.max_bytes is None else min(size, self.max_bytes // PAGE * PAGE), wait)
+
+    def map_full(self) -> MapFull:
+        """The error for a transaction that the map could not take."""
+        if self._at_limit():
+            return MapFull(
+                f"{self.path}: the store has reached max_bytes={self.max_bytes} and nothing was changed; open it with "
+                "a larger max_bytes; deleting takes room too, and COMPACT gives it back"
+            )
+        return MapFull(
+            f"{self.path}: the memory map of {self.data.map_size} bytes was too small for this transaction, and "
+            "nothing was changed; run it again, and the map grows"
+        )
+
+    def compact(self, wait: float) -> CompactReport:
+        """Put a copy without free pages in the file's place; this thread holds the writer's lock.
+
+        Raises TransactionError when another process has the file open or a transaction of this one stays open, and
+        what :meth:`DataFile.compacted` raises; the file is then as before.
+        """
+        with self.gate.alone(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
+            self.require_open()
+            before = self.data.size
+            with self._presence.alone(), self.data.compacted() as copy:
+                try:
+                    self._presence.replace(copy)
+                    flush(self.path)
+                    self.data.open_successor()
+                    self.handles = {}
+                except BaseException:
+                    if not copy.exists():  # it has the name already, so the file that is open must not be used
+                        self._end("COMPACT replaced the data file, which then could not be opened; open it again")
+                    raise
+            return CompactReport(before, self.data.size)
+
+    def _at_limit(self) -> bool:
+        return self.max_bytes is not None and self.data.map_size >= self.max_bytes // PAGE * PAGE
+
+    def _resize(self, size: int, wait: float) -> None:
+        with self.gate.alone(wait, StoreFullError, f"{self.path}: the memory map must grow"):
+            self.require_open()
+            opened = self.data.environment
+            try:
+                self.data.resize(size)
+            finally:
+                if self.data.environment is not opened:
+                    self.handles = {}

@@ -1,0 +1,122 @@
+"""Who has a store open: each process shares a lock on the data file, and COMPACT takes it alone.
+
+COMPACT gives the data file's name to another file. A process that had the old one open would go on in a file without a
+name, and what it wrote there would be lost; so nobody may have it open, and whoever opens it makes sure, once the lock
+is got, that the file locked still has the name. In: the data file's path. On disk: nothing but the ``flock``, which
+needs no right to write and which the system drops when its holder dies. A lock held by others raises the error that
+says who and what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import LockTimeoutError, ReadOnlyError, StoreNotFoundError, TransactionError
+from .file_lock import lock_within, release
+from .location import WRITER_FILE
+from .writer_lock import name_of_holder
+
+
+class Presence:
+    """The lock of one open store. Not for concurrent use: ``open_file.py`` decides when."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+        self._successor: int | None = None
+
+    def begin(self, timeout: float) -> None:
+        """Share the lock on the file that has the name; does nothing when that is done already.
+
+        Raises LockTimeoutError when a COMPACT of another process lasts longer than ``timeout`` seconds,
+        StoreNotFoundError and ReadOnlyError when the file is not there or may not be read.
+        """
+        deadline = time.monotonic() + timeout
+        while self._descriptor is None:
+            try:
+                descriptor = os.open(self.path, os.O_RDONLY)
+            except FileNotFoundError as error:
+                raise StoreNotFoundError(f"{self.path}: there is no such file any more; check the path") from error
+            except OSError as error:
+                raise ReadOnlyError(
+                    f"{self.path}: cannot be opened ({error.strerror}); get the right to read it"
+                ) from error
+            try:
+                if not lock_within(descriptor, fcntl.LOCK_SH, deadline):
+                    raise LockTimeoutError(
+                        f"{self.path.parent}: {name_of_holder(self.path.with_name(WRITER_FILE))} has been compacting "
+                        f"the store for the whole {timeout:g} s; wait for it to finish, or allow more time with "
+                        "lock_timeout"
+                    )
+                if self._has_the_name(descriptor):
+                    self._descriptor = descriptor
+            finally:
+                if self._descriptor is None:
+                    os.close(descriptor)
+
+    def end(self) -> None:
+        """Give the lock up; does nothing when it is not held."""
+        for descriptor in self._forget():
+            release(descriptor)
+
+    def after_fork(self) -> None:
+        """In a forked child: drop the copied descriptors, so that the lock ends with the parent."""
+        for descriptor in self._forget():
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the lock alone within the block, and share it again afterwards; the writer's lock must be held.
+
+        Raises TransactionError at once when another process has the store open, or when the file was replaced by
+        somebody else.
+        """
+        assert self._descriptor is not None
+        try:
+            if not lock_within(self._descriptor, fcntl.LOCK_EX, 0):
+                raise TransactionError(
+                    f"{self.path.parent}: another process has this store open, and COMPACT replaces the file that it "
+                    f"reads; close the store there and try again (lsof {self.path} shows who has it)"
+                )
+            if not self._has_the_name(self._descriptor):
+                raise TransactionError(
+                    f"{self.path}: another file was put in place of the one that is open here, so COMPACT would "
+                    "destroy it; close this store and open it again"
+                )
+            yield
+        finally:
+            if self._successor is not None:
+                release(self._successor)
+                self._successor = None
+            # An attempt that failed has given the shared lock up. Only a holder of the writer's lock could be in the
+            # way now, so this waits for nobody.
+            if self._descriptor is not None:
+                fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def replace(self, successor: Path) -> None:
+        """Give the data file's name to ``successor``, which is locked before anybody can open it by that name.
+
+        To be called within :meth:`alone`. Raises OSError; then nothing has changed.
+        """
+        assert self._descriptor is not None
+        self._successor = os.open(successor, os.O_RDONLY)
+        fcntl.flock(self._successor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(successor, self.path)
+        before, self._descriptor, self._successor = self._descriptor, self._successor, None
+        release(before)
+
+    def _forget(self) -> list[int]:
+        descriptors = [each for each in (self._descriptor, self._successor) if each is not None]
+        self._descriptor = self._successor = None
+        return descriptors
+
+    def _has_the_name(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
+        except FileNotFoundError:
+            return False

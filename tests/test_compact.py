@@ -1,0 +1,788 @@
+"""COMPACT: the file shrinks, nothing is lost, and no process is left behind in the old file."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvstore import Store
+from kvstore.errors import (
+    ClosedError,
+    CorruptionError,
+    InputError,
+    LockTimeoutError,
+    NotAStoreError,
+    ReadOnlyError,
+    StoreFullError,
+    TransactionError,
+)
+from kvstore.storage import tables, writer_lock
+from kvstore.storage.dump import dump
+from kvstore.storage.environment import Environment
+from kvstore.storage.store_view import StoreView
+from kvstore.storage.vectors import FREE, Vectors, VectorWriter, block_shape
+from kvstore.storage.writer_lock import WriterLock
+
+PRELUDE = "import os, sys, time\nfrom kvstore.storage.environment import Environment\npath = sys.argv[1]\n"
+OPEN = """
+environment = Environment.open(path, readonly=READONLY)
+print("open", flush=True)
+sys.stdin.readline()
+environment.close()
+print("closed", flush=True)
+sys.stdin.readline()
+"""
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+
+Contents = dict[bytes, bytes]
+
+
+@contextmanager
+def python(code: str, *arguments: object, preexec: Callable[[], None] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """Another Python process that runs ``code``; it ends with its input, well or killed by itself."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=preexec,
+    )
+    try:
+        yield process
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode in (0, -signal.SIGKILL), output
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def contents(environment: Environment) -> Contents:
+    with environment.snapshot() as snapshot:
+        return {key: bytes(value) for key, value in snapshot.scan("a")}
+
+
+def put(environment: Environment, key: bytes, value: bytes) -> None:
+    with environment.write() as transaction:
+        transaction.put("a", key, value)
+
+
+def wasteful(path: Path) -> Contents:
+    """Make a store at ``path`` of about 4 MB, nine tenths of it free pages; returns what it holds."""
+    with Environment.open(path) as environment:
+        with environment.write() as transaction:
+            for number in range(200):
+                transaction.put("a", b"%03d" % number, os.urandom(20_000))
+        with environment.write() as transaction:
+            for number in range(200):
+                if number % 10:
+                    transaction.delete("a", b"%03d" % number)
+        return contents(environment)
+
+
+def size(path: Path) -> int:
+    return (path / "data.mdb").stat().st_size
+
+
+def names(path: Path) -> list[str]:
+    return sorted(entry.name for entry in path.iterdir())
+
+
+FILES = ["data.mdb", "lock.mdb", "writer.lock"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+# -- What it does
+
+
+def document(number: int) -> str:
+    names = [f"Distillery {number}", f"Warehouse {number % 7}", f"Port Ellen {number % 3}"]
+    return "\n\n".join(f"{name} lies at {names[-1]}. It was founded in {1800 + number}. " * 12 for name in names)
+
+
+def vectors_of(view: StoreView) -> dict[int, bytes]:
+    return {chunk: view.vectors.gather([(record.block, record.row)]).tobytes() for chunk, record in view.chunks.scan()}
+
+
+def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
+    make_store: Callable[..., Store], tmp_path: Path
+) -> None:
+    store, fresh = make_store("old"), make_store("fresh")
+    for number in range(60):
+        store.put(f"d{number}", document(number))
+    for number in range(60):
+        if number % 6:
+            assert store.delete(f"d{number}")
+        else:
+            fresh.put(f"d{number}", document(number))
+    with store.snapshot() as snapshot:
+        before, vectors = dump(snapshot.view), vectors_of(snapshot.view)
+    with fresh.snapshot() as snapshot:
+        assert before == dump(snapshot.view)
+    large = size(store.path)
+
+    report = store.compact()
+
+    fresh.backup(tmp_path / "copy")
+    assert (report.bytes_before, report.bytes_after) == (large, size(store.path))
+    assert report.bytes_after <= 1.15 * size(tmp_path / "copy") < large
+    assert names(store.path) == FILES
+    for _ in range(2):
+        with store.snapshot() as snapshot:
+            assert dump(snapshot.view) == before
+            assert vectors_of(snapshot.view) == vectors
+        assert store.check() == []
+        assert store.environment.verify() == []
+        store.close()
+        store = make_store("old")
+    assert store.put("another", document(1))
+    assert [hit.document for hit in store.search("Distillery 1", using="lexical", top=1)] == ["another"]
+
+
+def test_an_empty_store_can_be_compacted(path: Path) -> None:
+    with Environment.open(path) as environment:
+        for _ in range(2):
+            environment.compact()
+            assert contents(environment) == {}
+        put(environment, b"key", b"value")
+        environment.compact()
+        assert contents(environment) == {b"key": b"value"}
+        assert environment.verify() == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(added=st.integers(0, 200), removed=st.sets(st.integers(0, 199)), limit=st.integers(1, 5))
+def test_vectors_move_into_as_few_blocks_as_hold_them(
+    tmp_path_factory: pytest.TempPathFactory, added: int, removed: set[int], limit: int
+) -> None:
+    dimension = 1000
+    _, rows = block_shape(dimension)
+    path = tmp_path_factory.mktemp("vectors") / "store"
+    with Environment.open(path, durability="relaxed") as environment:
+        with environment.write() as view:
+            vectors = VectorWriter(view, dimension)
+            places = {chunk: vectors.add(chunk, np.full(dimension, chunk), chunk // rows) for chunk in range(added)}
+            vectors.flush()
+            for chunk in removed & places.keys():
+                vectors.remove(*places.pop(chunk))
+            vectors.flush()
+        moved = True
+        while moved:
+            with environment.write() as view:
+                vectors = VectorWriter(view, dimension)
+                moves = vectors.pack(limit)
+                vectors.flush()
+            moved = bool(moves)
+            places.update({chunk: (block, row) for chunk, block, row in moves})
+        with environment.snapshot() as snapshot:
+            assert snapshot.count(tables.VECTORS) == -(-len(places) // rows)
+            stored = Vectors(snapshot, dimension)
+            assert stored.gather(list(places.values()))[:, [0, -1]].tolist() == [[chunk, chunk] for chunk in places]
+            found = {chunk: (number, row) for number, ids in stored.rows() for row, chunk in enumerate(ids.tolist())}
+            assert {chunk: place for chunk, place in found.items() if chunk != FREE} == places
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "put", "delete", "compact", "reopen"]), st.integers(0, 20), st.integers(0, 30_000)
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS)
+def test_compacting_between_any_changes_loses_none(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
+) -> None:
+    path = tmp_path_factory.mktemp("model") / "store"
+    environment = Environment.open(path, durability="relaxed")
+    model: Contents = {}
+    try:
+        for step, number, length in steps:
+            key = b"%d" % number
+            with environment.snapshot() as snapshot:
+                change = snapshot.change
+            assert environment.statistics().change == change
+            if step == "compact":
+                report = environment.compact()
+                assert report.bytes_after == environment.statistics().bytes <= report.bytes_before
+            elif step == "reopen":
+                environment.close()
+                environment = Environment.open(path, durability="relaxed")
+            elif step == "put":
+                model[key] = bytes([number]) * length
+                put(environment, key, model[key])
+            else:
+                with environment.write() as transaction:
+                    assert transaction.delete("a", key) == (model.pop(key, None) is not None)
+            assert contents(environment) == model
+            with environment.snapshot() as snapshot:
+                assert step == "reopen" or snapshot.change in (change, change + (step in ("put", "delete")))
+        assert environment.verify() == []
+    finally:
+        environment.close()
+
+
+def test_the_file_keeps_its_mode(path: Path) -> None:
+    wasteful(path)
+    os.chmod(path / "data.mdb", 0o640)
+    with Environment.open(path) as environment:
+        environment.compact()
+    assert (path / "data.mdb").stat().st_mode & 0o7777 == 0o640
+
+
+@as_root
+def test_the_file_keeps_its_owner(path: Path) -> None:
+    wasteful(path)
+    os.chown(path / "data.mdb", NOBODY, NOBODY)
+    with Environment.open(path) as environment:
+        environment.compact()
+    assert ((path / "data.mdb").stat().st_uid, (path / "data.mdb").stat().st_gid) == (NOBODY, NOBODY)
+
+
+# -- Other processes
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+def test_it_is_refused_while_another_process_has_the_store_open(path: Path, readonly: bool) -> None:
+    kept = wasteful(path)
+    with Environment.open(path, lock_timeout=0) as environment:
+        file = (path / "data.mdb").stat()
+        with python(OPEN.replace("READONLY", str(readonly)), path) as other:
+            assert said(other) == "open"
+            for _ in range(2):
+                with pytest.raises(TransactionError, match="another process has this store open.*close the store"):
+                    environment.compact()
+            assert (path / "data.mdb").stat() == file
+            assert names(path) == FILES
+            put(environment, b"more", b"value")
+            tell(other)
+            assert said(other) == "closed"
+            environment.compact()
+        assert contents(environment) == {**kept, b"more": b"value"}
+        assert size(path) < file.st_size / 5
+
+
+def test_a_process_that_was_refused_is_still_reckoned_with(path: Path) -> None:
+    wasteful(path)
+    code = """
+environment = Environment.open(path)
+print("open", flush=True)
+for _ in range(2):
+    sys.stdin.readline()
+    try:
+        print(environment.compact().bytes_after, flush=True)
+    except Exception as error:
+        print(type(error).__name__, flush=True)
+"""
+    with python(code, path) as other:
+        assert said(other) == "open"
+        with Environment.open(path) as environment:
+            with pytest.raises(TransactionError):
+                environment.compact()
+            tell(other)
+            assert said(other) == "TransactionError"
+        tell(other)
+        assert int(said(other)) == size(path)
+
+
+@as_root
+def test_it_is_refused_while_a_process_without_the_right_to_write_reads(path: Path, tmp_path: Path) -> None:
+    wasteful(path)
+    for folder in (path, tmp_path, *tmp_path.parents[:-2]):
+        os.chmod(folder, os.stat(folder).st_mode | 0o055)
+    code = f"os.setgid({NOBODY})\nos.setuid({NOBODY})" + OPEN.replace("READONLY", "True")
+    with Environment.open(path) as environment, python(code, path) as other:
+        assert said(other) == "open"
+        with pytest.raises(TransactionError, match="another process"):
+            environment.compact()
+        tell(other)
+        assert said(other) == "closed"
+        environment.compact()
+
+
+def test_a_forked_child_counts_only_when_it_opens_the_store_itself(path: Path) -> None:
+    kept = wasteful(path)
+    with Environment.open(path) as environment:
+        orders, to_parent = os.pipe(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.read(orders[0], 1)
+                with Environment.open(path, readonly=True) as own:
+                    os.write(to_parent[1], b"o")
+                    os.read(orders[0], 1)
+                    os._exit(0 if contents(own) == kept else 1)
+            finally:
+                os._exit(2)
+        environment.compact()
+        os.write(orders[1], b"o")
+        assert os.read(to_parent[0], 1) == b"o"
+        with pytest.raises(TransactionError, match="another process"):
+            environment.compact()
+        os.write(orders[1], b"c")
+        assert os.waitpid(child, 0)[1] == 0
+        environment.compact()
+        assert contents(environment) == kept
+        for descriptor in (*orders, *to_parent):
+            os.close(descriptor)
+
+
+def test_a_child_that_outlives_its_killed_parent_is_not_in_the_way(path: Path) -> None:
+    kept = wasteful(path)
+    code = """
+environment = Environment.open(path)
+if os.fork() == 0:
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+    os._exit(0)
+sys.stdin.readline()
+"""
+    with python(code, path) as parent:
+        child = int(said(parent))
+        parent.kill()
+        parent.wait()
+        try:
+            with Environment.open(path) as environment:
+                environment.compact()
+                assert contents(environment) == kept
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_opening_meanwhile_waits_and_meets_the_new_file(path: Path) -> None:
+    kept = wasteful(path)
+    code = """
+def rename(*names, rename=os.rename):
+    print(os.getpid(), flush=True)
+    sys.stdin.readline()
+    rename(*names)
+environment = Environment.open(path)
+os.rename = rename
+environment.compact()
+print("compacted", flush=True)
+sys.stdin.readline()
+with environment.snapshot() as snapshot:
+    print(bytes(snapshot.get("a", b"more")).decode(), flush=True)
+environment.close()
+"""
+    old = (path / "data.mdb").stat().st_ino
+    with python(code, path) as compacting:
+        pid = said(compacting)
+        for readonly in (True, False):
+            with pytest.raises(LockTimeoutError, match=rf"process {pid} has been compacting .* 0\.05 s.*lock_timeout"):
+                Environment.open(path, readonly=readonly, lock_timeout=0.05)
+        assert (path / "data.mdb").stat().st_ino == old
+        threading.Timer(0.2, tell, [compacting]).start()
+        with Environment.open(path, lock_timeout=30) as environment:
+            assert (path / "data.mdb").stat().st_ino != old
+            assert contents(environment) == kept
+            assert said(compacting) == "compacted"
+            put(environment, b"more", b"seen by both")
+            tell(compacting)
+            assert said(compacting) == "seen by both"
+
+
+def test_processes_that_open_write_and_compact_at_will_split_nothing(path: Path) -> None:
+    """Every process counts its writes in one store; a write into a file without a name would be missing at the end."""
+    code = """
+from kvstore.errors import TransactionError
+compacted = 0
+for number in range(25):
+    with Environment.open(path, lock_timeout=30) as environment:
+        with environment.write() as transaction:
+            count = int(bytes(transaction.get("a", b"count") or b"0"))
+            transaction.put("a", b"count", b"%d" % (count + 1))
+            transaction.put("a", b"filling", os.urandom(100_000))
+        try:
+            environment.compact()
+            compacted += 1
+        except TransactionError:
+            pass
+print(compacted, flush=True)
+"""
+    Environment.open(path).close()
+    with python(code, path) as one, python(code, path) as two, python(code, path) as three:
+        assert sum(int(said(process)) for process in (one, two, three)) > 0
+    with Environment.open(path) as environment:
+        assert contents(environment)[b"count"] == b"75"
+        assert environment.verify() == []
+
+
+def test_a_store_opened_while_another_process_wrote_can_be_compacted_later(path: Path) -> None:
+    kept = wasteful(path)
+    code = """
+with Environment.open(path) as environment, environment.write() as transaction:
+    transaction.put("a", b"more", b"theirs")
+    print("writing", flush=True)
+    sys.stdin.readline()
+print("closed", flush=True)
+"""
+    with python(code, path) as writer:
+        assert said(writer) == "writing"
+        with Environment.open(path, lock_timeout=0.05) as environment:
+            with pytest.raises(LockTimeoutError):
+                environment.compact()
+            tell(writer)
+            assert said(writer) == "closed"
+            environment.compact()
+            assert contents(environment) == {**kept, b"more": b"theirs"}
+
+
+# -- This process
+
+
+def test_it_waits_for_snapshots_and_says_when_it_cannot(path: Path) -> None:
+    kept = wasteful(path)
+    with Environment.open(path, lock_timeout=0.05) as environment:
+        snapshot = environment.snapshot()
+        with pytest.raises(TransactionError, match="COMPACT.*1 snapshots or transactions .* still open"):
+            environment.compact()
+        assert {key: bytes(value) for key, value in snapshot.scan("a")} == kept
+        environment.lock_timeout = 30
+        threading.Timer(0.1, snapshot.close).start()
+        environment.compact()
+        assert contents(environment) == kept
+
+
+def test_it_is_refused_within_a_transaction(path: Path) -> None:
+    with Environment.open(path) as environment:
+        with environment.write() as transaction:
+            transaction.put("a", b"key", b"value")
+            with pytest.raises(TransactionError, match="this thread already has"):
+                environment.compact()
+        environment.compact()
+        assert contents(environment) == {b"key": b"value"}
+
+
+def test_it_is_refused_where_nothing_may_be_written(path: Path) -> None:
+    wasteful(path)
+    with Environment.open(path, readonly=True) as environment, pytest.raises(ReadOnlyError, match="readonly=True"):
+        environment.compact()
+    with pytest.raises(ClosedError):
+        environment.compact()
+
+
+def test_threads_read_and_write_on_around_it(path: Path) -> None:
+    failures: list[BaseException] = []
+    done = threading.Event()
+    with Environment.open(path, lock_timeout=30) as environment:
+        put(environment, b"count", b"0")
+
+        def run(use: Callable[[], None]) -> None:
+            try:
+                while not done.is_set():
+                    use()
+            except BaseException as error:
+                failures.append(error)
+
+        def read() -> None:
+            with environment.snapshot() as snapshot:
+                assert snapshot.get("a", b"count") is not None
+            assert environment.statistics().bytes > 0
+
+        def write() -> None:
+            with environment.write() as transaction:
+                count = int(bytes(transaction.get("a", b"count") or b""))
+                transaction.put("a", b"count", b"%d" % (count + 1))
+            written.append(count + 1)
+
+        written: list[int] = []
+        threads = [threading.Thread(target=run, args=[use]) for use in (read, read, write)]
+        for thread in threads:
+            thread.start()
+        for _ in range(40):
+            environment.compact()
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert written == list(range(1, len(written) + 1))
+        assert contents(environment)[b"count"] == b"%d" % len(written)
+
+
+# -- What goes wrong
+
+KILL = """
+environment = Environment.open(path)
+calls = 0
+def killing(*arguments, call=os.FUNCTION):
+    global calls
+    calls += 1
+    if calls == CALL and "WHEN" == "before":
+        os.kill(os.getpid(), 9)
+    call(*arguments)
+    if calls == CALL and "WHEN" == "after":
+        os.kill(os.getpid(), 9)
+os.FUNCTION = killing
+environment.compact()
+print("survived", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "when", "renamed"),
+    [
+        ("fchmod", 1, "after", False),
+        ("fsync", 1, "before", False),
+        ("rename", 1, "before", False),
+        ("rename", 1, "after", True),
+        ("fsync", 2, "before", True),
+        ("fsync", 2, "after", True),
+    ],
+    ids=[
+        "with an empty copy",
+        "with a copy not yet durable",
+        "before the renaming",
+        "after the renaming",
+        "before the name is durable",
+        "before the new file is open",
+    ],
+)
+def test_killed_at_any_point_it_leaves_one_whole_file(
+    path: Path, function: str, call: int, when: str, renamed: bool
+) -> None:
+    kept = wasteful(path)
+    large = size(path)
+    code = KILL.replace("FUNCTION", function).replace("CALL", str(call)).replace("WHEN", when)
+    with python(code, path) as process:
+        assert said(process) == ""
+    assert process.returncode == -signal.SIGKILL
+    assert (size(path) < large) == renamed
+    assert ("data.mdb.new" in names(path)) != renamed
+    with Environment.open(path, readonly=True) as environment:
+        assert contents(environment) == kept
+        assert environment.verify() == []
+    with Environment.open(path) as environment:
+        assert names(path) == FILES
+        assert contents(environment) == kept
+        environment.compact()
+        assert contents(environment) == kept
+    assert size(path) < large / 5
+
+
+@pytest.mark.parametrize("round_", range(6))
+def test_killed_at_random_it_loses_no_commit(path: Path, round_: int) -> None:
+    code = """
+environment = Environment.open(path, map_size=1 << 26)
+for number in range(1_000_000):
+    with environment.write() as transaction:
+        transaction.put("a", b"%08d" % number, os.urandom(20_000))
+        if number >= 10:
+            transaction.delete("a", b"%08d" % (number - 10))
+    print(number, flush=True)
+    environment.compact()
+"""
+    with python(code, path) as process:
+        acknowledged = -1
+        while acknowledged < 5 + 3 * round_:
+            acknowledged = int(said(process))
+        if round_ % 2:
+            threading.Event().wait(0.002 * round_)
+        process.kill()
+    with Environment.open(path) as environment:
+        numbers = [int(key) for key in contents(environment)]
+        assert numbers[-1] >= acknowledged
+        assert numbers == list(range(max(0, numbers[-1] - 9), numbers[-1] + 1))
+        assert environment.verify() == []
+    assert names(path) == FILES
+
+
+def test_a_lock_that_a_killed_holder_left_makes_the_directory_durable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.mkdir()
+    flushed: list[Path] = []
+    monkeypatch.setattr(writer_lock, "flush", flushed.append)
+    lock = WriterLock(path / "writer.lock")
+    with lock.excluding(0):
+        assert flushed == []
+    (path / "writer.lock").write_text("123\n")
+    with lock.excluding(0):
+        assert flushed == [path]
+    with lock.excluding(0):
+        assert flushed == [path]
+
+
+def test_a_leftover_is_removed_by_the_next_writer_only(path: Path) -> None:
+    kept = wasteful(path)
+    leftover = path / "data.mdb.new"
+    leftover.write_bytes(b"half a copy")
+    with Environment.open(path, readonly=True) as environment:
+        assert contents(environment) == kept
+    assert leftover.exists()
+    Environment.open(path).close()
+    assert names(path) == FILES
+
+
+def test_a_copy_without_its_store_is_left_alone(path: Path) -> None:
+    """Somebody took the data file away: what is left may be the only copy."""
+    wasteful(path)
+    (path / "data.mdb").rename(path / "data.mdb.new")
+    with pytest.raises(NotAStoreError, match=r"data\.mdb is missing, but there is data\.mdb\.new"):
+        Environment.open(path)
+    assert names(path) == ["data.mdb.new", "lock.mdb", "writer.lock"]
+
+
+def test_a_full_disk_leaves_the_old_file(path: Path) -> None:
+    kept = wasteful(path)
+    large = size(path)
+    code = """
+environment = Environment.open(path)
+try:
+    environment.compact()
+except Exception as error:
+    print(type(error).__name__, "free some space" in str(error), flush=True)
+with environment.snapshot() as snapshot:
+    print(snapshot.count("a"), environment.verify(), flush=True)
+print(len(os.listdir(path)), flush=True)
+environment.close()
+"""
+    limit = 200_000
+    with python(code, path, preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) as process:
+        assert said(process) == "StoreFullError True"
+        assert said(process) == f"{len(kept)} []"
+        assert said(process) == "3"
+    assert size(path) == large
+    with Environment.open(path) as environment:
+        assert contents(environment) == kept
+
+
+@as_root
+def test_without_the_right_to_replace_the_file_it_is_refused(path: Path, tmp_path: Path) -> None:
+    kept = wasteful(path)
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        os.chmod(folder, os.stat(folder).st_mode | 0o055)
+    code = """
+os.setgid(65534)
+os.setuid(65534)
+environment = Environment.open(path)
+with environment.write() as transaction:
+    transaction.put("a", b"more", b"value")
+try:
+    environment.compact()
+except Exception as error:
+    print(type(error).__name__, "COMPACT as the file's owner" in str(error), flush=True)
+with environment.write() as transaction:
+    transaction.put("a", b"more", b"again")
+"""
+    for file in path.iterdir():
+        os.chmod(file, 0o666)
+    for mode in (0o755, 0o777):  # no right to write to the directory; none to give the new file to its owner
+        os.chmod(path, mode)
+        with python(code, path) as process:
+            assert said(process) == "ReadOnlyError True"
+        with Environment.open(path) as environment:
+            assert contents(environment) == {**kept, b"more": b"again"}
+            assert names(path) == FILES
+
+
+def test_a_failure_to_open_the_new_file_ends_the_environment_and_loses_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = wasteful(path)
+    environment = Environment.open(path)
+
+    def fail(_: object) -> None:
+        raise StoreFullError("no address space")
+
+    with monkeypatch.context() as patches, pytest.raises(StoreFullError):
+        patches.setattr("kvstore.storage.data_file.DataFile.open_successor", fail)
+        environment.compact()
+    assert environment.closed
+    with pytest.raises(ClosedError, match="open it again"):
+        environment.snapshot()
+    environment.close()
+    with Environment.open(path, lock_timeout=0) as environment:
+        assert contents(environment) == kept
+        environment.compact()
+
+
+def test_a_symbolic_link_is_not_replaced(path: Path, tmp_path: Path) -> None:
+    kept = wasteful(path)
+    (path / "data.mdb").rename(tmp_path / "elsewhere")
+    (path / "data.mdb").symlink_to(tmp_path / "elsewhere")
+    with Environment.open(path) as environment:
+        with pytest.raises(InputError, match="symbolic link"):
+            environment.compact()
+        assert contents(environment) == kept
+    assert (path / "data.mdb").is_symlink()
+
+
+def test_a_file_that_was_put_in_place_of_the_open_one_is_not_destroyed(path: Path, tmp_path: Path) -> None:
+    wasteful(path)
+    shutil.copytree(path, tmp_path / "backup")
+    with Environment.open(path) as environment:
+        put(environment, b"more", b"value")
+        (tmp_path / "backup" / "data.mdb").rename(path / "data.mdb")
+        with pytest.raises(TransactionError, match="another file was put in place"):
+            environment.compact()
+    with Environment.open(path) as environment:
+        assert b"more" not in contents(environment)
+
+
+def test_pages_that_are_neither_used_nor_free_are_given_back(path: Path) -> None:
+    kept = wasteful(path)
+    file = path / "data.mdb"
+    image = bytearray(file.read_bytes())
+    for page in (0, 4096):
+        # The last page's number, after the page's header (16 bytes), magic, version, address, map size and two roots.
+        place = page + 16 + 4 + 4 + 8 + 8 + 2 * 48
+        struct.pack_into("<Q", image, place, struct.unpack_from("<Q", image, place)[0] + 1)
+    file.write_bytes(image + bytes(4096))
+    with Environment.open(path) as environment:
+        assert environment.verify() != []
+        environment.compact()
+        assert environment.verify() == []
+        assert contents(environment) == kept
+
+
+def test_a_store_that_lacks_records_is_not_replaced(path: Path) -> None:
+    kept = wasteful(path)
+    with Environment.open(path) as environment, environment.snapshot() as snapshot:
+        table = snapshot.tables()["a"]
+    # How LMDB describes a table in the record that names it.
+    described = ("depth", "branch_pages", "leaf_pages", "overflow_pages", "entries")
+    before, after = (
+        struct.pack("<HQQQQ", *(table[name] for name in described[:-1]), table["entries"] + n) for n in (0, 1)
+    )
+    image = (path / "data.mdb").read_bytes()
+    assert before in image
+    (path / "data.mdb").write_bytes(image.replace(before, after))
+    with Environment.open(path) as environment:
+        with pytest.raises(CorruptionError, match="of 21 records of table a only 20 .* nothing was changed"):
+            environment.compact()
+        assert contents(environment) == kept
+    assert names(path) == FILES
+    assert size(path) == len(image)
