@@ -20,25 +20,32 @@ from .errors import KvstoreError
 
 if TYPE_CHECKING:
     from .answer import Answer, Citation
+    from .exchange import ExportReport, ImportReport
     from .ingest.pipeline import Failure, IngestProgress, IngestReport
+    from .opening import migrate_store as migrate
+    from .opening import open_store as open
     from .query.cursor import Cursor
     from .reading import Document
     from .retrieval.evidence import Evidence, Hit, Location, Relative, Step
+    from .storage.aliases import Alias
+    from .storage.environment import CompactReport
     from .store import Snapshot, Store
-    from .store import migrate_store as migrate
-    from .store import open_store as open
     from .transaction import Transaction
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Alias",
     "Answer",
     "Citation",
+    "CompactReport",
     "Cursor",
     "Document",
     "Evidence",
+    "ExportReport",
     "Failure",
     "Hit",
+    "ImportReport",
     "IngestProgress",
     "IngestReport",
     "KvstoreError",
@@ -55,13 +62,17 @@ __all__ = [
 
 #: Where each public name lives: loaded when first used, so that importing kvstore costs next to nothing.
 _HOMES = {
+    "Alias": ("storage.aliases", "Alias"),
     "Answer": ("answer", "Answer"),
     "Citation": ("answer", "Citation"),
+    "CompactReport": ("storage.environment", "CompactReport"),
     "Cursor": ("query.cursor", "Cursor"),
     "Document": ("reading", "Document"),
     "Evidence": ("retrieval.evidence", "Evidence"),
+    "ExportReport": ("exchange", "ExportReport"),
     "Failure": ("ingest.pipeline", "Failure"),
     "Hit": ("retrieval.evidence", "Hit"),
+    "ImportReport": ("exchange", "ImportReport"),
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Location": ("retrieval.evidence", "Location"),
@@ -70,8 +81,8 @@ _HOMES = {
     "Step": ("retrieval.evidence", "Step"),
     "Store": ("store", "Store"),
     "Transaction": ("transaction", "Transaction"),
-    "migrate": ("store", "migrate_store"),
-    "open": ("store", "open_store"),
+    "migrate": ("opening", "migrate_store"),
+    "open": ("opening", "open_store"),
 }
 
 

@@ -11,12 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from .retrieval.evidence import Evidence, Hit
 from .retrieval.lexical import term_rarity
 from .storage.store_view import StoreView
-from .storage.vectors import Matrix
 from .text.blocks import plain
 from .text.sentences import sentences
 from .text.words import content_terms, stemmer, terms
@@ -61,17 +58,16 @@ class _Sentence:
     text: str
 
 
-def answer_from(
-    evidence: Evidence, view: StoreView, embed: Callable[[Sequence[str]], Matrix], vector: Matrix
-) -> Answer:
+def answer_from(evidence: Evidence, view: StoreView, similarity: Callable[[Sequence[str]], Sequence[float]]) -> Answer:
     """An extractive answer: at most three sentences of the best chunks, in the order of their rank.
 
-    ``vector`` is the question's, ``view`` the one the evidence comes from.
+    ``similarity`` gives the cosine of each of some sentences with the question (all 0 where there is no embedder),
+    ``view`` is the one that the evidence comes from.
     """
     found = [sentence for hit in evidence.hits[:_CHUNKS] for sentence in _sentences(hit)]
     if not found:
         return Answer("Nothing in the store answers this.", [], True, None, evidence)
-    scores = _scores(found, _question_terms(evidence.question, view), view, embed, vector)
+    scores = _scores(found, _question_terms(evidence.question, view), view, similarity)
     best = sorted(range(len(found)), key=lambda index: (-scores[index], index))[:_SENTENCES]
     # What is much weaker than the best sentence only blurs the answer.
     strong = (index for index in best if scores[index] >= 0.75 * scores[best[0]])
@@ -110,14 +106,13 @@ def _scores(
     found: Sequence[_Sentence],
     wanted: dict[str, float],
     view: StoreView,
-    embed: Callable[[Sequence[str]], Matrix],
-    vector: Matrix,
+    similarity: Callable[[Sequence[str]], Sequence[float]],
 ) -> list[float]:
     """Cosine with the question, the weight of its terms that the sentence has, and a little for the chunk's rank.
 
     A term that only the title or the headings have counts less: they say what the sentence is about, not what it says.
     """
-    cosines = np.asarray(embed([sentence.text for sentence in found])) @ vector
+    cosines = similarity([sentence.text for sentence in found])
     stem = stemmer(view.settings.stemmer)
     total = sum(wanted.values()) or 1.0
     scores = []
@@ -127,5 +122,5 @@ def _scores(
         shared = sum(
             rarity * (1.0 if term in said else 0.6 if term in around else 0.0) for term, rarity in wanted.items()
         )
-        scores.append(float(cosine) + shared / total + 0.2 / (1 + sentence.hit.rank))
+        scores.append(cosine + shared / total + 0.2 / (1 + sentence.hit.rank))
     return scores

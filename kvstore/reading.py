@@ -24,6 +24,7 @@ from .retrieval.lookup import lookup
 from .retrieval.query import Query, check_options
 from .retrieval.strategies import strategy_named
 from .settings import FixedSettings, SessionSettings
+from .storage.aliases import Alias
 from .storage.environment import Environment
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
@@ -122,17 +123,22 @@ class Reading:
 
         Each name found counts one for its temperature. Raises InputError for no names or a limit below one.
         """
-        if not names or limit < 1:
-            raise InputError("LOOKUP takes one name or more, and a limit of at least 1")
+        if not names or limit < 1 or not all(isinstance(name, str) for name in names):
+            raise InputError("LOOKUP takes one name or more, each a text, and a limit of at least 1")
         with self.reading() as view:
             found: list[Location] = []
             for name in names:
                 rows = list(lookup(view, name, limit))
                 if rows:
-                    self._context.count_hit(entity_key(name))
+                    self._context.count_hit(entity_key(rows[0].entity))
                 found += rows
         self._context.last_lookup = names
         return found
+
+    def aliases(self) -> list[Alias]:
+        """The names that stand for others, as stated by :meth:`Transaction.alias` and ``merge``, in order."""
+        with self.reading() as view:
+            return [alias for _, alias in view.aliases.scan()]
 
     def expand(
         self,
@@ -231,9 +237,16 @@ class Reading:
             query = self._query(view, question, depth, top, within, where, options, vector, parameters)
             evidence = strategy.retrieve(query)
             with query.trace.step("choose sentences") as step:
-                answer = answer_from(evidence, view, self._context.embedder.embed, query.vector)
+                answer = answer_from(evidence, view, lambda texts: self._similarity(query, texts))
                 step.detail, step.count = "extractive: no language model is configured", len(answer.citations)
         return answer
+
+    def _similarity(self, query: Query, texts: Sequence[str]) -> list[float]:
+        """Cosines of some texts with the question; zeros in a store whose vectors are the user's own."""
+        if query.view.settings.embedder.startswith("none:"):
+            return [0.0] * len(texts)
+        cosines: list[float] = (self._context.embed(texts) @ query.vector).tolist()
+        return cosines
 
     def _query(
         self,
@@ -248,6 +261,8 @@ class Reading:
         parameters: Sequence[Any] | Mapping[str, Any],
     ) -> Query:
         session = self._context.session
+        if not isinstance(question, str):
+            raise InputError(f"a question is a text, not {question!r}")
         top = session.top if top is None else top
         depth = session.depth if depth is None else depth
         if not question.strip():
@@ -297,13 +312,15 @@ def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[
     """A user's vectors as unit rows, shape (rows, dimension); one vector serves all rows. Raises InputError."""
     try:
         matrix = np.atleast_2d(np.asarray(vectors, np.float32))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"vectors are numbers, {dimension} to a row: {error}") from None
     if matrix.ndim != 2 or matrix.shape[1] != dimension:
         raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
     if matrix.shape[0] not in (1, rows):
         raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
-    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    norms = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
     if not np.isfinite(norms).all() or (norms == 0).any():
         raise InputError("a vector is finite and not all zeros")
-    return np.repeat(matrix / norms, rows // matrix.shape[0], axis=0)
+    # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.
+    units = np.where(abs(norms - 1) < 1e-6, matrix, matrix / norms).astype(np.float32)
+    return np.repeat(units, rows // matrix.shape[0], axis=0)

@@ -36,18 +36,28 @@ class FixedSettings:
     hash_seed: int = 0x6B76_7374
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value, kind = getattr(self, field.name), type(field.default)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise InputError(f"{field.name} is of kind {kind.__name__}, not {value!r}")
+        if self.tokenizer != TOKENIZER:
+            raise SettingsMismatchError(
+                f"the rules that split texts are {TOKENIZER!r} in this version of kvstore, not {self.tokenizer!r}; "
+                "make a new store and ingest the documents again"
+            )
         _check_range("chunk_tokens", self.chunk_tokens, 16, 2000)
         _check_range("name_words", self.name_words, 1, 32)
         _check_range("dimension", self.dimension, 1, 65536)
         _check_range("hash_seed", self.hash_seed, 0, 2**64 - 1)
 
-    def check_same(self, wanted: Mapping[str, Any]) -> None:
-        """Raise SettingsMismatchError for the first value of ``wanted`` that differs from this store's."""
+    def check_same(self, wanted: Mapping[str, Any], path: object) -> None:
+        """Raise SettingsMismatchError for the first value of ``wanted`` that differs from those of the store at
+        ``path``."""
         mine = asdict(self)
         for name, value in wanted.items():
             if mine[name] != value:
                 raise SettingsMismatchError(
-                    f"this store was made with {name} = {mine[name]!r}, not {value!r}; "
+                    f"{path} was made with {name} = {mine[name]!r}, not {value!r}; "
                     f"open it without that setting, or make a new store and ingest the documents again"
                 )
 
@@ -60,8 +70,6 @@ class SessionSettings:
     top: int = 8
     depth: int = 1
     temperature_sort: bool = True
-    pool: float = 0.1
-    max_relatives: int = 1000
 
     def changed(self, name: str, value: Any) -> SessionSettings:
         """A copy with one setting changed; raises InputError for an unknown name or a bad value."""
@@ -86,7 +94,7 @@ def _convert(name: str, value: Any, kind: type) -> Any:
         number = kind(value)
     except (TypeError, ValueError):
         raise InputError(f"{name} is a number, not {value!r}") from None
-    limits = {"pool": (0.001, 1.0), "depth": (0, 64), "top": (1, 10_000), "max_relatives": (1, 1_000_000)}
+    limits = {"depth": (0, 64), "top": (1, 10_000)}
     _check_range(name, number, *limits[name])
     return number
 

@@ -11,22 +11,19 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-import kvstore_migrations
-
-from .errors import InputError, LockTimeoutError, NotAStoreError, ReadOnlyError
+from .errors import LockTimeoutError, ReadOnlyError
 from .ingest.extraction import Extracted
 from .models.embedder import Embedder, open_embedder
 from .reading import Context, Reading
 from .settings import FixedSettings, SessionSettings
-from .storage import records, tables
-from .storage.environment import Environment, View, WriteView
+from .storage.environment import CompactReport, Environment
 from .storage.environment import Snapshot as StorageSnapshot
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
@@ -34,13 +31,11 @@ from .storage.vectors import VectorCache
 from .transaction import Transaction
 
 if TYPE_CHECKING:
+    from .exchange import ExportReport, ImportReport
     from .ingest.pipeline import IngestProgress, IngestReport
     from .query.cursor import Cursor
     from .query.session import Writable
     from .retrieval.query import Strategy
-
-_SETTINGS = b"settings"
-_FORMAT = b"format"
 
 
 class Snapshot(Reading):
@@ -162,10 +157,52 @@ class Store(Reading):
         with self.transaction() as transaction:
             return transaction.put(key, text, title=title, source=source, meta=meta, format=format, vectors=vectors)
 
+    def update(
+        self,
+        key: str,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Change parts of one document in a transaction of its own; see :meth:`Transaction.update`."""
+        with self.transaction() as transaction:
+            return transaction.update(key, text=text, title=title, meta=meta)
+
     def delete(self, key: str) -> bool:
         """Delete one document in a transaction of its own; False where there is none."""
         with self.transaction() as transaction:
             return transaction.delete(key)
+
+    def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
+        """State an edge in a transaction of its own; see :meth:`Transaction.put_edge`."""
+        with self.transaction() as transaction:
+            return transaction.put_edge(child, parent, tree=tree)
+
+    def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
+        """Take an edge back in a transaction of its own; see :meth:`Transaction.delete_edge`."""
+        with self.transaction() as transaction:
+            return transaction.delete_edge(child, parent, tree=tree)
+
+    def alias(self, name: str, entity: str) -> bool:
+        """Let a name stand for a known entity, in a transaction of its own; see :meth:`Transaction.alias`."""
+        with self.transaction() as transaction:
+            return transaction.alias(name, entity)
+
+    def drop_alias(self, name: str) -> bool:
+        """Take an alias back in a transaction of its own; see :meth:`Transaction.drop_alias`."""
+        with self.transaction() as transaction:
+            return transaction.drop_alias(name)
+
+    def merge(self, name: str, into: str) -> bool:
+        """Read two known names as one, in a transaction of its own; see :meth:`Transaction.merge`."""
+        with self.transaction() as transaction:
+            return transaction.merge(name, into)
+
+    def unmerge(self, name: str) -> bool:
+        """Take a merge back in a transaction of its own; see :meth:`Transaction.unmerge`."""
+        with self.transaction() as transaction:
+            return transaction.unmerge(name)
 
     def ingest(
         self,
@@ -233,6 +270,36 @@ class Store(Reading):
         """
         self.environment.copy_to(path, compact=compact)
 
+    def export(self, path: str | os.PathLike[str]) -> ExportReport:
+        """Write all documents, edges and aliases as JSON lines, in one state; see :func:`kvstore.exchange.export`.
+
+        Raises InputError when ``path`` exists, StoreFullError when it cannot be written.
+        """
+        from .exchange import export
+
+        with self.reading() as view:
+            return export(view, path)
+
+    def import_(self, path: str | os.PathLike[str]) -> ImportReport:
+        """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
+
+        See :func:`kvstore.exchange.import_file`. Raises InputError naming the line.
+        """
+        from .exchange import import_file
+
+        return import_file(self, path)
+
+    def compact(self) -> CompactReport:
+        """Give the space of deleted data back to the file system; says how large the file was and is.
+
+        Needs room for a second file, and keeps this process's readers and writers waiting. Raises TransactionError
+        while another process has the store open, or when snapshots or transactions of this one stay open; also
+        StoreFullError, ReadOnlyError, LockTimeoutError. The store is as before then.
+        """
+        from .storage.compaction import compact
+
+        return compact(self.environment, self.settings.dimension)
+
     def statistics(self) -> dict[str, int | float | str]:
         """Counts and sizes of everything in the store, as SHOW STATS gives them."""
         from .storage.statistics import statistics
@@ -276,6 +343,15 @@ class _Commits:
         with self._store.snapshot() as snapshot:
             yield from [record.key for record in snapshot.view.documents.scan() if record.origin == root]
 
+    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+        with self._store.snapshot() as snapshot:
+            find = snapshot.view.documents.find
+            stored = ((key, origin, find(key)) for key, origin in origins.items() if origin)
+            moved = {key: origin for key, origin, record in stored if record and record.origin != origin}
+        if moved:
+            with self._store.transaction() as transaction:
+                transaction.settle_origins(moved)
+
     def write(self, batch: Sequence[tuple[Extracted, str | None]], deleted: Sequence[str]) -> None:
         # Embedding takes most of the time: other writers need not wait for it.
         vectors = self._store.embed([text for extracted, _ in batch for text in extracted.embedding_texts()])
@@ -286,92 +362,3 @@ class _Commits:
                 transaction.put_extracted(extracted, vectors[row : row + size], origin=origin)
                 row += size
             transaction.delete_many(deleted)
-
-
-def open_store(
-    path: str | os.PathLike[str],
-    *,
-    create: bool = True,
-    readonly: bool = False,
-    embedder: str | Embedder | None = None,
-    settings: Mapping[str, Any] | None = None,
-    lock_timeout: float = 5.0,
-    max_bytes: int | None = None,
-    durability: str = "full",
-) -> Store:
-    """Open the store at ``path``, making one where there is none; this is :func:`kvstore.open`.
-
-    ``embedder`` names the embedder of a new store (default ``all-MiniLM-L6-v2``) or is one; ``settings`` are further
-    creation settings. On a store that exists both must agree with it. ``lock_timeout`` is how many seconds a change
-    waits for another writer, ``max_bytes`` the most the store may take, ``durability`` is ``full`` or ``relaxed``.
-
-    Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError,
-    LockTimeoutError, InputError.
-    """
-    wanted = dict(settings or {})
-    given = None if embedder is None or isinstance(embedder, str) else embedder
-    if embedder is not None:
-        wanted["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
-    unknown = sorted(set(wanted) - set(FixedSettings.__slots__))
-    if unknown:
-        known = ", ".join(FixedSettings.__slots__)
-        raise InputError(f"there is no creation setting {', '.join(unknown)}; there are {known}")
-    FixedSettings(**wanted)  # out of range is known before anything is made
-    environment = Environment.open(
-        path,
-        create=create,
-        readonly=readonly,
-        lock_timeout=lock_timeout,
-        max_bytes=max_bytes,
-        durability=durability,
-    )
-    try:
-        fixed = _settle_settings(environment, wanted, given)
-    except BaseException:
-        environment.close()
-        raise
-    return Store(environment, fixed, given)
-
-
-def _settle_settings(environment: Environment, wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
-    """The settings the store was made with, checked against ``wanted``; a new store gets them now."""
-    with environment.snapshot() as snapshot:
-        fixed = _stored_settings(snapshot)
-        foreign = fixed is None and snapshot.tables() and snapshot.get(tables.META, _FORMAT) is None
-    if foreign or (fixed is None and environment.readonly):
-        raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
-    if fixed is None:
-        with environment.raw() as raw:
-            kvstore_migrations.migrate(raw)
-        fixed = environment.write_with_growth(lambda view: _make(view, wanted, embedder))
-    fixed.check_same(wanted)
-    return fixed
-
-
-def _stored_settings(view: View) -> FixedSettings | None:
-    stored = view.get(tables.META, _FORMAT)
-    if stored is not None:
-        kvstore_migrations.check_format(int(records.unpack(stored, tables.META, _FORMAT)))
-    value = view.get(tables.META, _SETTINGS)
-    return None if value is None else FixedSettings(**records.unpack(value, tables.META, _SETTINGS))
-
-
-def _make(view: WriteView, wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
-    """Write the settings of a new store, unless another process has just done so."""
-    fixed = _stored_settings(view)
-    if fixed is None:
-        fixed = FixedSettings(**wanted)
-        model = embedder or open_embedder(fixed.embedder)
-        fixed = replace(fixed, embedder=model.name, dimension=model.dimension)
-        view.put(tables.META, _SETTINGS, records.pack(asdict(fixed)))
-    return fixed
-
-
-def migrate_store(path: str | os.PathLike[str]) -> list[int]:
-    """Bring the store at ``path`` to this version's format; this is :func:`kvstore.migrate`.
-
-    Returns the formats it went through, none when it was there already. Raises StoreNotFoundError, NotAStoreError, and
-    StoreFormatError for a store written by a newer kvstore.
-    """
-    with Environment.open(path, create=False) as environment, environment.raw() as raw:
-        return kvstore_migrations.migrate(raw)

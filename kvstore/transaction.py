@@ -1,29 +1,36 @@
 """A write transaction as users see it: changes gathered, applied together, visible at once on commit.
 
-In: puts and deletes. On disk: nothing until :meth:`Transaction.commit`. Reads inside see the transaction's own
-changes. The writer's lock is held from the first moment to the last, by the thread that began it.
+In: documents, edges and aliases, put and taken back. On disk: nothing until :meth:`Transaction.commit`. Reads inside
+see the transaction's own changes. The writer's lock is held from the first moment to the last, by the thread that began
+it.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self
 
 import numpy.typing as npt
 
-from .errors import ClosedError
-from .ingest.changes import Changes, Prepared
-from .ingest.extraction import Extracted, extract
+from .errors import ClosedError, DocumentNotFoundError, EntityNotFoundError, InputError
+from .ingest.changes import Batch, Changes, Prepared
+from .ingest.extraction import Extracted, extract, stated_name, stated_tree, with_vectors
 from .reading import Context, Reading, unit_rows
+from .storage.aliases import ALIAS, MERGE, Alias
 from .storage.environment import MapFull, WriteTransaction
+from .storage.forest import EdgeKey, StatedEdge
 from .storage.store_view import StoreView
 from .storage.vectors import Matrix
+from .text.normalize import entity_key
 
-#: Chunks that may wait before they are applied, so that a long transaction does not hold all its texts in memory twice.
-_PENDING_CHUNKS = 4096
+#: Chunks and edges that may wait before they are applied, so that a long transaction does not hold all its texts in
+#: memory twice.
+_MOST_PENDING = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +56,11 @@ class Transaction(Reading):
         self._view: WriteTransaction = store.environment.write(timeout)
         self._changes = Changes(self._view, store.settings)
         self._pending: dict[str, _Waiting | None] = {}
-        self._pending_chunks = 0
-        self._applied: list[tuple[list[Prepared], list[str]]] = []
+        self._pending_origins: dict[str, str | None] = {}
+        self._pending_edges: dict[EdgeKey, StatedEdge | None] = {}
+        self._pending_aliases: dict[str, Alias | None] = {}
+        self._pending_size = 0
+        self._applied: list[Batch] = []
         self._open = True
 
     @property
@@ -76,13 +86,11 @@ class Transaction(Reading):
         InputError for an empty or over-long text, a bad format or vectors that do not fit.
         """
         self._require_open()
-        extracted = extract(
-            key, text, self._store.settings, title=title, source=source, meta=meta, format=format, vectors=vectors
-        )
+        extracted = extract(key, text, self._store.settings, title=title, source=source, meta=meta, format=format)
         if vectors is None:
             return self.put_extracted(extracted, origin=origin)
         rows = unit_rows(vectors, self._store.settings.dimension, len(extracted.chunks))
-        return self.put_extracted(extracted, rows, own_vectors=True, origin=origin)
+        return self.put_extracted(with_vectors(extracted, rows), rows, own_vectors=True, origin=origin)
 
     def put_extracted(
         self,
@@ -98,10 +106,53 @@ class Transaction(Reading):
             return False
         self._pending.pop(extracted.key, None)
         self._pending[extracted.key] = _Waiting(extracted, vectors, own_vectors, origin)
-        self._pending_chunks += len(extracted.chunks)
-        if self._pending_chunks > _PENDING_CHUNKS:
-            self._apply()
+        self._grow_pending(len(extracted.chunks))
         return True
+
+    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+        """Say in which folder unchanged documents were found last: they are pruned with that one."""
+        self._require_open()
+        self._pending_origins.update(origins)
+
+    def update(
+        self,
+        key: str,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Change parts of a stored document, what is None staying as it is; True when that changes anything.
+
+        A document with the user's own vectors keeps them. Raises DocumentNotFoundError with the nearest keys, and
+        InputError for another text of a document whose vectors are the user's own: put it again, with its vectors.
+        """
+        self._require_open()
+        self._apply()
+        record = self._changes.documents.find(key)
+        if record is None:
+            raise DocumentNotFoundError(f"no document has the key {key!r}{self._near_keys(key)}")
+        stored = self._changes.documents.text(record.id).decode()
+        vectors = None
+        if record.own_vectors:
+            if text is not None and text != stored:
+                raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
+            vectors = self._changes.vectors_of(record)
+        return self.put(
+            key,
+            stored if text is None else text,
+            title=record.title if title is None else title,
+            source=record.source,
+            meta=record.meta if meta is None else meta,
+            format=record.format,
+            vectors=vectors,
+            origin=record.origin,
+        )
+
+    def _near_keys(self, key: str) -> str:
+        nearby = list(islice(self._changes.documents.keys(key[:1]), 10_000))
+        near = difflib.get_close_matches(key, nearby, 1)
+        return f"; did you mean {near[0]!r}?" if near else ""
 
     def delete(self, key: str) -> bool:
         """Delete the document of this key; False where there is none."""
@@ -123,6 +174,120 @@ class Transaction(Reading):
         record = self._changes.documents.find(key)
         return None if record is None else record.digest
 
+    def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
+        """State that ``child`` stands under ``parent`` in a tree; False when that was stated by this method before.
+
+        Both names become known. A document may state the same edge: it stays while either does. Raises InputError for
+        a name or a tree that is empty or too long, and for an edge from a name to itself.
+        """
+        self._require_open()
+        edge = _edge(child, parent, tree)
+        if self._stated(edge.key):
+            return False
+        self._pending_edges[edge.key] = edge
+        self._grow_pending(1)
+        return True
+
+    def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
+        """Take back what :meth:`put_edge` stated; False where there is no such edge.
+
+        Raises InputError where only documents state it: the edge goes with what they say.
+        """
+        self._require_open()
+        edge = _edge(child, parent, tree)
+        if self._stated(edge.key):
+            self._pending_edges[edge.key] = None
+            return True
+        self._apply()
+        nodes = self._changes.edge_nodes(edge.key)
+        stating = () if nodes is None else self._changes.forest.stated_by(*nodes)
+        if stating:
+            keys = ", ".join(repr(self._changes.documents.get(document).key) for document in stating[:3])
+            more = f" and {len(stating) - 3} more" if len(stating) > 3 else ""
+            raise InputError(
+                f"{edge.child!r} is under {edge.parent!r} in tree {edge.tree!r} because document {keys}{more} says so; "
+                "change or delete the document"
+            )
+        return False
+
+    def alias(self, name: str, entity: str) -> bool:
+        """Let ``name`` stand for a known entity, wherever it is asked for; False when it does already.
+
+        The name becomes known, and is found in every text. Given again with another entity it stands for that one.
+        Raises EntityNotFoundError for an entity that is not known, and InputError for a name that is empty, too long or
+        merged, or that the entity itself stands for.
+        """
+        return self._name(Alias(stated_name(name), stated_name(entity), ALIAS))
+
+    def drop_alias(self, name: str) -> bool:
+        """Take back what :meth:`alias` stated; False where ``name`` is no alias. Raises InputError for a merged one."""
+        return self._take_back(name, ALIAS)
+
+    def merge(self, name: str, into: str) -> bool:
+        """Let a known name stand for another known entity, so that both are read as one; False when it does already.
+
+        As :meth:`alias`, but the name stays known only while something else introduces it.
+        """
+        return self._name(Alias(stated_name(name), stated_name(into), MERGE))
+
+    def unmerge(self, name: str) -> bool:
+        """Take back what :meth:`merge` stated; False where ``name`` is not merged. Raises InputError for an alias."""
+        return self._take_back(name, MERGE)
+
+    def restate(self, alias: Alias) -> bool:
+        """State an alias or a merge in place of whatever was stated of its name, whether or not its names are known.
+
+        For one that was stated before, such as that of an export; False when it stands already. Raises InputError where
+        it would close a circle.
+        """
+        self._require_open()
+        alias = Alias(stated_name(alias.name), stated_name(alias.entity), alias.kind)
+        if alias.kind not in (ALIAS, MERGE):
+            raise InputError(f"what is stated of a name is an {ALIAS} or a {MERGE}, not {alias.kind!r}")
+        if alias == self._alias(alias.key):
+            return False
+        key = alias.target
+        while key != alias.key:
+            further = self._alias(key)
+            if further is None:
+                self._pending_aliases[alias.key] = alias
+                self._grow_pending(1)
+                return True
+            key = further.target
+        raise InputError(f"{alias.entity!r} is {alias.name!r} already; a name cannot stand for itself")
+
+    def _name(self, alias: Alias) -> bool:
+        self._require_open()
+        stands = self._alias(alias.key)
+        if stands is not None and stands.kind != alias.kind:
+            raise _other_kind(stands)
+        if stands is not None and stands.target == alias.target:
+            return False
+        with self.reading() as view:
+            for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
+                if view.filter.find(entity_key(form)) is None:
+                    raise EntityNotFoundError(f"no entity is called {form!r}{self._near(view, form)}")
+        return self.restate(alias)
+
+    def _take_back(self, name: str, kind: str) -> bool:
+        self._require_open()
+        stands = self._alias(entity_key(stated_name(name)))
+        if stands is None:
+            return False
+        if stands.kind != kind:
+            raise _other_kind(stands)
+        self._pending_aliases[stands.key] = None
+        return True
+
+    def _alias(self, key: str) -> Alias | None:
+        """What is stated of a name as the transaction sees it."""
+        return self._pending_aliases[key] if key in self._pending_aliases else self._changes.aliases.get(key)
+
+    def _stated(self, key: EdgeKey) -> bool:
+        """Whether the user states an edge as the transaction sees it."""
+        edge = self._pending_edges[key] if key in self._pending_edges else self._changes.stated_edge(key)
+        return edge is not None
+
     def commit(self) -> None:
         """Make the changes durable and visible; on any error nothing has happened.
 
@@ -130,12 +295,12 @@ class Transaction(Reading):
         """
         self._require_open()
         try:
-            self._apply()
-            if not self._applied:
-                self._close()
-                return
             hits = self._store.hits.some()
             try:
+                self._apply()
+                if not self._applied:
+                    self._close()
+                    return
                 self._changes.finish(hits)
                 self._view.commit()
             except MapFull:
@@ -170,9 +335,14 @@ class Transaction(Reading):
         self._changes.write_back()
         yield StoreView(self._view, self._store.settings)
 
+    def _grow_pending(self, size: int) -> None:
+        self._pending_size += size
+        if self._pending_size > _MOST_PENDING:
+            self._apply()
+
     def _apply(self) -> None:
         """Carry what is pending into the LMDB transaction."""
-        if not self._pending:
+        if not (self._pending or self._pending_origins or self._pending_edges or self._pending_aliases):
             return
         waiting = [item for item in self._pending.values() if item is not None]
         deleted = [key for key, item in self._pending.items() if item is None]
@@ -186,18 +356,20 @@ class Transaction(Reading):
                 vectors = embedded[row : row + len(item.extracted.chunks)]
                 row += len(vectors)
             prepared.append(Prepared(item.extracted, vectors, item.own_vectors, item.origin))
-        self._applied.append((prepared, deleted))
-        self._pending, self._pending_chunks = {}, 0
+        batch = Batch(prepared, deleted, self._pending_edges, self._pending_aliases, self._pending_origins)
+        self._applied.append(batch)
+        self._pending, self._pending_origins, self._pending_size = {}, {}, 0
+        self._pending_edges, self._pending_aliases = {}, {}
         try:
-            self._changes.apply(prepared, deleted)
+            self._changes.apply(batch)
         except BaseException:
             self._close()
             raise
 
     def _replay(self, view: WriteTransaction, hits: Mapping[str, int]) -> None:
         changes = Changes(view, self._store.settings)
-        for prepared, deleted in self._applied:
-            changes.apply(prepared, deleted)
+        for batch in self._applied:
+            changes.apply(batch)
         changes.finish(hits)
 
     def _close(self) -> None:
@@ -207,3 +379,17 @@ class Transaction(Reading):
     def _require_open(self) -> None:
         if not self._open:
             raise ClosedError("this transaction is over; begin another with store.transaction()")
+
+
+def _edge(child: str, parent: str, tree: str) -> StatedEdge:
+    edge = StatedEdge(stated_name(child), stated_name(parent), stated_tree(tree))
+    _, lower, upper = edge.key
+    if lower == upper:
+        raise InputError(f"{edge.child!r} cannot stand under itself; name another parent")
+    return edge
+
+
+def _other_kind(alias: Alias) -> InputError:
+    if alias.kind == MERGE:
+        return InputError(f"{alias.name!r} is merged into {alias.entity!r}; UNMERGE ENTITY (unmerge) takes that back")
+    return InputError(f"{alias.name!r} is an alias for {alias.entity!r}; DROP ALIAS (drop_alias) takes that back")

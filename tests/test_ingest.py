@@ -57,6 +57,19 @@ def test_prune_spares_other_folders(store: kvstore.Store, folder: Path, tmp_path
     assert "one.md" not in store.keys()  # noqa: SIM118
 
 
+def test_a_document_belongs_to_the_folder_it_was_found_in_last(store: kvstore.Store, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("The same text.")
+    store.ingest(tmp_path / "one" / "a.txt")
+    store.ingest(tmp_path / "one")
+    store.ingest(tmp_path / "two")
+    (tmp_path / "one" / "a.txt").unlink()
+    assert store.ingest(tmp_path / "one", prune=True).removed == 0
+    (tmp_path / "two" / "a.txt").unlink()
+    assert store.ingest(tmp_path / "two", prune=True).removed == 1
+
+
 def test_bad_files_are_reported_and_the_rest_goes_on(store: kvstore.Store, folder: Path) -> None:
     (folder / "empty.txt").write_text("")
     (folder / "latin.txt").write_bytes(b"caf\xe9 au lait")

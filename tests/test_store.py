@@ -122,7 +122,27 @@ def test_own_vectors_take_the_place_of_the_embedder(tmp_path: Path) -> None:
             store.put("z", "Third.", vectors=[0, 0, 0])
         with pytest.raises(errors.EmbedderError):
             store.put("z", "Third.")
+        assert store.ask("What is second?", using="lexical").citations[0].document == "y"
+        assert store.ask("What is second?", vector=[0, 1, 0]).citations
         assert store.keys() == ["x", "y"]
+        assert store.check() == []
+
+
+def test_update_changes_parts_and_keeps_own_vectors(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing:4") as store:
+        store.put("own", "First of all.", vectors=[1, 0, 0, 0], meta={"a": 1})
+        assert store.update("own", title="First")
+        assert store.search("?", using="vector", vector=[1, 0, 0, 0])[0].score == pytest.approx(1)
+        with pytest.raises(errors.InputError, match="vectors of its own"):
+            store.update("own", text="Other.")
+        store.put("plain", "Second of all.", title="Second")
+        assert store.update("plain", text="Third of all.", meta={"b": 2})
+        assert not store.update("plain", title="Second")
+        document = store.get("plain")
+        assert document is not None
+        assert (document.text, document.title, document.meta) == ("Third of all.", "Second", {"b": 2})
+        with pytest.raises(errors.DocumentNotFoundError, match="did you mean 'plain'"):
+            store.update("plian", title="x")
         assert store.check() == []
 
 
@@ -135,6 +155,10 @@ def test_settings_are_kept_and_checked(tmp_path: Path) -> None:
             kvstore.open(tmp_path / "s", **wrong)
     with pytest.raises(errors.InputError, match="between 16"):
         kvstore.open(tmp_path / "t", embedder="hashing", settings={"chunk_tokens": 1})
+    for settings in ({"stemmer": "klingon"}, {"chunk_tokens": "many"}, {"dimension": 7}, {"tokenizer": "x"}):
+        with pytest.raises((errors.InputError, errors.SettingsMismatchError)):
+            kvstore.open(tmp_path / "v", embedder="hashing", settings=settings)
+        assert not (tmp_path / "v").exists(), "nothing is made of a store that cannot be"
     with pytest.raises(errors.InputError, match="no creation setting"):
         kvstore.open(tmp_path / "u", embedder="hashing", settings={"chunk_size": 100})
 
@@ -218,7 +242,11 @@ def test_many_chunks_keep_their_vectors_through_changes(store: kvstore.Store) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"key": "", "text": "x"}, "key has 1 to"),
+        ({"key": "", "text": "x"}, "key is empty"),
+        ({"key": "k" * 5000, "text": "x"}, "key has 1 to"),
+        ({"key": "k", "text": b"x"}, "text is a string"),
+        ({"key": "k", "text": "x", "title": 5}, "title is a string"),
+        ({"key": "k", "text": "x", "meta": [1]}, "metadata is a mapping"),
         ({"key": "k", "text": "  \n"}, "is empty"),
         ({"key": "k", "text": "x", "format": "html"}, "format is one of"),
         ({"key": "k", "text": "\ud800"}, "surrogate"),

@@ -1,31 +1,34 @@
-"""A set of document changes carried into one write transaction, exactly.
+"""A set of changes to documents, edges and aliases carried into one write transaction, exactly.
 
-In: extracted documents with their vectors, and keys to delete. On disk: every structure of the store, changed so that
-what it holds is a function of the surviving documents alone (DESIGN.md, law 2). The order inside: what goes is taken
-out, names are counted, names without an introduction left are removed everywhere, new names are looked for in the
-older chunks through the postings, then the new documents are recognised, written and linked. Nothing is visible
-before the caller commits; any error leaves the transaction to be aborted.
+In: a :class:`Batch`: extracted documents with their vectors, edges and aliases that the user states, and what is to go.
+On disk: every structure of the store, changed so that what it holds is a function of the surviving documents, edges and
+aliases alone (DESIGN.md, law 2). The order inside: what goes is taken out, names are counted, names without an
+introduction left are removed everywhere, new names are looked for in the older chunks through the postings, then the
+new documents are recognised, written and linked. Nothing is visible before the caller commits; any error leaves the
+transaction to be aborted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ..settings import FixedSettings
+from ..storage.aliases import ALIAS, Alias, AliasWriter
 from ..storage.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
 from ..storage.counters import Counters
 from ..storage.documents import DocumentRecord, DocumentWriter, Section, heading_path
-from ..storage.entities import EntityRecord, EntityWriter, MentionWriter
+from ..storage.entities import EntityWriter, MentionWriter
 from ..storage.entity_filter import EntityFilter
-from ..storage.forest import ForestWriter
+from ..storage.forest import USER, EdgeKey, ForestWriter, StatedEdge
 from ..storage.postings import PostingWriter
 from ..storage.vectors import Matrix, VectorWriter
 from ..storage.view import WriteView
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from .extraction import Extracted, pairs_of
+from .extraction import Extracted, pairs_of, tree_of
+from .introductions import NameChanges
 from .linking import Linker
 
 
@@ -39,8 +42,23 @@ class Prepared:
     origin: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Changes to be applied together, each document, edge and name once; ``deleted`` are keys of documents.
+
+    An edge or alias stands in place of the one of its key; None takes that one back. ``origins`` names the folder that
+    documents, otherwise unchanged, were found in last.
+    """
+
+    documents: Sequence[Prepared] = ()
+    deleted: Sequence[str] = ()
+    edges: Mapping[EdgeKey, StatedEdge | None] = field(default_factory=dict)
+    aliases: Mapping[str, Alias | None] = field(default_factory=dict)
+    origins: Mapping[str, str | None] = field(default_factory=dict)
+
+
 class Changes:
-    """Document changes of one write transaction; :meth:`finish` must be called before the commit."""
+    """The changes of one write transaction; :meth:`finish` must be called before the commit."""
 
     def __init__(self, view: WriteView, settings: FixedSettings) -> None:
         self._view = view
@@ -53,11 +71,23 @@ class Changes:
         self._mentions = MentionWriter(view)
         self._postings = PostingWriter(view)
         self._vectors = VectorWriter(view, settings.dimension)
-        self._forest = ForestWriter(view, self.counters)
+        self.forest = ForestWriter(view, self.counters)
+        self.aliases = AliasWriter(view)
         self.filter = EntityFilter(view, hash_seed=settings.hash_seed)
 
-    def apply(self, prepared: Sequence[Prepared], deleted: Sequence[str] = ()) -> None:
-        """Store documents in place of those of the same key, and delete others; keys are each named once."""
+    def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
+        """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
+        tree, child, parent = key
+        lower, upper = map(int, self.filter.find_many([child, parent]))
+        return self.forest.pair(tree, lower, upper) if lower and upper else None
+
+    def stated_edge(self, key: EdgeKey) -> StatedEdge | None:
+        """The edge of this key as the user stated it, or None."""
+        nodes = self.edge_nodes(key)
+        return None if nodes is None else self.forest.stated_edge(*nodes)
+
+    def apply(self, batch: Batch) -> None:
+        """Store documents, edges and aliases in place of those of the same key, and take others out."""
         linker = Linker(
             self.documents,
             self._chunks,
@@ -68,21 +98,35 @@ class Changes:
             self.filter,
             self._settings,
         )
-        changed_names = _NameChanges(self._entities, self.filter)
-        for key in [item.extracted.key for item in prepared] + list(deleted):
+        names = NameChanges(self._entities, self.filter)
+        for key in [item.extracted.key for item in batch.documents] + list(batch.deleted):
             record = self.documents.find(key)
             if record is not None:
-                self._take_out(record, linker, changed_names)
+                self._take_out(record, linker, names)
+        for key, origin in batch.origins.items():
+            self.documents.set_origin(key, origin)
+        for edge_key, edge in batch.edges.items():
+            self._change_edge(edge_key, edge, linker, names)
+        for name, alias in batch.aliases.items():
+            self._change_alias(name, alias, names)
         self._postings.flush()
-        for item in prepared:
-            for name in item.extracted.introductions:
-                changed_names.introduce(name.key, name.form, name.kind)
-        ids = self._settle_names(changed_names, linker)
-        for item in prepared:
+        for item in batch.documents:
+            for introduced in item.extracted.introductions:
+                names.introduce(introduced.key, introduced.form, introduced.kind)
+        ids = self._settle_names(names, linker)
+        for item in batch.documents:
             self._put_in(item, ids, linker)
+        for edge in batch.edges.values():
+            if edge is not None:
+                self._add_edges(edge.tree, [(edge.child, edge.parent)], USER, linker)
         linker.flush()
         self._postings.flush()
         self._vectors.flush()
+
+    def vectors_of(self, record: DocumentRecord) -> Matrix:
+        """The vectors of a document's chunks, shape (chunks, dimension)."""
+        chunks = [self._chunks.get(chunk) for chunk in record.chunk_ids()]
+        return self._vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
         """Fold in temperatures, write the private pages and the counters."""
@@ -96,7 +140,7 @@ class Changes:
         self.filter.flush()
         self.counters.save(self._view)
 
-    def _take_out(self, record: DocumentRecord, linker: Linker, names: _NameChanges) -> None:
+    def _take_out(self, record: DocumentRecord, linker: Linker, names: NameChanges) -> None:
         """Remove a document and all that is its own; its names lose one introduction each."""
         outline = self.documents.outline(record.id)
         stem = stemmer(self._settings.stemmer)
@@ -110,7 +154,8 @@ class Changes:
             self._chunks.remove(chunk)
             self.counters.words -= stored.words
         if record.format == "pairs":
-            self._withdraw_edges(record, linker)
+            pairs = pairs_of(self.documents.text(record.id).decode())
+            self._remove_edges(tree_of(record.key, record.meta), pairs, record.id, linker)
         for abstract in record.abstract_ids():
             self._abstracts.remove(abstract)
         for entity, form, kind in self._entities.introduced(record.id):
@@ -123,20 +168,52 @@ class Changes:
         self.counters.text_bytes -= record.size
         self.counters.abstracts -= len(record.groups) + len(record.uppers)
 
-    def _withdraw_edges(self, record: DocumentRecord, linker: Linker) -> None:
-        pairs = pairs_of(self.documents.text(record.id).decode())
+    def _change_edge(self, key: EdgeKey, edge: StatedEdge | None, linker: Linker, names: NameChanges) -> None:
+        """Take back what the user stated, and count the names of what is stated now."""
+        old = self.stated_edge(key)
+        if old is not None:
+            pair = (old.child, old.parent)
+            for form, entity in self._edge_entities([pair]).items():
+                names.withdraw(entity, form, "tree")
+            self._remove_edges(old.tree, [pair], USER, linker)
+            self.counters.introductions -= 2
+        if edge is not None:
+            for form in (edge.child, edge.parent):
+                names.introduce(entity_key(form), form, "tree")
+            self.counters.introductions += 2
+
+    def _change_alias(self, key: str, alias: Alias | None, names: NameChanges) -> None:
+        """Take back what was stated of a name, and keep what is stated now; an alias introduces its name."""
+        old = self.aliases.get(key)
+        if old is not None:
+            self.aliases.remove(old)
+            if old.kind == ALIAS:
+                names.withdraw(int(self.filter.find_many([key])[0]), old.name, ALIAS)
+                self.counters.introductions -= 1
+        if alias is not None:
+            self.aliases.put(alias)
+            if alias.kind == ALIAS:
+                names.introduce(key, alias.name, ALIAS)
+                self.counters.introductions += 1
+
+    def _remove_edges(self, tree: str, pairs: Sequence[tuple[str, str]], stated_by: int, linker: Linker) -> None:
         ids = self._edge_entities(pairs)
         for child, parent in pairs:
-            gone = self._forest.remove_edge(tree_of(record), ids[child], ids[parent], record.id)
-            for node, entity in gone:
+            for node, entity in self.forest.remove_edge(tree, ids[child], ids[parent], stated_by):
                 linker.unlink_node(entity, node)
+
+    def _add_edges(self, tree: str, pairs: Sequence[tuple[str, str]], stated_by: int, linker: Linker) -> None:
+        ids = self._edge_entities(pairs)
+        for child, parent in pairs:
+            for node, entity in self.forest.add_edge(tree, ids[child], ids[parent], stated_by, (child, parent)):
+                linker.link_node(entity, node)
 
     def _edge_entities(self, pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
         names = sorted({name for pair in pairs for name in pair})
         found = self.filter.find_many([entity_key(name) for name in names])
         return dict(zip(names, map(int, found), strict=True))
 
-    def _settle_names(self, names: _NameChanges, linker: Linker) -> dict[str, int]:
+    def _settle_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the counts of all names touched; removes those without introduction, finds the new ones in older
         chunks."""
         linker.flush()
@@ -198,19 +275,12 @@ class Changes:
             self._postings.add(chunk, draft.terms, draft.length)
             counters.words += draft.length
         linker.link_document(record, outline, [draft.text for draft in extracted.chunks])
-        self._state_edges(extracted, record, linker)
+        self._add_edges(tree_of(record.key, record.meta), extracted.edges, document, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count
         counters.text_bytes += record.size
         counters.abstracts += len(abstract_ids)
         counters.introductions += len(extracted.introductions)
-
-    def _state_edges(self, extracted: Extracted, record: DocumentRecord, linker: Linker) -> None:
-        if extracted.edges:
-            ids = self._edge_entities(extracted.edges)
-            for child, parent in extracted.edges:
-                for node, entity in self._forest.add_edge(tree_of(record), ids[child], ids[parent], record.id):
-                    linker.link_node(entity, node)
 
     def _put_abstracts(self, extracted: Extracted, document: int, first_group: int) -> list[int]:
         """Write the abstract tree; returns the id of every draft."""
@@ -237,66 +307,3 @@ class Changes:
             )
             self._abstracts.put(number, record)
         return ids
-
-
-def tree_of(record: DocumentRecord) -> str:
-    """The name of the tree that a document of pairs states: its ``tree`` metadatum, or else its key."""
-    return str(record.meta.get("tree") or record.key)
-
-
-class _NameChanges:
-    """How introductions change in one apply, name by name; written once at the end."""
-
-    def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:
-        self._entities = entities
-        self._filter = entity_filter
-        self._known: dict[int, EntityRecord] = {}
-        self._deltas: dict[str, list[tuple[str, str, int]]] = {}
-        self._ids: dict[str, int] = {}
-
-    def introduce(self, key: str, form: str, kind: str) -> None:
-        self._deltas.setdefault(key, []).append((form, kind, 1))
-
-    def withdraw(self, entity: int, form: str, kind: str) -> None:
-        record = self._known.get(entity)
-        if record is None:
-            record = self._known[entity] = self._entities.get(entity)
-            self._ids[record.key] = entity
-        _count(record, form, kind, -1)
-
-    def without_introduction(self) -> list[tuple[int, EntityRecord]]:
-        """Known names that nothing introduces any more, in this apply or before."""
-        return [
-            (entity, record)
-            for entity, record in self._known.items()
-            if not record.forms and record.key not in self._deltas
-        ]
-
-    def new_keys(self) -> list[str]:
-        """Names introduced that the store does not know yet, in order."""
-        unknown = [key for key in self._deltas if key not in self._ids]
-        for key, entity in zip(unknown, self._filter.find_many(unknown), strict=True):
-            if entity:
-                self._ids[key] = int(entity)
-        return sorted(key for key in unknown if key not in self._ids)
-
-    def settle(self, new: Mapping[str, int]) -> dict[str, int]:
-        """Write the records of all names touched and still introduced; returns the ids of those introduced here."""
-        self._ids.update(new)
-        for key, changes in self._deltas.items():
-            entity = self._ids[key]
-            if entity not in self._known:
-                self._known[entity] = EntityRecord(key) if key in new else self._entities.get(entity)
-            for form, kind, delta in changes:
-                _count(self._known[entity], form, kind, delta)
-        for entity, record in self._known.items():
-            if record.forms:
-                self._entities.put(entity, record)
-        return {key: self._ids[key] for key in self._deltas}
-
-
-def _count(record: EntityRecord, form: str, kind: str, delta: int) -> None:
-    for counts, item in ((record.forms, form), (record.kinds, kind)):
-        counts[item] = counts.get(item, 0) + delta
-        if not counts[item]:
-            del counts[item]

@@ -13,7 +13,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..settings import FixedSettings
 from ..storage.documents import Section
+from ..storage.records import pack
 from ..text.blocks import plain
 from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
 from ..text.normalize import entity_key
@@ -99,7 +100,8 @@ def content_digest(
     title: str | None, source: str | None, meta: Mapping[str, Any], format: str, text: bytes, vectors: bytes = b""
 ) -> bytes:
     """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
-    head = json.dumps([title, source, meta, format, len(vectors)], sort_keys=True, ensure_ascii=False).encode()
+    parts = [title, source, meta, format, len(vectors)]
+    head = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
     digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
     for part in (head, vectors, text):
         digest.update(part)
@@ -115,23 +117,26 @@ def extract(
     source: str | None = None,
     meta: Mapping[str, Any] | None = None,
     format: str = "text",
-    vectors: npt.ArrayLike | None = None,
 ) -> Extracted:
-    """Derive everything that follows from one document; raises InputError where it cannot be a document.
-
-    ``vectors`` are the user's own, if any: they count for the digest.
-    """
+    """Derive everything that follows from one document; raises InputError where it cannot be a document."""
+    for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
+        if not isinstance(value, str) and (value is not None or what in ("key", "text")):
+            raise InputError(f"a document's {what} is a string, not {type(value).__name__}")
+    if meta is not None and not isinstance(meta, Mapping):
+        raise InputError(f"document {key!r}: metadata is a mapping of names to JSON values, not {type(meta).__name__}")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     encoded = _check(key, text, format)
-    details = dict(meta or {})
     try:
-        own = b"" if vectors is None else np.asarray(vectors, "<f4").tobytes()
-        digest = content_digest(title, source, details, format, encoded, own)
-    except (TypeError, ValueError) as error:
+        # What is stored is what JSON keeps: an export then says all of it.
+        details = json.loads(json.dumps(dict(meta or {})))
+        pack(details)
+        digest = content_digest(title, source, details, format, encoded)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
-            f"document {key!r}: its metadata or vectors are not plain data: {error}; use JSON values and numbers"
+            f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
     if format == "pairs":
+        stated_tree(tree_of(key, details))
         edges = pairs_of(text)
         introductions = _introductions((Name(name, "tree") for edge in edges for name in edge), None, key)
         return Extracted(key, title, source, format, details, encoded, digest, introductions=introductions, edges=edges)
@@ -158,8 +163,43 @@ def extract(
     return extracted
 
 
+def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extracted:
+    """The same document with vectors of the user's own, which count for its digest; shape (chunks, dimension)."""
+    e = extracted
+    digest = content_digest(e.title, e.source, e.meta, e.format, e.text, vectors.astype("<f4").tobytes())
+    return replace(extracted, digest=digest)
+
+
+def tree_of(key: str, meta: Mapping[str, Any]) -> str:
+    """The name of the tree that a document of pairs states: its ``tree`` metadatum, or else its key."""
+    return str(meta.get("tree") or key)
+
+
+def stated_tree(name: str) -> str:
+    """The name of a tree; raises InputError where it is empty or too long."""
+    return _checked(name, name, "the name of a tree")
+
+
+def stated_name(name: str) -> str:
+    """A name as the user typed it, its white space single; raises InputError where it is empty or too long."""
+    form = " ".join(name.split())
+    return _checked(form, entity_key(form), "a name")
+
+
+def _checked(form: str, key: str, what: str) -> str:
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise InputError(f"{what} is a text, and {form!r} has half of a surrogate pair in it") from None
+    if not 0 < size <= LONGEST_ENTITY_KEY:
+        raise InputError(f"{what} has 1 to {LONGEST_ENTITY_KEY} bytes, not {size:,}; give it another")
+    return form
+
+
 def _check(key: str, text: str, format: str) -> bytes:
-    if not key or len(key.encode("utf-8", "replace")) > LONGEST_KEY:
+    if not key:
+        raise InputError("a document's key is empty; give it a name of 1 byte or more")
+    if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
         raise InputError(
             f"a document's key has 1 to {LONGEST_KEY:,} bytes, not {len(key):,} characters; choose a shorter one"
         )
@@ -239,7 +279,11 @@ def pairs_of(text: str) -> list[tuple[str, str]]:
     """The child–parent pairs of a document of format ``pairs``, each once; pairs that point to themselves state
     nothing."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
-    for row in csv.reader(io.StringIO(text)):
+    try:
+        rows = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise InputError(f"pairs are lines of CSV, child and parent: {error}") from None
+    for row in rows:
         if len(row) != 2 or not all(cell.strip() for cell in row):
             raise InputError(f"a pair has two names, child and parent, not {row!r}")
         child, parent = (" ".join(cell.split()) for cell in row)

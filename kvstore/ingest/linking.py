@@ -153,7 +153,7 @@ class Linker:
             found = [
                 (new[key], folded.original(start), folded.original(end) - folded.original(start))
                 for key in keys
-                for start, end in occurrences(folded.data, key.encode())
+                for start, end in occurrences(folded.data, key.encode(), self._settings.name_words)
             ]
             if found:
                 rows[chunk] = np.array(found, MENTION)
@@ -163,13 +163,16 @@ class Linker:
         places = [
             (new[key], place.whole if key == entity_key(place.text) else place.part, place.abstract)
             for place in headed_places(record, self._documents.outline(document))
-            for key in _occurring(fold(place.text).data, every)
+            for key in self._occurring(fold(place.text).data, every)
         ]
         place_rows = np.unique(np.array(places, PLACE_MENTION))
         if len(place_rows):
             self._mentions.put_places(document, np.concatenate((self._mentions.in_places(document), place_rows)))
         for entity, pairs in places_of(rows, place_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
+
+    def _occurring(self, data: bytes, keys: Iterable[str]) -> Iterator[str]:
+        return (key for key in keys if occurrences(data, key.encode(), self._settings.name_words))
 
     def _mentions_in(self, text: str) -> list[Mention]:
         found = list(mentions_in(self._filter, fold(text), self._settings.name_words))
@@ -181,7 +184,3 @@ class Linker:
         if key is None:
             key = self._keys[entity] = self._entities.get(entity).key
         return key
-
-
-def _occurring(data: bytes, keys: Iterable[str]) -> Iterator[str]:
-    return (key for key in keys if occurrences(data, key.encode()))

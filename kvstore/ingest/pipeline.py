@@ -72,6 +72,10 @@ class Destination(Protocol):
         """Keys of the stored documents that were ingested from a folder."""
         ...
 
+    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+        """Say in which folder unchanged documents were found last."""
+        ...
+
     def write(self, batch: Sequence[tuple[Extracted, str | None]], deleted: Sequence[str]) -> None:
         """Embed and commit documents, each with the folder it came from, and delete others."""
         ...
@@ -109,6 +113,7 @@ class _Ingest:
         self._seen: dict[str, str] = {}
         self._roots: set[str] = set()
         self._unread: set[str] = set()
+        self._unchanged: dict[str, str | None] = {}
 
     def run(self, paths: Sequence[str | Path], prune: bool) -> IngestReport:
         sources = self._sources(paths)
@@ -116,6 +121,7 @@ class _Ingest:
             self._tell(done, len(sources), source.key)
             self._read(source)
         self._write()
+        self._destination.settle_origins(self._unchanged)
         if prune:
             self._prune()
         self._report.seconds = time.monotonic() - self._started
@@ -140,9 +146,10 @@ class _Ingest:
 
     def _read(self, source: Source) -> None:
         try:
-            for item in read(source.path, source.key, source.format or self._format, self._options):
+            items = read(source.path, source.key, source.format or self._format, self._options)
+            for number, item in enumerate(items, 1):
                 if isinstance(item, RawDocument):
-                    self._take(item, source)
+                    self._take(item, source, str(source.path) if number == 1 else f"{source.path}, document {number}")
                 else:
                     self._report.failures.append(Failure(item.place, item.reason))
                     self._unread.add(str(source.root))
@@ -150,8 +157,7 @@ class _Ingest:
             self._fail(str(source.path), error)
             self._unread.add(str(source.root))
 
-    def _take(self, raw: RawDocument, source: Source) -> None:
-        place = str(source.path)
+    def _take(self, raw: RawDocument, source: Source, place: str) -> None:
         if raw.key in self._seen:
             first = self._seen[raw.key]
             reason = f"the key {raw.key!r} was used in this ingest already, by {first}; give each document its own key"
@@ -167,15 +173,17 @@ class _Ingest:
             self._fail(place, error)
             self._unread.add(str(source.root))
             return
+        root = str(source.root) if source.root else None
         stored = self._destination.digest_of(raw.key)
         if stored == extracted.digest:
             self._report.unchanged += 1
+            self._unchanged[raw.key] = root
             return
         if stored is None:
             self._report.added += 1
         else:
             self._report.changed += 1
-        self._batch.append((extracted, str(source.root) if source.root else None))
+        self._batch.append((extracted, root))
         if len(self._batch) >= BATCH_DOCUMENTS or sum(len(e.chunks) for e, _ in self._batch) >= BATCH_CHUNKS:
             self._write()
 

@@ -77,7 +77,7 @@ def _expand(view: StoreView, seeds: Iterable[Seed], depth: int) -> Iterator[tupl
     """Abstracts of each seed, most telling first, each followed by its relatives up to ``depth`` levels away."""
     seen: set[int] = set()
     for seed in seeds:
-        for number in view.filter.addresses(seed.key, _MOST_ADDRESSES).tolist():
+        for number in view.addresses_of(seed.identity, _MOST_ADDRESSES).tolist():
             rank, place = addresses.split(number)
             if rank == addresses.NODE:
                 continue

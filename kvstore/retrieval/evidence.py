@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ..storage.environment import View
+from ..storage.measured_view import MeasuredView
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -40,12 +43,16 @@ class AbstractNote:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a retrieval, as EXPLAIN shows it: what it did, with how many, in how many milliseconds."""
+    """One step of a retrieval, as EXPLAIN shows it: what it did, with how many, in how many milliseconds.
+
+    ``pages`` is how many pages of the data file were read for the first time, None where nobody counts them.
+    """
 
     name: str
     detail: str
     count: int
     milliseconds: float
+    pages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +68,23 @@ class Evidence:
 
 
 class Trace:
-    """Gathers the steps of one retrieval."""
+    """Gathers the steps of one retrieval; of a measured view the pages it reads too."""
 
-    def __init__(self) -> None:
+    def __init__(self, view: View | None = None) -> None:
         self.steps: list[Step] = []
+        self._measured = view if isinstance(view, MeasuredView) else None
 
     @contextmanager
     def step(self, name: str) -> Iterator[StepNotes]:
         """Time a step; the body fills in its detail and count."""
         notes = StepNotes()
+        measured = self._measured
+        before = 0 if measured is None else measured.pages
         start = time.perf_counter()
         yield notes
-        self.steps.append(Step(name, notes.detail, notes.count, round(1000 * (time.perf_counter() - start), 3)))
+        milliseconds = round(1000 * (time.perf_counter() - start), 3)
+        pages = None if measured is None else measured.pages - before
+        self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))
 
 
 class StepNotes:

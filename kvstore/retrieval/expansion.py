@@ -1,8 +1,9 @@
 """EXPAND: the relatives of an entity, in the entity forest and in the abstract trees of its documents.
 
-In: a normal form, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, the
-entity itself at level 0, ancestors below zero, descendants above, nearest first. Never unfolds a tree: each node
-stands once a tree. Where the limit cuts, the last row says so.
+In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, the entity
+itself at level 0, ancestors below zero, descendants above, nearest first. Names that stand for the same entity are
+expanded together, under its name; relatives are called what the trees call them. Never unfolds a tree: each node stands
+once a tree. Where the limit cuts, the last row says so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import islice
 
 from ..errors import InputError
 from ..storage import addresses
+from ..storage.aliases import Identity
 from ..storage.store_view import StoreView
 from ..text.normalize import entity_key
 from .evidence import Relative
@@ -29,15 +31,15 @@ def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str 
         known = ", ".join(name for _, name in islice(view.forest.trees(), 5)) or "none"
         raise InputError(f"there is no tree {tree!r}; trees are {known}, and every document is one under its key")
     key = entity_key(name)
-    entry = view.filter.find(key) if key else None
-    if entry is None:
+    identity = view.resolve(key) if key else None
+    if identity is None:
         return []
-    shown = view.entities.get(entry.entity).name
+    shown = view.entities.get(identity.entry.entity).name
     ups = direction in ("up", "both")
     downs = direction in ("down", "both")
     rows: list[Relative] = []
     for source in (_forest_relatives, _abstract_relatives):
-        for row in source(view, key, shown, ups, downs, depth, tree, limit):
+        for row in source(view, identity, shown, ups, downs, depth, tree, limit):
             if len(rows) == limit:
                 cut = Relative(shown, row.tree, 0, "…", "", f"cut at {limit} rows; LIMIT n shows more")
                 return [*rows, cut]
@@ -46,22 +48,23 @@ def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str 
 
 
 def _forest_relatives(
-    view: StoreView, key: str, shown: str, ups: bool, downs: bool, depth: int, tree: str | None, limit: int
+    view: StoreView, identity: Identity, shown: str, ups: bool, downs: bool, depth: int, tree: str | None, limit: int
 ) -> Iterator[Relative]:
     forest = view.forest
-    for number in view.filter.addresses(key, limit).tolist():
+    nodes_of: dict[str, list[int]] = {}
+    for number in view.addresses_of(identity, limit).tolist():
         rank, node = addresses.split(number)
-        if rank != addresses.NODE:
-            return
-        tree_name = forest.tree_name(forest.node(node).tree)
+        if rank == addresses.NODE:
+            nodes_of.setdefault(forest.tree_name(forest.node(node).tree), []).append(node)
+    for tree_name, nodes in nodes_of.items():
         if tree is not None and tree != tree_name:
             continue
         yield Relative(shown, tree_name, 0, shown, "", "")
         for wanted, up, sign in ((ups, True, -1), (downs, False, 1)):
             if not wanted:
                 continue
-            steps, cut = forest.walk(node, up=up, depth=depth, limit=limit)
-            names = {node: shown}
+            steps, cut = forest.walk(nodes, up=up, depth=depth, limit=limit)
+            names = dict.fromkeys(nodes, shown)
             for step in steps:
                 names[step.node] = view.entities.get(forest.node(step.node).entity).name
                 relation = (
@@ -76,12 +79,12 @@ def _forest_relatives(
 
 
 def _abstract_relatives(
-    view: StoreView, key: str, shown: str, ups: bool, downs: bool, depth: int, tree: str | None, limit: int
+    view: StoreView, identity: Identity, shown: str, ups: bool, downs: bool, depth: int, tree: str | None, limit: int
 ) -> Iterator[Relative]:
     """The abstract tree around the best places of the entity, a few documents' at most."""
     seen: set[int] = set()
     documents: set[int] = set()
-    for number in view.filter.addresses(key, limit).tolist():
+    for number in view.addresses_of(identity, limit).tolist():
         rank, place = addresses.split(number)
         if rank == addresses.NODE or place in seen:
             continue

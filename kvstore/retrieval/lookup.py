@@ -1,8 +1,8 @@
 """LOOKUP: where an entity is found, the most telling places first.
 
 In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees, then titles and
-headings, then text, dense before passing. A name that is not known has no rows. Cost depends on the rows asked for,
-not on the store.
+headings, then text, dense before passing. Names that stand for the same entity have the same rows, shown under its
+name. A name that is not known has no rows. Cost depends on the rows asked for, not on the store.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+import numpy as np
+
 from ..storage import addresses
+from ..storage.aliases import Identity
 from ..storage.chunks import FIRST_UPPER, GROUP, AbstractRecord
-from ..storage.entity_filter import FilterEntry
 from ..storage.store_view import StoreView
 from ..text.blocks import plain
 from ..text.normalize import entity_key
@@ -26,22 +28,22 @@ _AHEAD = 64
 def lookup(view: StoreView, name: str, limit: int) -> Iterator[Location]:
     """At most ``limit`` locations of one name."""
     key = entity_key(name)
-    entry = view.filter.find(key) if key else None
-    if entry is None:
+    identity = view.resolve(key) if key else None
+    if identity is None:
         return
-    shown = view.entities.get(entry.entity).name
+    shown = view.entities.get(identity.entry.entity).name
     given = 0
-    ordered = view.filter.addresses(key, limit + _AHEAD).tolist()
+    ordered = view.addresses_of(identity, limit + _AHEAD).tolist()
     nodes = [place for rank, place in map(addresses.split, ordered) if rank == addresses.NODE]
     for node in nodes:
-        for location in _tree_locations(view, node, shown, entry):
+        for location in _tree_locations(view, node, shown, identity):
             if given == limit:
                 return
             given += 1
             yield location
     places = [addresses.split(number) for number in ordered[len(nodes) :]]
     for rank, abstract, record in _ordered(view, places)[: limit - given]:
-        yield _abstract_location(view, rank, abstract, record, shown, entry)
+        yield _abstract_location(view, rank, abstract, record, shown, identity)
 
 
 def _ordered(view: StoreView, places: list[tuple[int, int]]) -> list[tuple[int, int, AbstractRecord]]:
@@ -50,7 +52,7 @@ def _ordered(view: StoreView, places: list[tuple[int, int]]) -> list[tuple[int, 
     return sorted(found, key=lambda item: (item[0], item[2].last_chunk - item[2].first_chunk, item[1]))
 
 
-def _tree_locations(view: StoreView, node: int, shown: str, entry: FilterEntry) -> Iterator[Location]:
+def _tree_locations(view: StoreView, node: int, shown: str, identity: Identity) -> Iterator[Location]:
     forest = view.forest
     tree = forest.tree_name(forest.node(node).tree)
     level = forest.level(node)
@@ -61,7 +63,7 @@ def _tree_locations(view: StoreView, node: int, shown: str, entry: FilterEntry) 
         above = None if parent is None else _node_name(view, parent)
         text = f"{shown} is under {above}" if above else f"{shown} is a root"
         text += f"; above {below}" if below else ""
-        yield Location(shown, entry.temperature, tree, level, above, None, None, text)
+        yield Location(shown, identity.entry.temperature, tree, level, above, None, None, text)
 
 
 def _node_name(view: StoreView, node: int) -> str:
@@ -69,22 +71,22 @@ def _node_name(view: StoreView, node: int) -> str:
 
 
 def _abstract_location(
-    view: StoreView, rank: int, abstract: int, record: AbstractRecord, shown: str, entry: FilterEntry
+    view: StoreView, rank: int, abstract: int, record: AbstractRecord, shown: str, identity: Identity
 ) -> Location:
     document = view.documents.get(record.document)
     parent = None if record.parent is None else view.abstracts.get(record.parent).heading
     text = record.text
     if rank >= addresses.BODY_FIRST and abstract < FIRST_UPPER:
-        text = _sentence_with(view, abstract, entry.entity) or text
-    return Location(shown, entry.temperature, None, record.level, parent, document.key, abstract, text)
+        text = _sentence_with(view, abstract, identity.entities) or text
+    return Location(shown, identity.entry.temperature, None, record.level, parent, document.key, abstract, text)
 
 
-def _sentence_with(view: StoreView, leaf: int, entity: int) -> str | None:
-    """The first sentence of a leaf abstract that mentions an entity, or a heading that does."""
+def _sentence_with(view: StoreView, leaf: int, entities: list[int]) -> str | None:
+    """The first sentence of a leaf abstract that mentions one of some entities, or a heading that does."""
     heading = None
     for chunk in range(GROUP * leaf, GROUP * leaf + GROUP):
         rows = view.mentions.in_chunk(chunk)
-        starts = rows["start"][rows["entity"] == entity].tolist()
+        starts = rows["start"][np.isin(rows["entity"], entities)].tolist()
         if not starts:
             continue
         text = view.chunk_text(chunk)

@@ -42,7 +42,10 @@ class Query:
     within: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     count_hit: Callable[[str], None] = lambda key: None
-    trace: Trace = field(default_factory=Trace)
+    trace: Trace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trace = Trace(self.view.view)
 
     @cached_property
     def vector(self) -> Matrix:

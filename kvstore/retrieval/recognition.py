@@ -1,9 +1,13 @@
-"""The entities of a question: every word n-gram probed in the filter, longest match first, confirmed exactly."""
+"""The entities of a question: every word n-gram probed in the filter, longest match first, confirmed exactly.
+
+In: a query. Out: its entities; names that stand for the same are one, and function words are none.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..storage.aliases import Identity
 from ..storage.entity_filter import longest_matches
 from ..text.normalize import fold
 from ..text.words import FUNCTION_WORDS
@@ -12,10 +16,10 @@ from .query import Query
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """An entity found in a question: its normal form, its id, and in how many places it is found in the store."""
+    """An entity found in a question: the normal form it is shown under, its names, and the number of its places."""
 
     key: str
-    entity: int
+    identity: Identity
     count: int
 
 
@@ -29,11 +33,14 @@ def recognise(query: Query) -> list[Seed]:
             " ".join(folded.data[start:end].decode().split())
             for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True)
         }
+        found = (view.resolve(key) for key in sorted(keys - FUNCTION_WORDS))
+        identities = {identity.key: identity for identity in found if identity is not None}
         seeds = []
-        for key in sorted(keys - FUNCTION_WORDS):
-            entry = view.filter.find(key)
-            if entry is not None and entry.count:
-                seeds.append(Seed(key, entry.entity, entry.count))
+        for key, identity in identities.items():
+            single = len(identity.names) == 1
+            count = identity.entry.count if single else len(view.addresses_of(identity))
+            if count:
+                seeds.append(Seed(key, identity, count))
                 query.count_hit(key)
         seeds.sort(key=lambda seed: (seed.count, seed.key))
         step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"

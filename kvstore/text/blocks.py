@@ -7,6 +7,7 @@ characters, in order, that together hold everything but blank lines. Any string 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_PARAGRAPH = re.compile(r"\S(?:.|\n(?!\s*\n))*")
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _MARKS = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 
@@ -39,7 +40,17 @@ def blocks(text: str, format: str) -> list[Block]:
     """The blocks of a text whose format is ``text`` or ``markdown``."""
     if format == "markdown":
         return _markdown_blocks(text)
-    return [Block("prose", match.start(), match.end()) for match in _PARAGRAPH.finditer(text)]
+    return list(_paragraphs(text))
+
+
+def _paragraphs(text: str) -> Iterator[Block]:
+    start = 0
+    for end in [*(match.start() for match in _BLANK_LINES.finditer(text)), len(text)]:
+        piece = text[start:end]
+        if piece.strip():
+            first = start + len(piece) - len(piece.lstrip())
+            yield Block("prose", first, first + len(piece.strip()))
+        start = end
 
 
 @lru_cache(maxsize=1)

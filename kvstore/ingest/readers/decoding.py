@@ -52,8 +52,8 @@ def refuse_nul(text: str, name: str) -> None:
     offset = text.find("\0")
     if offset >= 0:
         raise ReaderError(
-            f"{name}: is a binary file (NUL at character {offset}); name its format with AS, "
-            "or WITH (encoding = 'utf-16') if it is text in UTF-16"
+            f"{name}: is a binary file (NUL at character {offset}); ingest it as the format "
+            "it has, or WITH (encoding = 'utf-16') if it is text in UTF-16"
         )
 
 
@@ -89,7 +89,7 @@ def _first_undecodable(stream: BinaryIO, name: str, encoding: str) -> ReaderErro
 
 def _undecodable(name: str, encoding: str, error: UnicodeError, before: int) -> ReaderError:
     label = encoding.upper()
-    remedy = "name the encoding it is in, for example WITH (encoding = 'latin-1')"
+    remedy = "name the encoding it is in, such as WITH (encoding = 'latin-1'), on the command line -o encoding=latin-1"
     if not isinstance(error, UnicodeDecodeError):
         return ReaderError(f"{name}: is not valid {label} ({error}); {remedy}")
     byte = error.object[error.start]

@@ -64,7 +64,8 @@ def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[t
                 number,
                 _BadLineError(
                     f"byte 0x{byte:02X} at offset {place} is not valid UTF-8; "
-                    "name the encoding it is in, for example WITH (encoding = 'latin-1')"
+                    "name the encoding it is in, such as WITH (encoding = 'latin-1'), on the command line "
+                    "-o encoding=latin-1"
                 ),
             )
         offset += len(raw)

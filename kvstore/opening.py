@@ -1,0 +1,140 @@
+"""Opening a store: what it was made with, agreed with what is asked for.
+
+In: a path and creation settings. On disk: ``format`` and ``settings`` in the table ``meta``, written once when a
+store is made, and checked whenever it is opened. Out: a :class:`~kvstore.store.Store`. What a store cannot be made
+with is known before anything is made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import kvstore_migrations
+
+from .errors import InputError, NotAStoreError, SettingsMismatchError
+from .models.embedder import open_embedder
+from .settings import FixedSettings
+from .storage import records, tables
+from .storage.environment import Environment, View, WriteView
+from .store import Store
+from .text.words import stemmer
+
+if TYPE_CHECKING:
+    from .models.embedder import Embedder
+
+_SETTINGS = b"settings"
+_FORMAT = b"format"
+
+
+def open_store(
+    path: str | os.PathLike[str],
+    *,
+    create: bool = True,
+    readonly: bool = False,
+    embedder: str | Embedder | None = None,
+    settings: Mapping[str, Any] | None = None,
+    lock_timeout: float = 5.0,
+    max_bytes: int | None = None,
+    durability: str = "full",
+) -> Store:
+    """Open the store at ``path``, making one where there is none; this is :func:`kvstore.open`.
+
+    ``embedder`` names the embedder of a new store (default ``all-MiniLM-L6-v2``) or is one; ``settings`` are further
+    creation settings. On a store that exists both must agree with it. ``lock_timeout`` is how many seconds a change
+    waits for another writer, ``max_bytes`` the most the store may take, ``durability`` is ``full`` or ``relaxed``.
+
+    Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError,
+    LockTimeoutError, InputError.
+    """
+    wanted = dict(settings or {})
+    unknown = sorted(set(wanted) - set(FixedSettings.__slots__))
+    if unknown:
+        known = ", ".join(FixedSettings.__slots__)
+        raise InputError(f"there is no creation setting {', '.join(unknown)}; there are {known}")
+    given = None if embedder is None or isinstance(embedder, str) else embedder
+    if embedder is not None:
+        wanted["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
+    new = cache(lambda: _new_settings(wanted, given))
+    if create and not readonly and not Path(path, "data.mdb").exists():
+        new()
+    environment = Environment.open(
+        path,
+        create=create,
+        readonly=readonly,
+        lock_timeout=lock_timeout,
+        max_bytes=max_bytes,
+        durability=durability,
+    )
+    try:
+        fixed = _settle(environment, new, create=create and not readonly)
+        fixed.check_same(wanted, environment.path)
+    except BaseException:
+        environment.close()
+        raise
+    return Store(environment, fixed, given)
+
+
+def _new_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
+    """The settings of a new store; raises InputError, EmbedderError or SettingsMismatchError where there can be
+    none."""
+    fixed = FixedSettings(**wanted)
+    stemmer(fixed.stemmer)
+    model = embedder or open_embedder(fixed.embedder)
+    if wanted.get("dimension", model.dimension) != model.dimension:
+        raise SettingsMismatchError(
+            f"the vectors of {model.name} have {model.dimension} dimensions, not {wanted['dimension']}; "
+            "leave dimension out"
+        )
+    return replace(fixed, embedder=model.name, dimension=model.dimension)
+
+
+def _settle(environment: Environment, new: Callable[[], FixedSettings], *, create: bool) -> FixedSettings:
+    """The settings the store was made with; a new store gets them now."""
+    with environment.snapshot() as snapshot:
+        fixed = _stored_settings(snapshot)
+        begun = snapshot.get(tables.META, _FORMAT) is not None
+        foreign = bool(snapshot.tables()) and not begun
+    if fixed is not None:
+        return fixed
+    if foreign:
+        raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
+    if not create:
+        raise NotAStoreError(
+            f"{environment.path} is a store whose making was interrupted; delete it, or open it to write"
+        )
+    new()
+    with environment.raw() as raw:
+        kvstore_migrations.migrate(raw)
+    return environment.write_with_growth(lambda view: _make(view, new))
+
+
+def _stored_settings(view: View) -> FixedSettings | None:
+    stored = view.get(tables.META, _FORMAT)
+    if stored is not None:
+        kvstore_migrations.check_format(int(records.unpack(stored, tables.META, _FORMAT)))
+    value = view.get(tables.META, _SETTINGS)
+    return None if value is None else FixedSettings(**records.unpack(value, tables.META, _SETTINGS))
+
+
+def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:
+    """Write the settings of a new store, unless another process has just done so."""
+    fixed = _stored_settings(view)
+    if fixed is None:
+        fixed = new()
+        view.put(tables.META, _SETTINGS, records.pack(asdict(fixed)))
+    return fixed
+
+
+def migrate_store(path: str | os.PathLike[str]) -> list[int]:
+    """Bring the store at ``path`` to this version's format; this is :func:`kvstore.migrate`.
+
+    Returns the formats it went through, none when it was there already. Raises StoreNotFoundError, NotAStoreError, and
+    StoreFormatError for a store written by a newer kvstore.
+    """
+    with Environment.open(path, create=False) as environment, environment.raw() as raw:
+        return kvstore_migrations.migrate(raw)

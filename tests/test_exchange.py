@@ -1,0 +1,248 @@
+"""Export and import: a file from which a store arises again, read line by line."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore import errors
+from kvstore.storage.dump import dump
+
+HEADER = {"format": "kvstore-export", "version": 1, "settings": {}}
+TEA = {"document": "tea", "format": "text", "text": "Tea is made from leaves."}
+
+
+def contents(store: kvstore.Store) -> dict:
+    assert store.check() == []
+    with store.snapshot() as snapshot:
+        return dump(snapshot.view)
+
+
+def written(path: Path, *lines: Any) -> Path:
+    texts = (line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
+    path.write_bytes(b"\n".join(texts) + b"\n")
+    return path
+
+
+def fill(store: kvstore.Store) -> None:
+    store.put(
+        "ß/é", 'Line one.\n\n"Quoted", \\ and \x00 and \u2028 here.', title="Ünï", source="x", meta={"a": [1, None]}
+    )
+    store.put("fleet", "Tug,Ship\n", format="pairs", meta={"tree": "fleet"})
+    store.put("city", "# New York\n\nNew York has five boroughs.", format="markdown")
+    store.put_edge("tug", "ship", tree="fleet")
+    store.put_edge("Anchor", "tug", tree="fleet")
+    store.alias("Big Apple", "New York")
+    store.merge("Anchor", "Tug")
+
+
+def test_the_file_holds_everything_in_order(store: kvstore.Store, tmp_path: Path) -> None:
+    fill(store)
+    report = store.export(tmp_path / "out.jsonl")
+    assert (report.documents, report.edges, report.aliases) == (3, 2, 2)
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().split(b"\n")[:-1]]
+    assert lines[0] == {**HEADER, "settings": lines[0]["settings"]}
+    assert lines[0]["settings"]["embedder"] == store.settings.embedder
+    assert [line["document"] for line in lines[1:4]] == ["city", "fleet", "ß/é"]
+    assert lines[3] == {
+        "document": "ß/é",
+        "title": "Ünï",
+        "source": "x",
+        "meta": {"a": [1, None]},
+        "format": "text",
+        "text": 'Line one.\n\n"Quoted", \\ and \x00 and \u2028 here.',
+    }
+    assert lines[4:] == [
+        {"edge": "Anchor", "parent": "tug", "tree": "fleet"},
+        {"edge": "tug", "parent": "ship", "tree": "fleet"},
+        {"alias": "Anchor", "entity": "Tug", "kind": "merge"},
+        {"alias": "Big Apple", "entity": "New York", "kind": "alias"},
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "store"], "nothing is left beside it"
+
+
+def test_a_copy_holds_the_same_and_exports_the_same_file(make_store: Any, tmp_path: Path) -> None:
+    original, copy = make_store("original"), make_store("copy")
+    fill(original)
+    original.export(tmp_path / "first.jsonl")
+    report = copy.import_(tmp_path / "first.jsonl")
+    assert (report.documents, report.edges, report.aliases, report.unchanged) == (3, 2, 2, 0)
+    assert contents(copy) == contents(original)
+    copy.export(tmp_path / "second.jsonl")
+    assert (tmp_path / "first.jsonl").read_bytes() == (tmp_path / "second.jsonl").read_bytes()
+    again = copy.import_(tmp_path / "first.jsonl")
+    assert (again.documents, again.edges, again.aliases, again.unchanged) == (0, 0, 0, 7)
+
+
+def test_an_import_replaces_what_has_the_same_key_and_leaves_the_rest(make_store: Any, tmp_path: Path) -> None:
+    original, other = make_store("original"), make_store("other")
+    fill(original)
+    original.export(tmp_path / "out.jsonl")
+    other.put("city", "Something else.")
+    other.put("more", "Gotham is a city.", title="Gotham")
+    other.alias("Big Apple", "Gotham")
+    other.import_(tmp_path / "out.jsonl")
+    assert other.keys() == ["city", "fleet", "more", "ß/é"]
+    assert {row.entity for row in other.lookup("big apple")} == {"New York"}
+
+
+numbers = st.floats(-1e3, 1e3, width=32)
+vector = st.lists(numbers, min_size=3, max_size=3).filter(lambda row: sum(map(abs, row)) > 1e-3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60), st.booleans(), vector), max_size=5))
+def test_own_vectors_come_back_bit_for_bit(documents: list) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (
+            kvstore.open(folder / "one", embedder="none:3", settings={"chunk_tokens": 16}) as one,
+            kvstore.open(folder / "two", embedder="none:3", settings={"chunk_tokens": 16}) as two,
+        ):
+            for key, sentences, each, row in documents:
+                text = "Every word counts here. " * sentences
+                one.put(key, text, vectors=row)
+                document = one.get(key)
+                assert document is not None
+                if each:
+                    rows = [[row[0] + number, *row[1:]] for number in range(document.chunks)]
+                    if all(sum(map(abs, row)) > 1e-3 for row in rows):
+                        one.put(key, text, vectors=rows)
+            one.export(folder / "out.jsonl")
+            two.import_(folder / "out.jsonl")
+            assert contents(two) == contents(one)
+            stored = [
+                {hit.chunk: hit.score for hit in s.search("?", using="vector", vector=[1, 2, 3], top=99)}
+                for s in (one, two)
+            ]
+            assert sorted(stored[0].values()) == sorted(stored[1].values())
+            two.export(folder / "again.jsonl")
+        assert (folder / "out.jsonl").read_bytes() == (folder / "again.jsonl").read_bytes()
+
+
+def test_other_settings_are_fine_but_for_own_vectors(make_store: Any, tmp_path: Path) -> None:
+    given = make_store("given", embedder="none:3")
+    given.put("x", "First of all.", vectors=[1, 0, 0])
+    given.export(tmp_path / "vectors.jsonl")
+    original = make_store("original", settings={"chunk_tokens": 40})
+    fill(original)
+    original.export(tmp_path / "plain.jsonl")
+    other = make_store("other", embedder="hashing:16", settings={"chunk_tokens": 16})
+    other.import_(tmp_path / "plain.jsonl")
+    assert other.keys() == original.keys()
+    with pytest.raises(errors.InputError, match=r"vectors.jsonl, line 2: the store's vectors have 16 dimensions"):
+        other.import_(tmp_path / "vectors.jsonl")
+
+
+def test_what_is_given_again_in_one_file_counts_as_last_given(store: kvstore.Store, tmp_path: Path) -> None:
+    store.put("tea", "Tea is made from leaves.")
+    report = store.import_(written(tmp_path / "in.jsonl", HEADER, {**TEA, "text": "No."}, b"", TEA))
+    assert (report.documents, report.unchanged) == (0, 2)
+    document = store.get("tea")
+    assert document is not None
+    assert document.text == TEA["text"]
+
+
+def test_aliases_come_back_whether_or_not_their_entities_are_known(make_store: Any, tmp_path: Path) -> None:
+    original, copy = make_store("original"), make_store("copy")
+    original.put("city", "# New York\n\nNew York has five boroughs.", format="markdown")
+    original.alias("Big Apple", "New York")
+    original.alias("Apple", "big apple")
+    original.merge("New York", "boroughs") if original.lookup("boroughs") else None
+    original.delete("city")
+    original.export(tmp_path / "out.jsonl")
+    copy.import_(tmp_path / "out.jsonl")
+    assert copy.aliases() == original.aliases() != []
+    assert contents(copy) == contents(original)
+
+
+BAD = [
+    ([], "line 1: not JSON"),
+    ([b"\xff\xfe"], "line 1: not JSON"),
+    ([{"format": "other"}], "line 1: an export begins with"),
+    ([{**HEADER, "version": 2}], "line 1: this export is of version 2"),
+    ([HEADER, b"{"], "line 2: not JSON"),
+    ([HEADER, b"[1]"], "line 2: a line is one JSON object"),
+    ([HEADER, {"name": "x"}], "line 2: a line has one of the fields document, edge, alias"),
+    ([HEADER, {**TEA, "text": 5}], "line 2: the field 'text' is missing or wrong"),
+    ([HEADER, {"document": "tea", "format": "text"}], "line 2: the field 'text' is missing or wrong"),
+    ([HEADER, {**TEA, "titel": "x"}], "line 2: the field 'titel' is missing or wrong; the line of document has"),
+    ([HEADER, {**TEA, "text": " "}], "line 2: document 'tea' is empty"),
+    ([HEADER, {**TEA, "format": "html"}], "line 2: .*format is one of"),
+    ([HEADER, {**TEA, "meta": {"n": 2**70}}], "line 2: .*not plain data"),
+    ([HEADER, b'{"document": "tea", "format": "text", "text": "x", "meta": {"n": NaN}}'], "line 2: .*not plain data"),
+    ([HEADER, {**TEA, "title": "\ud800"}], "line 2: .*not plain data"),
+    (
+        [HEADER, {**TEA, "format": "pairs", "text": "x" * 200_000}],
+        "line 2: (pairs are lines of CSV|a pair has two names)",
+    ),
+    ([HEADER, {**TEA, "vectors": [["a"]]}], "line 2: vectors are numbers"),
+    ([HEADER, {**TEA, "vectors": [[10**400]]}], "line 2: vectors are numbers"),
+    ([HEADER, {"edge": "Tug", "parent": "tug", "tree": "t"}], "line 2: 'Tug' cannot stand under itself"),
+    ([HEADER, {"edge": "\ud800", "parent": "tug", "tree": "t"}], "line 2: .*surrogate"),
+    ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing or wrong"),
+    ([HEADER, {"alias": "a", "entity": "b", "kind": "c"}], "line 2: what is stated of a name is an alias or a merge"),
+    (
+        [HEADER, {"alias": "a", "entity": "b", "kind": "alias"}, {"alias": "b", "entity": "A", "kind": "merge"}],
+        "line 3: 'A' is 'b' already",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "message"), BAD)
+def test_bad_lines_are_named(store: kvstore.Store, tmp_path: Path, lines: list, message: str) -> None:
+    path = written(tmp_path / "in.jsonl", *lines)
+    with pytest.raises(errors.InputError, match=rf"in.jsonl, {message}.* \(nothing is imported\)$"):
+        store.import_(path)
+    assert store.keys() == []
+    assert store.aliases() == []
+
+
+def test_batches_before_a_bad_line_are_kept(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.exchange._BATCH_LINES", 3)
+    lines = [{**TEA, "document": f"tea {number}"} for number in range(8)]
+    with pytest.raises(errors.InputError, match=r"line 10: not JSON.*\(lines 2 to 7 are imported\)$"):
+        store.import_(written(tmp_path / "in.jsonl", HEADER, *lines, b"oops"))
+    assert store.keys() == [f"tea {number}" for number in range(6)]
+
+
+def test_paths_that_do_not_fit_are_refused(store: kvstore.Store, tmp_path: Path) -> None:
+    store.put("tea", "Tea is made from leaves.")
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(errors.InputError, match="exists already"):
+        store.export(tmp_path / "taken")
+    assert (tmp_path / "taken").read_text() == "mine"
+    with pytest.raises(errors.InputError, match="does not exist; make it first"):
+        store.export(tmp_path / "missing" / "out.jsonl")
+    with pytest.raises(errors.StoreFullError, match="cannot be written"):
+        store.export(tmp_path / ("x" * 250))
+    for path in (tmp_path / "missing", tmp_path):
+        with pytest.raises(errors.InputError, match="cannot be read"):
+            store.import_(path)
+
+
+def test_a_readonly_store_exports_and_does_not_import(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing") as store:
+        fill(store)
+    with kvstore.open(tmp_path / "s", readonly=True) as store:
+        store.export(tmp_path / "out.jsonl")
+        for change in (
+            lambda: store.import_(tmp_path / "out.jsonl"),
+            lambda: store.put_edge("a", "b"),
+            lambda: store.delete_edge("tug", "ship", tree="fleet"),
+            lambda: store.alias("a", "tug"),
+            lambda: store.drop_alias("big apple"),
+            lambda: store.merge("tug", "ship"),
+            lambda: store.unmerge("anchor"),
+        ):
+            with pytest.raises(errors.ReadOnlyError, match="read-only"):
+                change()
