@@ -175,6 +175,11 @@ def test_opening_what_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "folder" / "letter.txt").write_text("Dear all")
     with pytest.raises(errors.NotAStoreError):
         kvstore.open(tmp_path / "folder")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "data.mdb").write_bytes(b"measurements" * 1000)
+    with pytest.raises(errors.NotAStoreError):
+        kvstore.open(tmp_path / "other")
+    assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["data.mdb"], "nothing of ours is left there"
 
 
 def test_a_readonly_store_refuses_changes(tmp_path: Path) -> None:

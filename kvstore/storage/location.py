@@ -7,6 +7,7 @@ COMPACT that was killed leaves ``data.mdb.new``, which the next writer removes.
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 from ..errors import CorruptionError, NotAStoreError, ReadOnlyError, StoreNotFoundError
@@ -18,6 +19,9 @@ WRITER_FILE = "writer.lock"
 
 #: LMDB writes its two meta pages at once; a shorter file was cut.
 SMALLEST_DATA = 2 * 4096
+
+#: LMDB's mark, at byte 16 of each of its two meta pages, in the byte order of the machine.
+_MARK = struct.pack("=I", 0xBEEFC0DE)
 
 
 def examine(path: Path, *, create: bool) -> bool:
@@ -41,6 +45,11 @@ def examine(path: Path, *, create: bool) -> bool:
                 f"{data}: only {data.stat().st_size} bytes long, so it was cut; restore the store from a backup, or "
                 "delete the directory if nothing was ever written to it"
             )
+        # Looked at before anything is opened: a directory of somebody else's must not get files of ours.
+        with data.open("rb") as file:
+            head = file.read(SMALLEST_DATA)
+        if _MARK not in (head[16:20], head[4096 + 16 : 4096 + 20]):
+            raise NotAStoreError(f"{data}: not an LMDB file, so this is no store; name another path")
         return False
     strangers = sorted({entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE})
     if strangers:
