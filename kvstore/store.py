@@ -245,7 +245,11 @@ class Store(Reading):
     # Looking
 
     def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Cursor:
-        """Run one statement of the language; see ``kvstore/query/LANGUAGE.md``. Raises StatementError and others."""
+        """Run the statements of a text one after another, and return the cursor of the last.
+
+        ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping); the language is described in
+        ``kvstore/query/LANGUAGE.md``. A text that cannot be parsed raises StatementError before anything has run.
+        """
         from .query.executor import execute
 
         return execute(self, sql, parameters)

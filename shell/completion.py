@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kvstore.language import Token, expected, keywords, literal, name, tokens
+from kvstore import language
+from kvstore.language import Token, literal, name, tokens
 
 #: Words offered inside a query or a condition.
 SQL_WORDS = (
@@ -27,7 +28,7 @@ _EXPRESSION_WORDS = frozenset(
 _INGEST_OPTIONS = ("prune", "delimiter")
 _DIRECTIONS = frozenset({"UP", "DOWN", "BOTH"})
 _CLAUSES = _DIRECTIONS | {
-    "DEPTH", "IN", "LIMIT", "META", "MODEL", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH", "WITHIN",
+    "DEPTH", "IN", "LIMIT", "META", "MODEL", "SOURCE", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH", "WITHIN",
 }  # fmt: skip
 _MOST = 50
 
@@ -113,7 +114,7 @@ def _statement_completions(statement: str, typed: str, catalog: Catalog) -> Iter
     if typed.startswith(("--", "/*", ":", "?")):
         return
     words = [token.text.upper() for token in tokens(statement) if token.kind not in ("space", "comment")]
-    may = expected(statement) - _used(words)
+    may = language.expected(statement) - _used(words)
     if typed.startswith("'"):
         yield from _strings(words, may, typed[1:].replace("''", "'"), catalog)
         return
@@ -128,7 +129,7 @@ def _statement_completions(statement: str, typed: str, catalog: Catalog) -> Iter
     if may & {"CONDITION", "CONDITION_TEXT"}:
         yield from _matching(((column, "column") for column in catalog.tables()["documents"]), plain)
         yield from _matching(((word, "keyword") for word in sorted(_EXPRESSION_WORDS)), plain)
-    yield from _matching(((word, "keyword") for word in sorted(may & keywords())), plain)
+    yield from _matching(((word, "keyword") for word in sorted(may & language.keywords())), plain)
     if "QUERY" in may:
         yield from _matching(((word, "keyword") for word in ("SELECT", "VALUES", "WITH")), plain)
     if "NAME" in may:

@@ -12,13 +12,16 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 import kvstore
 from kvstore.errors import KvstoreError
+from kvstore.language import execute
 
 from . import render
+from .pager import Paged
 from .script import Piece, ScriptError, pieces_of
 
 #: How deep .read may call .read.
@@ -52,6 +55,16 @@ class Console:
         #: Asks before a statement that is hard to undo; None never asks.
         self.confirm = confirm
         self.timer = False
+        #: The prompt, ``\\d`` in it for the store's name, and that of further lines; None: as wide as the prompt.
+        self.prompt = "kvstore> "
+        self.continuation: str | None = None
+        #: The command that shows results longer than the screen; None shows them as they come.
+        self.pager: str | None = None
+        #: Whether a person waits: INGEST shows how far it is.
+        self.watched = False
+        #: What the next prompt begins with (``.edit``), and the last statement.
+        self.draft = ""
+        self.last = ""
         self.failed = False
         #: Where the next result goes, once (``.once``), before ``out`` again.
         self.once: Path | None = None
@@ -98,7 +111,8 @@ class Console:
         started = time.perf_counter()
         # Put where it stands in its script, so that an error names that place.
         text = "\n" * (piece.line - 1) + " " * (piece.column - 1) + piece.text
-        with self.store.execute(text, parameters) as cursor:
+        self.last = piece.text
+        with self._execute(text, parameters) as cursor:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
                 self.tell(cursor.message)
@@ -110,15 +124,36 @@ class Console:
             if cursor.failed:
                 self.fail()
 
+    def _execute(self, text: str, parameters: Sequence[Any]) -> kvstore.Cursor:
+        if not self.watched:
+            return self.store.execute(text, parameters)
+        from .progress import ProgressLine
+
+        line = ProgressLine(sys.stderr)
+        try:
+            return execute(self.store, text, parameters, progress=line.show)
+        finally:
+            line.close()
+
     def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
         """Write a result where results go now; returns the number of rows."""
         if self.once is not None:
             path, self.once = self.once, None
             with open(path, "w", encoding="utf-8") as file:
                 return render.write(kind, columns, rows, file, mode=self.mode)
+        if self.pager is not None and self.on_terminal:
+            return self._write_paged(kind, columns, rows, self.pager)
         written = render.write(kind, columns, rows, self.out, mode=self.mode, width=self.width)
         self.out.flush()
         return written
+
+    def _write_paged(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], pager: str) -> int:
+        counted = render.Counted(rows)
+        paged = Paged(self.out, pager)
+        with suppress(BrokenPipeError):  # whoever leaves the pager has seen enough
+            render.write(kind, columns, counted, paged, mode=self.mode, width=self.width)
+        paged.close()
+        return counted.count
 
     def read(self, path: str) -> None:
         """Run a script file."""

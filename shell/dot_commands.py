@@ -14,8 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kvstore.language import literal
+from kvstore.language import name as identifier
+
+from . import dump
+from .configuration import config_file, switch
 from .console import Console, Leave, state_folder
+from .pager import default_pager
 from .render import MODES
+from .script import Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +115,49 @@ def _read(console: Console, arguments: list[str]) -> None:
 
 
 def _timer(console: Console, arguments: list[str]) -> None:
-    console.timer = _switch(arguments[0]) if arguments else not console.timer
+    console.timer = switch(arguments[0]) if arguments else not console.timer
     console.tell(f"timer {'on' if console.timer else 'off'}")
 
 
 def _bail(console: Console, arguments: list[str]) -> None:
-    console.bail = _switch(arguments[0])
+    console.bail = switch(arguments[0])
 
 
-def _switch(word: str) -> bool:
-    if word.lower() not in ("on", "off"):
-        raise ValueError(f"on or off, not {word}")
-    return word.lower() == "on"
+def _prompt(console: Console, arguments: list[str]) -> None:
+    console.prompt = arguments[0] if arguments else "kvstore> "
+    console.continuation = arguments[1] if len(arguments) > 1 else None
+
+
+def _pager(console: Console, arguments: list[str]) -> None:
+    if arguments:
+        wanted = " ".join(arguments)
+        console.pager = {"off": None, "on": default_pager()}.get(wanted.lower(), wanted)
+    console.tell(f"pager {console.pager or 'off'}")
+
+
+def _edit(console: Console, arguments: list[str]) -> None:
+    import click
+
+    if not console.watched:
+        raise ValueError(".edit needs a person at a terminal; in a script, write the statement")
+    text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last
+    # What comes back stands at the prompt, to be run with Enter or not at all.
+    console.draft = (click.edit(text, extension=".sql") or "").strip()
+
+
+def _import(console: Console, arguments: list[str]) -> None:
+    path, *rest = arguments
+    # sqlite3 names a table here; the only one that can be filled is documents.
+    form = f" AS {identifier(rest[0])}" if rest and rest[0].lower() != "documents" else ""
+    console.run(Piece(f"INGEST {literal(path)}{form}"))
+
+
+def _dump(console: Console, arguments: list[str]) -> None:
+    with console.store.snapshot() as snapshot:
+        for statement in dump.statements(snapshot):
+            print(statement, file=console.out)
+        for message in list(dump.unsaid(snapshot)):
+            console.fail(message)
 
 
 def _open(console: Console, arguments: list[str]) -> None:
@@ -137,6 +175,9 @@ def _show(console: Console, arguments: list[str]) -> None:
         "readonly": console.store.readonly,
         "mode": console.mode,
         "output": "stdout" if console.out is sys.stdout else console.out.name,
+        "prompt": repr(console.prompt),
+        "pager": console.pager or "off",
+        "config": config_file(),
         "timer": "on" if console.timer else "off",
         "bail": "on" if console.bail else "off",
     }
@@ -171,8 +212,15 @@ _ALL = (
     Command("output", "[FILE]", "send results to a file, or to the terminal again", _output, most=1, takes="path"),
     Command("once", "FILE", "send the next result to a file", _once, 1, 1, takes="path"),
     Command("read", "FILE", "run the statements and commands of a file", _read, 1, 1, takes="path"),
+    Command("import", "FILE [FORMAT]", "bring a file or folder in, as INGEST does", _import, 1, 2, takes="path"),
+    Command("dump", "", "statements that make these documents, edges and aliases again", _dump),
+    Command(
+        "edit", "[FILE]", "edit the last statement, or a file, with $EDITOR; Enter runs it", _edit, most=1, takes="path"
+    ),
     Command("timer", "[on|off]", "tell how long each statement took", _timer, most=1, takes="switch"),
     Command("bail", "on|off", "stop a script at the first failure", _bail, 1, 1, takes="switch"),
+    Command("pager", "[COMMAND|on|off]", "show long results with $PAGER, or another command", _pager, most=9),
+    Command("prompt", "[MAIN [CONTINUE]]", "change the prompts; \\d is the store's name", _prompt, most=2),
     Command("history", "[N]", "the last statements typed (20)", _history, most=1),
     Command("print", "[TEXT]...", "write text among the results", _echo, most=1000),
     Command("show", "", "the store and the settings of the shell", _show),

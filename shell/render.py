@@ -11,18 +11,24 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, TextIO
+from typing import Any, Protocol
 
 from . import layout
 
 Row = Sequence[Any]
 
 
+class Writable(Protocol):
+    """Where a result goes."""
+
+    def write(self, text: str, /) -> int: ...
+
+
 def write(
     kind: str,
     columns: Sequence[str],
     rows: Iterable[Row],
-    out: TextIO,
+    out: Writable,
     *,
     mode: str,
     width: int | None = None,
@@ -31,14 +37,14 @@ def write(
 
     ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables fit it,
     and in mode ``table`` EXPAND is drawn as a tree and an answer is wrapped, its citations numbered."""
-    counted = _Counted(rows)
+    counted = Counted(rows)
     for line in _lines(kind, columns, counted, mode, width):
         out.write(line)
         out.write("\n")
     return counted.count
 
 
-class _Counted:
+class Counted:
     """Rows, counted as they pass."""
 
     def __init__(self, rows: Iterable[Row]) -> None:

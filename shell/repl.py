@@ -9,10 +9,11 @@ on without.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from prompt_toolkit import PromptSession
+from prompt_toolkit import Application, PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, ThreadedCompleter
 from prompt_toolkit.completion import Completion as Choice
@@ -24,12 +25,15 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
+from kvstore import language
 from kvstore.errors import KvstoreError
-from kvstore.language import is_complete, keywords, tokens
+from kvstore.language import is_complete, tokens
 
 from .completion import SQL_WORDS, complete
+from .configuration import configure
 from .console import Bail, Console, Leave, state_folder
 from .dot_commands import COMMANDS
+from .pager import default_pager
 from .render import MODES
 from .script import pieces
 
@@ -49,13 +53,17 @@ _STYLE = Style.from_dict(
 
 def converse(console: Console, *, warn: bool = True) -> int:
     """Talk until the user leaves; returns the exit status."""
-    if warn:
-        console.confirm = _confirm
+    console.confirm = _confirm
+    console.pager = default_pager()
+    console.watched = True
+    configure(console)
+    if not warn:
+        console.confirm = None
     toolbar = Toolbar(console)
     catalog = LiveCatalog(console)
     session: PromptSession[str] = PromptSession(
-        message="kvstore> ",
-        prompt_continuation=lambda width, *_: "...> ".rjust(width),
+        message=lambda: console.prompt.replace("\\d", console.store.path.name),
+        prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
         multiline=Condition(lambda: not _may_be_run(session.default_buffer.text)),
         history=_history(console),
         auto_suggest=AutoSuggestFromHistory(),
@@ -68,13 +76,15 @@ def converse(console: Console, *, warn: bool = True) -> int:
         enable_open_in_editor=True,
         enable_system_prompt=False,
     )
+    session.app.after_render += _warm_up
     console.tell(f"{console.store.path}; .help shows the commands, Ctrl-D leaves")
     interrupted = False
     while True:
         try:
             toolbar.refresh()
             catalog.refresh()
-            text = session.prompt()
+            draft, console.draft = console.draft, ""
+            text = session.prompt(default=draft)
         except KeyboardInterrupt:
             if interrupted and not session.default_buffer.text:
                 return 0
@@ -90,6 +100,12 @@ def converse(console: Console, *, warn: bool = True) -> int:
             console.tell("cancelled")
         except (Leave, Bail):
             return 0
+
+
+def _warm_up(application: Application[str]) -> None:
+    """Read the parser while the person looks at the first prompt, so that neither it nor the first key waits for it."""
+    application.after_render -= _warm_up
+    threading.Thread(target=language.expected, args=("",), daemon=True).start()
 
 
 def _may_be_run(text: str) -> bool:
@@ -162,7 +178,7 @@ class StatementLexer(Lexer):
 def _style_of(kind: str, text: str) -> str:
     if kind == "word":
         word = text.upper()
-        return "class:keyword" if word in keywords() or word in SQL_WORDS else ""
+        return "class:keyword" if word in language.keywords() or word in SQL_WORDS else ""
     return f"class:{kind}" if kind in ("string", "number", "comment", "parameter", "bad") else ""
 
 

@@ -311,6 +311,10 @@ def test_info_check_backup_and_migrate(kv: Run, store: str) -> None:
     assert kv("backup", store, "copy", "--compact") == (0, "", "copied s to copy\n")
     assert kv("shell", "copy", "--readonly", "-c", "SELECT key FROM documents")[1] == "key\na\n"
     assert kv("backup", store, "copy")[0] == 1, "what is there is not written over"
+    status, out, error = kv("compact", store)
+    assert (status, error) == (0, "")
+    assert out.startswith("bytes_before\tbytes_after\n")
+    assert kv("compact", "nowhere")[0] == 1
     assert kv("migrate", store)[0] == 0
     Path("file").write_text("not a store")
     status, _, error = kv("info", "file")

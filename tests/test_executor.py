@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
 import threading
 from collections.abc import Callable
 from dataclasses import astuple
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
+from kvstore.query import statements as s
 from kvstore.query.syntax import keywords, parse
 
 PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
@@ -117,7 +119,7 @@ def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
 def test_explain_shows_the_steps(filled: kvstore.Store) -> None:
     assert filled.execute("EXPLAIN ASK 'Who is Maria Jensen?' USING bridge").columns == ("step", "detail", "rows")
     cursor = filled.execute("EXPLAIN ANALYZE RETRIEVE 'Who is Maria Jensen?' USING bridge")
-    assert cursor.columns == ("step", "detail", "rows", "milliseconds")
+    assert cursor.columns == ("step", "detail", "rows", "milliseconds", "pages")
     assert any("Maria Jensen" in str(row[1]) or "maria jensen" in str(row[1]) for row in cursor.fetchall())
     assert [row[2] for row in rows(filled, "EXPLAIN LOOKUP 'Payroll'")] == [1, 1, 1, 1]
     assert [row[2] for row in rows(filled, "EXPLAIN LOOKUP 'nobody'")] == [1, 0, 0, 0]
@@ -127,6 +129,38 @@ def test_explain_shows_the_steps(filled: kvstore.Store) -> None:
     assert plan[1].endswith("BY document = ?")
     with pytest.raises(errors.StatementError, match="EXPLAIN takes"):
         filled.execute("EXPLAIN CHECK")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "LOOKUP 'Maria Jensen'",
+        "EXPAND 'Payroll'",
+        "SEARCH 'wages' USING lexical",
+        "RETRIEVE 'Who is Maria Jensen?' USING bridge",
+        "ASK 'Who is Maria Jensen?' WHERE key = 'hr/pay'",
+        "SELECT count(*) FROM mentions JOIN documents ON document = key",
+    ],
+)
+def test_explain_analyze_tells_the_cost_of_each_step(filled: kvstore.Store, statement: str) -> None:
+    *steps, whole = rows(filled, f"EXPLAIN ANALYZE {statement}")
+    assert whole[:2] == ("run", "the whole statement")
+    costs = [step for step in steps if step[0] != "plan"]
+    assert costs
+    assert all(0 <= milliseconds <= whole[3] and 0 <= pages <= whole[4] for *_, milliseconds, pages in costs)
+    assert 0 < sum(step[4] for step in costs) <= whole[4]
+    filled.execute("BEGIN")
+    assert {row[4] for row in rows(filled, f"EXPLAIN ANALYZE {statement}")} == {None}
+    filled.execute("ROLLBACK")
+
+
+def test_explain_analyze_counts_the_pages_that_a_query_reads(store: kvstore.Store) -> None:
+    for number in range(100):
+        store.put(f"{number:03}", "A text of some length about nothing at all. " * 200)
+    read = {row[1]: row[4] for row in rows(store, "EXPLAIN ANALYZE SELECT title FROM documents WHERE key = '050'")}
+    assert 1 <= read["documents"] <= 2
+    read = {row[1]: row[4] for row in rows(store, "EXPLAIN ANALYZE SELECT sum(length(text)) FROM chunks")}
+    assert read["chunks"] >= 100 * 200 * 44 // 4096, "every text lies on pages of its own"
 
 
 # Changing ------------------------------------------------------------------------------------------------------------
@@ -195,11 +229,16 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
         ("COMMIT", errors.TransactionError, "BEGIN opens one"),
         ("ROLLBACK", errors.TransactionError, "BEGIN opens one"),
         ("", errors.StatementError, "no statement"),
-        ("MERGE ENTITY 'a' INTO 'b'", errors.StatementError, "MERGE ENTITY is not available"),
-        ("INSERT EDGE 'a' UNDER 'b'", errors.StatementError, "INSERT EDGE is not available"),
+        ("MERGE ENTITY 'Payrol' INTO 'Finance'", errors.EntityNotFoundError, "did you mean 'Payroll'?"),
+        ("UNMERGE ENTITY 'Payroll'", errors.InputError, "'Payroll' is not merged"),
+        ("ALIAS 'pay' FOR 'Payrol'", errors.EntityNotFoundError, "did you mean 'Payroll'?"),
+        ("DROP ALIAS 'Payroll'", errors.InputError, "'Payroll' is not an alias"),
+        ("INSERT EDGE 'a' UNDER 'A'", errors.InputError, "under itself"),
+        ("DELETE EDGE 'a' UNDER 'b' IN TREE 't'", errors.InputError, "no edge of 'a' under 'b' in tree 't'"),
+        ("DELETE EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'", errors.InputError, "because document 'tree.csv'"),
+        ("IMPORT FROM 'nowhere.jsonl'", errors.InputError, "nowhere.jsonl"),
         ("CREATE INDEX hnsw", errors.StatementError, "CREATE INDEX is not available"),
         ("CHECK REPAIR", errors.StatementError, "CHECK REPAIR is not available"),
-        ("COMPACT", errors.StatementError, "COMPACT is not available"),
     ],
 )
 def test_what_cannot_be_done_is_told_and_nothing_changes(
@@ -248,6 +287,76 @@ def test_a_transaction_spans_statements(filled: kvstore.Store) -> None:
     filled.execute("COMMIT")
     assert filled.get("new") is not None
     assert filled.get("hr/pay") is None
+
+
+def test_edges_are_stated_and_taken_back(filled: kvstore.Store) -> None:
+    assert filled.execute("INSERT EDGE 'Wage office' UNDER 'Payroll' IN TREE 'tree.csv'").message == "1 edge inserted"
+    assert filled.execute("INSERT EDGE 'wage  OFFICE' UNDER 'payroll' IN TREE 'tree.csv'").rowcount == 0
+    filled.execute("INSERT EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'; INSERT EDGE 'a' UNDER 'b'")
+    assert rows(filled, "SELECT child, document FROM edges WHERE parent = 'Finance' ORDER BY document") == [
+        ("Payroll", None),
+        ("Payroll", "tree.csv"),
+    ]
+    assert rows(filled, "SELECT name, nodes, source FROM trees ORDER BY name") == [
+        ("edges", 2, None),
+        ("tree.csv", 4, None),
+    ]
+    assert [row[3] for row in rows(filled, "EXPAND 'Payroll' DOWN")] == ["Payroll", "Wage office"]
+    filled.execute("DELETE EDGE 'a' UNDER 'b'; DELETE EDGE 'Wage office' UNDER 'Payroll' IN TREE 'tree.csv'")
+    filled.execute("DELETE EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'")
+    assert rows(filled, "SELECT child, parent, document FROM edges ORDER BY child") == [
+        ("Finance", "Administration", "tree.csv"),
+        ("Payroll", "Finance", "tree.csv"),
+    ]
+
+
+def test_aliases_and_merges_are_stated_and_taken_back(filled: kvstore.Store) -> None:
+    before = rows(filled, "LOOKUP 'Maria Jensen'")
+    filled.execute("ALIAS 'MJ' FOR 'Maria Jensen'; MERGE ENTITY 'Payroll' INTO 'Acme Corporation'")
+    assert [row[4:] for row in rows(filled, "LOOKUP 'mj'")] == [row[4:] for row in before]
+    assert rows(filled, "SELECT * FROM aliases") == [
+        ("MJ", "Maria Jensen", "alias"),
+        ("Payroll", "Acme Corporation", "merge"),
+    ]
+    assert rows(filled, "SELECT entity FROM aliases WHERE name = 'MJ'") == [("Maria Jensen",)]
+    assert rows(filled, "SELECT name FROM aliases WHERE entity = 'Acme Corporation'") == [("Payroll",)]
+    assert dict(rows(filled, "DESCRIBE ENTITY 'Maria Jensen'"))["also called"] == "MJ"
+    assert dict(rows(filled, "DESCRIBE ENTITY 'payroll'"))["stands for"] == "Acme Corporation"
+    assert {row[5] for row in rows(filled, "LOOKUP 'Payroll'")} >= {"hr/leave"}
+    assert filled.execute("ALIAS 'mj' FOR 'maria jensen'").message == "nothing to change"
+    filled.put("hr/leave", LEAVE + " It is new.")
+    assert len(filled.aliases()) == 2, "they survive a change of what they are about"
+    with pytest.raises(errors.InputError, match="UNMERGE"):
+        filled.execute("DROP ALIAS 'Payroll'")
+    filled.execute("UNMERGE ENTITY 'Payroll'; DROP ALIAS 'MJ'")
+    assert rows(filled, "SELECT * FROM aliases") == []
+    assert rows(filled, "LOOKUP 'MJ'") == []
+
+
+def test_edges_and_aliases_belong_to_the_transaction(filled: kvstore.Store) -> None:
+    filled.execute("BEGIN; ALIAS 'MJ' FOR 'Maria Jensen'; INSERT EDGE 'Amber Room' UNDER 'Payroll'")
+    assert rows(filled, "LOOKUP 'MJ'")
+    assert rows(filled, "SELECT child FROM edges WHERE tree = 'edges'") == [("Amber Room",)]
+    with pytest.raises(errors.TransactionError, match="outside BEGIN"):
+        filled.execute("IMPORT FROM 'x'")
+    filled.execute("ROLLBACK")
+    assert rows(filled, "LOOKUP 'MJ'") == []
+    assert rows(filled, "SELECT child FROM edges WHERE tree = 'edges'") == []
+
+
+def test_an_export_is_imported(filled: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
+    filled.execute("ALIAS 'MJ' FOR 'Maria Jensen'; INSERT EDGE 'Amber Room' UNDER 'Payroll'")
+    path = str(tmp_path / "all.jsonl")
+    cursor = filled.execute("EXPORT TO ?", (path,))
+    assert cursor.message == f"3 documents, 1 edge and 1 alias written to {path}"
+    other = make_store("other")
+    assert other.execute("IMPORT FROM ?", (path,)).message == "3 documents, 1 edge and 1 alias imported, 0 unchanged"
+    for table in ("aliases", "edges", "mentions"):
+        assert sorted(rows(other, f"SELECT * FROM {table}"), key=str) == sorted(
+            rows(filled, f"SELECT * FROM {table}"), key=str
+        )
+    again = other.execute("IMPORT FROM ?", (path,)).message
+    assert again == "0 documents, 0 edges and 0 aliases imported, 5 unchanged"
 
 
 def test_a_rollback_undoes_everything(filled: kvstore.Store) -> None:
@@ -313,6 +422,20 @@ def test_a_backup_is_a_store(filled: kvstore.Store, tmp_path: Path) -> None:
         assert rows(copy, "SELECT key FROM documents") == rows(filled, "SELECT key FROM documents")
 
 
+def test_compact_makes_the_file_smaller(store: kvstore.Store) -> None:
+    store.execute("INSERT DOCUMENT 'large' TEXT ?", ("Some words of no use. " * 20_000,))
+    store.execute("DELETE DOCUMENT 'large'; INSERT DOCUMENT 'small' TEXT 'a b c'")
+    cursor = store.execute("COMPACT")
+    assert cursor.columns == ("bytes_before", "bytes_after")
+    ((before, after),) = cursor.fetchall()
+    assert after < before / 2
+    assert rows(store, "SELECT key FROM documents") == [("small",)]
+    store.execute("BEGIN")
+    with pytest.raises(errors.TransactionError, match="outside BEGIN"):
+        store.execute("COMPACT")
+    store.execute("ROLLBACK")
+
+
 def test_a_cursor_is_one_of_the_database_api(filled: kvstore.Store) -> None:
     with filled.execute("SELECT key, bytes FROM documents ORDER BY key") as cursor:
         assert cursor.description is not None
@@ -341,6 +464,69 @@ def test_threads_execute_at_once(filled: kvstore.Store) -> None:
         thread.join()
     assert failures == []
     assert rows(filled, "SELECT count(*) FROM documents") == [(18,)]
+
+
+# The methods ---------------------------------------------------------------------------------------------------------
+
+#: What each statement has as a method of a store or a transaction; None: of the language alone.
+METHODS: dict[type, str | None] = {
+    s.Lookup: "lookup",
+    s.Expand: "expand",
+    s.Search: "search",
+    s.Retrieve: "retrieve",
+    s.Ask: "ask",
+    s.Ingest: "ingest",
+    s.InsertDocument: "put",
+    s.UpdateDocument: "update",
+    s.DeleteDocument: "delete",
+    s.DeleteDocuments: "delete_many",
+    s.InsertEdge: "put_edge",
+    s.DeleteEdge: "delete_edge",
+    s.CreateAlias: "alias",
+    s.DropAlias: "drop_alias",
+    s.MergeEntity: "merge",
+    s.UnmergeEntity: "unmerge",
+    s.Begin: "transaction",
+    s.Commit: "commit",
+    s.Rollback: "rollback",
+    s.Select: None,
+    s.Show: "statistics",
+    s.DescribeTable: None,
+    s.DescribeDocument: "get",
+    s.DescribeEntity: None,
+    s.DescribeStrategy: "strategies",
+    s.Check: "check",
+    s.Compact: "compact",
+    s.Backup: "backup",
+    s.Export: "export",
+    s.Import: "import_",
+    s.SetSetting: "set",
+    s.Explain: None,
+}
+#: Methods that say otherwise what a statement says, or what has no words.
+WORDLESS = {
+    "aliases",  # SELECT * FROM aliases
+    "close",
+    "count_hit",
+    "embed",
+    "execute",
+    "flush",
+    "keys",  # SELECT key FROM documents
+    "names",  # SELECT name FROM entities
+    "nearest_names",
+    "reading",
+    "settings_table",  # SHOW SETTINGS
+    "snapshot",
+}
+
+
+def test_every_statement_has_a_method_and_every_method_a_statement() -> None:
+    later = {s.CreateIndex, s.DropIndex, s.Refresh}
+    assert set(METHODS) | later == {*get_args(s.PlainStatement), s.Explain}
+    methods = {name for name in METHODS.values() if name is not None}
+    public = {name for name, value in inspect.getmembers(kvstore.Store, inspect.isfunction) if name[0] != "_"}
+    assert public == (methods - {"commit", "rollback", "delete_many"}) | WORDLESS
+    assert all(callable(getattr(kvstore.Store, name, None) or getattr(kvstore.Transaction, name)) for name in methods)
 
 
 # Anything at all -----------------------------------------------------------------------------------------------------

@@ -42,6 +42,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
         store.put("Ünï", "Zoë Ångström wrote this in Århus.", title="ünï")
         for key in LONG_KEYS:
             store.put(key, f"Maria Jensen has a key that ends in {key[-1]}.")
+        store.put_edge("Vacuum", "Tools", tree="other.csv")
+        store.put_edge("Tools", "Things")
+        store.alias("MJ", "Maria Jensen")
+        store.merge("Cleaning", "Tools")
         yield store
 
 
@@ -198,6 +202,8 @@ def test_random_queries_give_what_sqlite_gives(sample: kvstore.Store, plain: sql
         ("SELECT name FROM entities WHERE key >= 'maria' AND key < 'marib'", 1),
         ("SELECT level FROM nodes WHERE entity = 'Vacuum'", 2),
         ("SELECT parent FROM edges WHERE child = 'Autovacuum'", 1),
+        ("SELECT entity FROM aliases WHERE name = 'MJ'", 1),
+        ("SELECT name FROM aliases WHERE entity = 'Tools'", 1),
         ("SELECT key FROM documents LIMIT 1", 1),
     ],
 )

@@ -351,8 +351,17 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
         store.put("tree", "Payroll,Finance\n", format="pairs")
     running: list[pexpect.spawn[str]] = []
 
-    def start(*arguments: str) -> pexpect.spawn[str]:
-        environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "TERM": "xterm", "NO_COLOR": "1"}
+    def start(*arguments: str, prompt: str = "kvstore>") -> pexpect.spawn[str]:
+        environment = {
+            **os.environ,
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            "EDITOR": str(tmp_path / "editor"),
+            "PAGER": "sed s/^/paged:/",
+            "TERM": "xterm",
+            "NO_COLOR": "1",
+        }
+        environment.pop("VISUAL", None)
         command = ["-c", "from kvstore_shell.cli import main; main()", "shell", "s", *arguments]
         child = pexpect.spawn(
             sys.executable,
@@ -364,7 +373,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
             dimensions=(40, 100),
         )
         running.append(child)
-        see(child, "kvstore>")
+        see(child, prompt)
         return child
 
     yield start
@@ -451,6 +460,183 @@ def test_tab_completes_from_the_store(terminal: Callable[..., pexpect.spawn[str]
     see(child, "kvstore>")
     child.sendeof()
     see(child, pexpect.EOF)
+
+
+def test_the_menu_offers_what_may_stand_there(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send("SHOW ST\t")
+    see(child, "STATS")
+    see(child, "STRATEGIES")
+    child.send("\t\t;\r")
+    see(child, "bridge")
+    see(child, "kvstore>")
+
+
+def test_history_is_found_again_after_a_restart(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send("SELECT 6*7\r")
+    see(child, r"\.\.\.>")
+    child.send("AS remembered;\r")
+    see(child, "42")
+    see(child, "kvstore>")
+    child.sendeof()
+    see(child, pexpect.EOF)
+    child = terminal()
+    child.send("\x1b[A")  # arrow up
+    see(child, "remembered")
+    child.send("\r")
+    see(child, "42")
+    see(child, "kvstore>")
+    child.send("\x12")  # Ctrl-R
+    see(child, "reverse-i-search")
+    child.send("6*7")
+    time.sleep(0.3)
+    child.send("\r")
+    time.sleep(0.3)  # the search takes the first Enter
+    child.send("\r")
+    see(child, "42")
+
+
+def test_a_resize_is_followed(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    query = "SELECT 'one two three four' AS a, 'five six seven eight' AS b;\r"
+    child.send(query)
+    see(child, r"one two three four +\S* ?five six seven eight")
+    see(child, "kvstore>")
+    child.setwinsize(40, 22)
+    time.sleep(1)
+    child.send("\x1b[A\r")
+    see(child, "a = one two three")
+    see(child, "kvstore>")
+
+
+def test_ctrl_c_undoes_the_statement_it_cancels(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(3000):
+        (folder / f"{number}.txt").write_text(f"Text {number} of Maria Jensen. " * 20)
+    child = terminal()
+    child.send("INGEST 'folder';\r")
+    see(child, r"of 3,000 files")  # the progress bar
+    child.sendintr()
+    see(child, "cancelled")
+    see(child, "kvstore>")
+    child.send("CHECK;\r")
+    see(child, "the store is sound")
+    see(child, "kvstore>")
+    child.sendeof()
+    see(child, pexpect.EOF)
+    with kvstore.open(tmp_path / "s", readonly=True) as store:
+        assert len(store.keys()) < 3002
+
+
+def test_edit_puts_what_was_edited_at_the_prompt(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/SELEC/SELECT/ "$1"\n')
+    editor.chmod(0o755)
+    child = terminal()
+    child.send("SELEC 6*7;\r")
+    see(child, "did you mean SELECT")
+    see(child, "kvstore>")
+    child.send(".edit\r")
+    see(child, "SELECT")
+    child.send("\r")
+    see(child, "42")
+    see(child, "kvstore>")
+
+
+def test_a_long_result_is_paged(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS nr FROM n LIMIT"
+    child.send(f"{numbers} 60;\r")
+    see(child, "paged: *60")
+    see(child, "kvstore>")
+    child.send(".pager head -5\r")
+    see(child, "pager head -5")
+    child.send(f"{numbers} 100000;\r")  # a pager that is left early
+    see(child, "nr")
+    see(child, "kvstore>")
+    child.send(".pager off\r")
+    see(child, "pager off")
+    child.send(f"{numbers} 60;\r")
+    see(child, "\n *60")
+    see(child, "kvstore>")
+
+
+def test_the_configuration_is_read_and_its_default_is_all_comments(
+    terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path
+) -> None:
+    child = terminal()
+    child.sendeof()
+    see(child, pexpect.EOF)
+    config = tmp_path / "config" / "kvstore" / "config"
+    lines = config.read_text().splitlines()
+    assert "[main]" in lines
+    assert all(line.startswith("#") for line in lines if line and line != "[main]")
+    changed = re.sub("^# (mode =).*", r"\1 csv", config.read_text(), flags=re.MULTILINE)
+    changed = re.sub("^# (prompt =).*", r"\1 <\\d>\nnonsense = 1", changed, flags=re.MULTILINE)
+    config.write_text(changed)
+    child = terminal(prompt="no such setting")
+    see(child, "<s>")
+    child.send("SELECT 1 AS one, 2 AS two;\r")
+    see(child, "one,two")
+    child.send(".prompt '%% '\r")
+    see(child, "%% ")
+
+
+def test_a_dump_makes_the_same_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with kvstore.open("a", embedder="hashing") as store:
+        store.put(
+            "q'uote\n.quit", "Maria Jensen; it's\n.quit\n-- no comment", title="A 'title'", meta={"x": ["ü", None]}
+        )
+        store.put("page.md", "# Head\n\nPayroll pays.", format="markdown", source="hr/page.md")
+        store.put("tree", "Payroll,Finance\n", format="pairs")
+        store.put_edge("Payroll", "Staff", tree="a 'tree'")
+        store.alias("the lady", "Maria Jensen")
+        store.alias("her", "the lady")
+        store.merge("Staff", "Finance")
+    assert cli.run(["shell", "a", "-c", ".output dump.sql\n.dump"]) == 0
+    assert cli.run(["shell", "b", "--embedder", "hashing", "-f", "dump.sql"]) == 0
+    with kvstore.open("a") as first, kvstore.open("b") as second:
+        first.export("a.jsonl")
+        second.export("b.jsonl")
+        assert second.check() == []
+    assert Path("a.jsonl").read_text() == Path("b.jsonl").read_text()
+
+
+def test_a_dump_tells_what_it_cannot_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with kvstore.open("a", embedder="hashing") as store:
+        store.put("k", "Some text.", vectors=[1.0] * store.settings.dimension)
+        store.put("e", "Maria Jensen.", title="Maria Jensen")
+        store.alias("MJ", "Maria Jensen")
+        store.delete("e")
+    assert cli.run(["shell", "a", "-c", ".dump"]) == 1
+    error = capsys.readouterr().err
+    assert "vectors of 1 documents" in error
+    assert "'MJ' stands for 'Maria Jensen'" in error
+
+
+def test_the_page_names_every_command() -> None:
+    named = set(re.findall(r"`\.(\w+)[^`]*`", PAGE))
+    assert set(COMMANDS) - named == set()
+    assert named - set(COMMANDS) == set()
+
+
+def test_import_is_ingest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.csv").write_text("id,text\n7,Seven.\n")
+    Path("p.csv").write_text("Payroll,Finance\n")
+    commands = ["-c", ".import d.csv documents", "-c", ".import p.csv pairs"]
+    assert cli.run(["shell", "s", "--embedder", "hashing", *commands]) == 0
+    with kvstore.open("s") as store:
+        assert store.keys() == ["7", "p.csv"]
+        assert store.get("p.csv").format == "pairs"  # type: ignore[union-attr]
+    assert cli.run(["shell", "s", "-c", ".import d.csv nonsense"]) == 1
+    assert cli.run(["shell", "s", "-c", ".edit"]) == 1
 
 
 def test_enter_waits_for_the_semicolon() -> None:

@@ -16,6 +16,7 @@ from lark import Tree
 
 from . import statements as s
 from .diagnosis import failure
+from .literals import SqlValue, Value, word_value
 from .tokens import unquote
 
 _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
@@ -71,7 +72,7 @@ class Parameter:
     """The value given for a ``:name`` or, its name being empty, for a ``?``."""
 
     name: str
-    value: s.SqlValue
+    value: SqlValue
 
 
 class Builder:
@@ -113,8 +114,8 @@ class Builder:
             return self._value(child)
         return str(child) if child.type == "CONDITION" else child.lower()
 
-    def _options(self, tree: Tree[Terminal]) -> dict[str, s.Value]:
-        options: dict[str, s.Value] = {}
+    def _options(self, tree: Tree[Terminal]) -> dict[str, Value]:
+        options: dict[str, Value] = {}
         for option in tree.children:
             assert isinstance(option, Tree)
             name, value = (self._value(child) for child in option.children if isinstance(child, Tree))
@@ -131,7 +132,7 @@ class Builder:
         if terminal.type == "NUMBER":
             return self._count(terminal) if tree.data == "count" else _number(terminal, negative=bool(sign))
         if terminal.type == "NAME":
-            return s.word_value(str(terminal)) if tree.data == "value" else str(terminal)
+            return word_value(str(terminal)) if tree.data == "value" else str(terminal)
         return unquote(terminal)
 
     def _count(self, terminal: Terminal) -> int:
@@ -139,7 +140,7 @@ class Builder:
             raise failure(self._text, _place(terminal), f"expected a whole number below 10^18, met {terminal:.40}")
         return int(terminal)
 
-    def _parameter(self, rule: str, terminal: Terminal) -> s.SqlValue:
+    def _parameter(self, rule: str, terminal: Terminal) -> SqlValue:
         value = self._parameters[_place(terminal)].value
         if rule == "count":
             wanted = "a whole number from 0"

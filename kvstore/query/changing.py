@@ -1,4 +1,4 @@
-"""The statements that change data or the session: documents, INGEST, transactions, SET, BACKUP.
+"""The statements that change documents: INSERT, UPDATE, DELETE, INGEST, and BEGIN, COMMIT, ROLLBACK.
 
 In: a statement. On disk: one commit, that of the statement or of the transaction that BEGIN opened; INGEST alone
 commits in batches and so stands outside a transaction. Out: cursors that say how many documents were changed. A key
@@ -16,6 +16,8 @@ from ..storage.documents import DocumentRecord, Documents
 from ..storage.store_view import StoreView
 from . import statements as s
 from .cursor import Cursor
+from .finding import given
+from .literals import literal
 from .relational import matching_documents
 from .running import Running
 
@@ -35,7 +37,9 @@ def ingest(running: Running, statement: s.Ingest) -> Cursor:
     prune = options.pop("prune", False)
     if not isinstance(prune, bool):
         raise running.failure("the option prune is true or false")
-    report = running.session.ingest(statement.path, format=statement.format, prune=prune, options=options)
+    report = running.session.ingest(
+        statement.path, format=statement.format, prune=prune, options=options, progress=running.progress
+    )
     columns = ("added", "changed", "unchanged", "removed", "skipped", "failed", "chunks", "seconds")
     row = (
         report.added,
@@ -55,28 +59,19 @@ def insert_document(running: Running, statement: s.InsertDocument) -> Cursor:
     meta = _meta(running, statement.meta)
     with running.writing() as transaction:
         if statement.key and transaction.digest_of(statement.key) is not None:
-            raise InputError(f"there is a document {s.literal(statement.key)} already; UPDATE DOCUMENT changes it")
-        transaction.put(statement.key, statement.text, title=statement.title, meta=meta)
+            raise InputError(f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it")
+        about = given(title=statement.title, source=statement.source, format=statement.format)
+        transaction.put(statement.key, statement.text, meta=meta, **about)
     return Cursor("INSERT", rowcount=1, message="1 document inserted")
 
 
 def update_document(running: Running, statement: s.UpdateDocument) -> Cursor:
     meta = _meta(running, statement.meta)
     with running.writing() as transaction:
-        with transaction.reading() as view:
-            record = find_document(view, statement.key)
-            if record is None:
+        if not statement.key or transaction.digest_of(statement.key) is None:
+            with transaction.reading() as view:
                 raise not_found(view.documents, statement.key)
-            text = view.documents.text(record.id).decode() if statement.text is None else statement.text
-        changed = transaction.put(
-            statement.key,
-            text,
-            title=record.title if statement.title is None else statement.title,
-            source=record.source,
-            meta=record.meta if meta is None else meta,
-            format=record.format,
-            origin=record.origin,
-        )
+        changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
     return Cursor("UPDATE", rowcount=int(changed), message="1 document updated" if changed else "nothing to change")
 
 
@@ -110,9 +105,9 @@ def not_found(documents: Documents, key: str) -> DocumentNotFoundError:
     for prefix in (key[: max(1, len(key) // 2)], ""):
         near = difflib.get_close_matches(key, islice(documents.keys(prefix), _COMPARED_KEYS), 3, 0.75)
         if near:
-            hint = f"; did you mean {' or '.join(map(s.literal, near))}?"
-            return DocumentNotFoundError(f"there is no document {s.literal(key)}{hint}")
-    return DocumentNotFoundError(f"there is no document {s.literal(key)}; SELECT key FROM documents lists them")
+            hint = f"; did you mean {' or '.join(map(literal, near))}?"
+            return DocumentNotFoundError(f"there is no document {literal(key)}{hint}")
+    return DocumentNotFoundError(f"there is no document {literal(key)}; SELECT key FROM documents lists them")
 
 
 def delete_documents(running: Running, statement: s.DeleteDocuments) -> Cursor:
@@ -146,13 +141,3 @@ def rollback(running: Running, statement: s.Rollback) -> Cursor:
         raise TransactionError("no transaction is open; BEGIN opens one")
     transaction.rollback()
     return Cursor("ROLLBACK", message="transaction rolled back")
-
-
-def set_setting(running: Running, statement: s.SetSetting) -> Cursor:
-    running.session.set(statement.name, statement.value)
-    return Cursor("SET", message=f"{statement.name} = {s.literal(statement.value)}")
-
-
-def backup(running: Running, statement: s.Backup) -> Cursor:
-    running.session.backup(statement.path)
-    return Cursor("BACKUP", message=f"copied to {statement.path}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import StatementError
 from .diagnosis import failure
-from .statements import SqlValue, literal
+from .literals import SqlValue, literal
 from .tokens import Token, split
 
 #: Words that end a condition where no parenthesis is open. None of them is a word of SQL expressions.

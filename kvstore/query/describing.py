@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from ..errors import EntityNotFoundError
 from ..retrieval.strategies import STRATEGIES, strategy_named
 from ..storage.addresses import NODE
+from ..storage.store_view import StoreView
 from ..text.normalize import entity_key
 from . import statements as s
 from .changing import counted, find_document, not_found
@@ -20,7 +21,8 @@ from .diagnosis import nearest
 from .finding import select, unknown_entity
 from .reader import Reader
 from .running import Running
-from .tables import TABLES, SqlTable
+from .sql_table import SqlTable
+from .tables import TABLES
 
 _PROPERTIES = ("property", "value")
 
@@ -98,18 +100,27 @@ def describe_entity(running: Running, statement: s.DescribeEntity) -> Cursor:
         record = view.entities.get(entity)
         entry = view.filter.find(key)
         places = reader.addresses_of(key)
+        stated = view.aliases.get(key)
         trees = sorted({reader.tree_name(view.forest.node(place).tree) for rank, place in places if rank == NODE})
         rows = [
             ("name", record.name),
             ("key", record.key),
             ("kind", record.kind),
             ("forms", "; ".join(sorted(record.forms))),
+            ("stands for", "" if stated is None else stated.entity),
+            ("also called", "; ".join(_names_for(view, key))),
             ("mentions", reader.mention_count(entity, key)),
             ("abstracts", sum(1 for rank, _ in places if rank != NODE)),
             ("trees", "; ".join(trees)),
             ("temperature", 0 if entry is None else entry.temperature),
         ]
     return _listed(_PROPERTIES, rows, "DESCRIBE")
+
+
+def _names_for(view: StoreView, key: str) -> list[str]:
+    """The names that stand for an entity, as typed."""
+    stated = map(view.aliases.get, view.aliases.stated_for(key))
+    return [alias.name for alias in stated if alias is not None]
 
 
 def describe_strategy(running: Running, statement: s.DescribeStrategy) -> Cursor:

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import StatementError, TransactionError
-from . import changing, describing, explaining, finding
+from . import changing, describing, explaining, finding, keeping, naming
 from . import statements as s
 from .cursor import Cursor
-from .running import Running
+from .running import Progress, Running
 from .session import Session
 from .syntax import Parameters, parse
 
@@ -35,8 +35,17 @@ _HANDLERS: dict[type, Callable[[Running, Any], Cursor]] = {
     s.Begin: changing.begin,
     s.Commit: changing.commit,
     s.Rollback: changing.rollback,
-    s.SetSetting: changing.set_setting,
-    s.Backup: changing.backup,
+    s.InsertEdge: naming.insert_edge,
+    s.DeleteEdge: naming.delete_edge,
+    s.MergeEntity: naming.merge_entity,
+    s.UnmergeEntity: naming.unmerge_entity,
+    s.CreateAlias: naming.create_alias,
+    s.DropAlias: naming.drop_alias,
+    s.SetSetting: keeping.set_setting,
+    s.Backup: keeping.backup,
+    s.Compact: keeping.compact,
+    s.Export: keeping.export,
+    s.Import: keeping.import_file,
     s.Show: describing.show,
     s.DescribeTable: describing.describe_table,
     s.DescribeDocument: describing.describe_document,
@@ -46,36 +55,27 @@ _HANDLERS: dict[type, Callable[[Running, Any], Cursor]] = {
     s.Explain: explaining.explain,
 }
 
-_BY_DOCUMENTS = "an entity exists while a document names it"
 #: What parses but cannot be done yet: its name, and what can be done.
 _UNAVAILABLE: dict[type, tuple[str, str]] = {
-    s.InsertEdge: ("INSERT EDGE", "INGEST 'file.csv' AS pairs brings edges in"),
-    s.DeleteEdge: ("DELETE EDGE", "DELETE DOCUMENT takes the edges that a document states with it"),
-    s.MergeEntity: ("MERGE ENTITY", _BY_DOCUMENTS),
-    s.UnmergeEntity: ("UNMERGE ENTITY", _BY_DOCUMENTS),
-    s.CreateAlias: ("ALIAS", _BY_DOCUMENTS),
-    s.DropAlias: ("DROP ALIAS", _BY_DOCUMENTS),
     s.CreateIndex: ("CREATE INDEX", "every search is exact without one"),
     s.DropIndex: ("DROP INDEX", "SHOW INDEXES lists those that are always there"),
     s.Refresh: ("REFRESH", "everything derived is renewed by the commit that changes it"),
     s.Check: ("CHECK REPAIR", "CHECK finds damage, and a copy made by BACKUP is sound"),
-    s.Compact: ("COMPACT", "kvstore backup STORE COPY --compact writes a compact copy"),
-    s.Export: ("EXPORT", "BACKUP TO 'path' copies the store"),
-    s.Import: ("IMPORT", "INGEST 'file.jsonl' brings documents in"),
 }
 
 
-def execute(session: Session, sql: str, parameters: Parameters = ()) -> Cursor:
+def execute(session: Session, sql: str, parameters: Parameters = (), *, progress: Progress | None = None) -> Cursor:
     """Run the statements of ``sql`` one after another; returns the cursor of the last.
 
-    Raises StatementError for what cannot be parsed, before anything is done, and what the statements raise.
+    ``progress`` hears how far an INGEST is. Raises StatementError for what cannot be parsed, before anything is done,
+    and what the statements raise.
     """
     parsed = parse(sql, parameters)
     if not parsed:
         raise StatementError("there is no statement here; one such as SHOW TABLES was expected")
     for one in parsed[:-1]:
-        _run(Running(session, sql, one.start), one.statement).close()
-    return _run(Running(session, sql, parsed[-1].start), parsed[-1].statement)
+        _run(Running(session, sql, one.start, progress), one.statement).close()
+    return _run(Running(session, sql, parsed[-1].start, progress), parsed[-1].statement)
 
 
 def _run(running: Running, statement: s.Statement) -> Cursor:

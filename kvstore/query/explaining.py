@@ -1,16 +1,21 @@
 """EXPLAIN: how a statement finds its rows, step by step.
 
 In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT. Out: a cursor with one row a step: what was done, with what, and
-how many came of it; EXPLAIN ANALYZE adds the milliseconds. Retrieval is explained by running it, so the steps are
-those it took; a SELECT is run by ANALYZE only. Any other statement is an error."""
+how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step was the first to
+read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run by ANALYZE only. Any other
+statement is an error."""
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from ..retrieval.evidence import Step, Trace
 from ..storage import addresses
+from ..storage.measured_view import MeasuredView
 from ..text.normalize import entity_key
 from . import statements as s
 from .cursor import Cursor, Row
@@ -21,35 +26,61 @@ from .running import Running
 
 def explain(running: Running, statement: s.Explain) -> Cursor:
     inner = statement.statement
-    match inner:
+    with _measured(running) as (measuring, measured):
+        if isinstance(inner, s.Select):
+            return _explain_select(measuring, inner, statement.analyze)
+        start = time.perf_counter()
+        steps = _steps(measuring, inner)
+        whole = round(1000 * (time.perf_counter() - start), 3)
+    rows: list[Row] = [(step.name, step.detail, step.count, step.milliseconds, step.pages) for step in steps]
+    if statement.analyze:
+        rows.append(("run", "the whole statement", None, whole, None if measured is None else measured.pages))
+    return _cursor(rows, statement.analyze)
+
+
+def _steps(running: Running, statement: s.PlainStatement) -> list[Step]:
+    match statement:
         case s.Lookup():
-            steps = _lookup_steps(running, inner)
+            return _lookup_steps(running, statement)
         case s.Expand():
-            steps = _expand_steps(running, inner)
+            return _expand_steps(running, statement)
         case s.Search():
-            retrieval = s.Retrieve(inner.text, using=inner.using or "hybrid", where=inner.where, top=inner.top)
-            steps = evidence(running, retrieval).steps
+            using, where, top = statement.using or "hybrid", statement.where, statement.top
+            return evidence(running, s.Retrieve(statement.text, using=using, where=where, top=top)).steps
         case s.Retrieve():
-            steps = evidence(running, inner).steps
+            return evidence(running, statement).steps
         case s.Ask():
-            steps = answer(running, inner).evidence.steps
-        case s.Select():
-            return _explain_select(running, inner, statement.analyze)
-        case _:
-            raise running.failure("EXPLAIN takes LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT")
-    return _cursor(((step.name, step.detail, step.count, step.milliseconds) for step in steps), statement.analyze)
+            return answer(running, statement).evidence.steps
+    raise running.failure("EXPLAIN takes LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT")
 
 
-def _cursor(rows: Iterable[Row], analyze: bool) -> Cursor:
-    columns = ("step", "detail", "rows", "milliseconds") if analyze else ("step", "detail", "rows")
+@contextmanager
+def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]:
+    """The statement on a state whose pages are counted. An open transaction's are not: they are no pages of the file
+    yet."""
+    if running.session.begun is not None:
+        yield running, None
+        return
+    snapshot = running.session.snapshot()
+    try:
+        measured = MeasuredView(snapshot.view.view)
+        snapshot.view = copy.copy(snapshot.view)
+        snapshot.view.view = measured
+        yield replace(running, state=snapshot), measured
+    finally:
+        snapshot.close()
+
+
+def _cursor(rows: list[Row], analyze: bool) -> Cursor:
+    columns = ("step", "detail", "rows", "milliseconds", "pages") if analyze else ("step", "detail", "rows")
     found = [row[: len(columns)] for row in rows]
     return Cursor("EXPLAIN", columns, found, rowcount=len(found))
 
 
 def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
-    trace = Trace()
-    for name in statement.entities:
-        with running.target.reading() as view:
+    with running.target.reading() as view:
+        trace = Trace(view.view)
+        for name in statement.entities:
             with trace.step("normalise") as step:
                 key = entity_key(name)
                 step.detail, step.count = f"{name} as {key}", 1
@@ -58,42 +89,50 @@ def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
                 step.count = int(entry is not None)
                 known = entry and f"entity {entry.entity}, temperature {entry.temperature}"
                 step.detail = known or "not known: its fingerprint, or its key behind it, is not there"
+            identity = view.resolve(key) if entry else None
+            if identity is not None and len(identity.names) > 1:
+                with trace.step("follow aliases") as step:
+                    step.detail, step.count = "; ".join(form for form, _ in identity.names), len(identity.names)
             with trace.step("read block list") as step:
-                places = [addresses.split(int(a)) for a in view.filter.addresses(key)] if entry else []
-                nodes = sum(1 for rank, _ in places if rank == addresses.NODE)
-                step.detail, step.count = f"{nodes} tree nodes, {len(places) - nodes} abstracts", len(places)
-        with trace.step("read locations") as step:
-            limit = {} if statement.limit is None else {"limit": statement.limit}
-            step.detail, step.count = "the most telling first", len(running.target.lookup(name, **limit))
+                found = [] if identity is None else view.addresses_of(identity).tolist()
+                nodes = sum(1 for address in found if addresses.split(address)[0] == addresses.NODE)
+                step.detail, step.count = f"{nodes} tree nodes, {len(found) - nodes} abstracts", len(found)
+            with trace.step("read locations") as step:
+                limit = {} if statement.limit is None else {"limit": statement.limit}
+                step.detail, step.count = "the most telling first", len(running.target.lookup(name, **limit))
     return trace.steps
 
 
 def _expand_steps(running: Running, statement: s.Expand) -> list[Step]:
-    trace = Trace()
-    with trace.step("walk trees") as step:
-        found = expand(running, statement).fetchall()
-        trees = sorted({str(row[1]) for row in found})
-        step.detail, step.count = f"{statement.direction} in {', '.join(trees) or 'no tree'}", len(found)
+    with running.target.reading() as view:
+        trace = Trace(view.view)
+        with trace.step("walk trees") as step:
+            found = expand(running, statement).fetchall()
+            trees = sorted({str(row[1]) for row in found})
+            step.detail, step.count = f"{statement.direction} in {', '.join(trees) or 'no tree'}", len(found)
     return trace.steps
 
 
 def _explain_select(running: Running, statement: s.Select, analyze: bool) -> Cursor:
-    """SQLite's plan, indented where one part serves another; with ``analyze``, the rows read and given too."""
+    """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
     rows: list[Row] = []
     depth = {0: -1}
     with running.target.reading() as view:
-        reader = Reader(view, running.session.settings_table)
-        for row in selected(running, statement, reader, "EXPLAIN QUERY PLAN "):
+        planned = Reader(view, running.session.settings_table)
+        for row in selected(running, statement, planned, "EXPLAIN QUERY PLAN "):
             number, parent = int(str(row[0])), int(str(row[1]))
             depth[number] = depth.get(parent, -1) + 1
-            rows.append(("plan", "  " * depth[number] + _plan(str(row[3])), None, None))
+            rows.append(("plan", "  " * depth[number] + _plan(str(row[3])), None, None, None))
         if analyze:
-            reader.visited.clear()
+            reader = Reader(view, running.session.settings_table)
             start = time.perf_counter()
             count = sum(1 for _ in selected(running, statement, reader))
-            milliseconds = round(1000 * (time.perf_counter() - start), 3)
-            rows += [("read", table, read, None) for table, read in sorted(reader.visited.items())]
-            rows.append(("run", "rows of the result", count, milliseconds))
+            whole = round(1000 * (time.perf_counter() - start), 3)
+            measured = reader.measured
+            for table, cost in sorted(reader.costs.items()):
+                spent = (None, None) if measured is None else (round(1000 * cost.seconds, 3), cost.pages)
+                rows.append(("read", table, cost.rows, *spent))
+            rows.append(("run", "the whole statement", count, whole, None if measured is None else measured.pages))
     return _cursor(rows, analyze)
 
 

@@ -15,6 +15,7 @@ from ..retrieval.evidence import Evidence, Hit
 from . import statements as s
 from .cursor import Cursor, Row
 from .diagnosis import failure
+from .literals import literal
 from .reader import Reader
 from .relational import Selection
 from .running import Running
@@ -44,8 +45,8 @@ def lookup(running: Running, statement: s.Lookup) -> Cursor:
 def unknown_entity(running: Running, name: str) -> str:
     """What to say of a name that is not known, with the names near it."""
     near = running.target.nearest_names(name)
-    hint = f"; did you mean {' or '.join(map(s.literal, near))}?" if near else ""
-    return f"no entity is called {s.literal(name)}{hint}"
+    hint = f"; did you mean {' or '.join(map(literal, near))}?" if near else ""
+    return f"no entity is called {literal(name)}{hint}"
 
 
 def expand(running: Running, statement: s.Expand) -> Cursor:

@@ -6,8 +6,9 @@ up often kept while the statement runs. Damage met on the way is a :class:`~kvst
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -15,19 +16,29 @@ import numpy as np
 
 from ..storage import addresses, tables
 from ..storage.chunks import FIRST_UPPER
+from ..storage.measured_view import MeasuredView
 from ..storage.records import U64, u64
 from ..storage.store_view import StoreView
 from ..text.normalize import entity_key
 
 #: Name, value, and whether it was fixed when the store was made.
 Setting = tuple[str, Any, bool]
-#: Child node, parent node, the document that states the edge.
+#: Child node, parent node, the document that states the edge (or USER).
 Edge = tuple[int, int, int]
 
 #: Bytes of the longest key of LMDB: no stored name is longer.
-_LONGEST_KEY = 511
+LONGEST_KEY = 511
 #: After so many entities one by one, mentions are counted for all of them at once.
 _COUNTED_SINGLY = 16
+
+
+@dataclass(slots=True)
+class Cost:
+    """Rows read of a table; where that is measured, the seconds it took and the pages read for the first time."""
+
+    rows: int = 0
+    seconds: float = 0.0
+    pages: int = 0
 
 
 class Reader:
@@ -36,14 +47,15 @@ class Reader:
     def __init__(self, view: StoreView, settings: Callable[[], Sequence[Setting]]) -> None:
         self.view = view
         self._settings = settings
-        #: Rows read from each table so far.
-        self.visited: Counter[str] = Counter()
+        #: What reading each table has cost so far.
+        self.costs: defaultdict[str, Cost] = defaultdict(Cost)
+        #: Counts pages, where the view is measured.
+        self.measured = view.view if isinstance(view.view, MeasuredView) else None
         self.document = lru_cache(256)(view.documents.get)
         self.outline = lru_cache(16)(view.documents.outline)
         self.entity_name = lru_cache(4096)(lambda entity: view.entities.get(entity).name)
         self.tree_name = lru_cache(256)(view.forest.tree_name)
         self.mentions_in = lru_cache(64)(view.mentions.in_chunk)
-        self._edges: dict[Edge, int] = {}
         self._counted = 0
 
     def ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
@@ -60,10 +72,10 @@ class Reader:
     def entity_id(self, name: str) -> int | None:
         """The entity of a name in any spelling."""
         key = entity_key(name)
-        return self.view.entities.identify(key) if 0 < len(key.encode()) <= _LONGEST_KEY else None
+        return self.view.entities.identify(key) if 0 < len(key.encode()) <= LONGEST_KEY else None
 
     def tree_id(self, name: str) -> int | None:
-        return self.view.forest.tree(name) if 0 < len(name.encode()) <= _LONGEST_KEY else None
+        return self.view.forest.tree(name) if 0 < len(name.encode()) <= LONGEST_KEY else None
 
     def chunks_of(self, key: str) -> Iterator[int]:
         document = self.document_id(key)
@@ -102,7 +114,3 @@ class Reader:
     @cached_property
     def settings(self) -> Sequence[Setting]:
         return self._settings()
-
-    def edge_number(self, edge: Edge) -> int:
-        """A number for an edge, the same wherever the statement meets it again."""
-        return self._edges.setdefault(edge, len(self._edges) + 1)

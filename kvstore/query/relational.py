@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -21,9 +23,10 @@ from ..errors import InputError, StatementError
 from ..storage.store_view import StoreView
 from . import condition as conditions
 from .diagnosis import failure, nearest
+from .literals import SqlValue
 from .reader import Reader
-from .statements import SqlValue
-from .tables import TABLES, Row, Rows, SqlTable
+from .sql_table import Row, Rows, SqlTable
+from .tables import TABLES
 
 #: Makes the error for a place in the query (None: no place is known) and a reason.
 Failure = Callable[[int | None, str], StatementError]
@@ -87,7 +90,7 @@ class _Cursor:
         self._record = _END
         self._row = next(self._rows, _END)
         if self._row is not _END:
-            self._reader.visited[self._table.name] += 1
+            self._reader.costs[self._table.name].rows += 1
 
     def Column(self, number: int) -> SqlValue:
         if number < 0:
@@ -104,6 +107,39 @@ class _Cursor:
         if close is not None:
             close()  # ends the scan of LMDB with it
         self._rows = iter(())
+
+
+class _MeasuredCursor(_Cursor):
+    """A scan that says what it costs."""
+
+    def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
+        with self._measured():
+            super().Filter(number, plan, arguments)
+
+    def Next(self) -> None:
+        with self._measured():
+            super().Next()
+
+    def Column(self, number: int) -> SqlValue:
+        with self._measured():
+            return super().Column(number)
+
+    @contextmanager
+    def _measured(self) -> Iterator[None]:
+        measured, cost = self._reader.measured, self._reader.costs[self._table.name]
+        if measured is None or self._under_way:  # Filter calls Next
+            yield
+            return
+        self._under_way = True
+        pages, start = measured.pages, time.perf_counter()
+        try:
+            yield
+        finally:
+            self._under_way = False
+            cost.seconds += time.perf_counter() - start
+            cost.pages += measured.pages - pages
+
+    _under_way = False
 
 
 class _Table:
@@ -146,7 +182,8 @@ class _Table:
         return [], size
 
     def Open(self) -> _Cursor:
-        return _Cursor(self._connection, self._table)
+        measured = self._connection.open_reader.measured is not None
+        return (_MeasuredCursor if measured else _Cursor)(self._connection, self._table)
 
     def Disconnect(self) -> None:
         pass

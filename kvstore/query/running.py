@@ -6,27 +6,39 @@ that show the place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..errors import StatementError
 from .diagnosis import failure
 from .session import Readable, Session, Writable
 
+if TYPE_CHECKING:
+    from ..ingest.pipeline import IngestProgress
+
+#: Hears how far an INGEST is.
+Progress = Callable[["IngestProgress"], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A statement of ``text`` that begins at character ``start``."""
+    """A statement of ``text`` that begins at character ``start``.
+
+    ``progress`` hears how far an INGEST is; ``state`` is what the statement reads where that is settled already.
+    """
 
     session: Session
     text: str
     start: int
+    progress: Progress | None = None
+    state: Readable | None = None
 
     @property
     def target(self) -> Readable:
-        """What the statement reads: the open transaction, else the last commit."""
-        return self.session.begun or self.session
+        """What the statement reads: ``state``, the open transaction, else the last commit."""
+        return self.state or self.session.begun or self.session
 
     @contextmanager
     def writing(self) -> Iterator[Writable]:

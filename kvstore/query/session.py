@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from ..answer import Answer
-    from ..ingest.pipeline import IngestReport
+    from ..ingest.pipeline import IngestProgress, IngestReport
     from ..retrieval.evidence import Evidence, Hit, Location, Relative
+    from ..storage.data_file import CompactReport
     from ..storage.store_view import StoreView
 
 
@@ -87,7 +88,15 @@ class Writable(Readable, Protocol):
         source: str | None = None,
         meta: Mapping[str, Any] | None = None,
         format: str = "text",
-        origin: str | None = None,
+    ) -> bool: ...
+
+    def update(
+        self,
+        key: str,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> bool: ...
 
     def digest_of(self, key: str) -> bytes | None: ...
@@ -96,9 +105,43 @@ class Writable(Readable, Protocol):
 
     def delete_many(self, keys: Sequence[str]) -> int: ...
 
+    def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool: ...
+
+    def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool: ...
+
+    def alias(self, name: str, entity: str) -> bool: ...
+
+    def drop_alias(self, name: str) -> bool: ...
+
+    def merge(self, name: str, into: str) -> bool: ...
+
+    def unmerge(self, name: str) -> bool: ...
+
     def commit(self) -> None: ...
 
     def rollback(self) -> None: ...
+
+
+class Exchanged(Protocol):
+    """How many of each an export wrote, or an import brought in."""
+
+    @property
+    def documents(self) -> int: ...
+
+    @property
+    def edges(self) -> int: ...
+
+    @property
+    def aliases(self) -> int: ...
+
+
+class Imported(Exchanged, Protocol):
+    """What an import did."""
+
+    @property
+    def unchanged(self) -> int:
+        """Lines that said what is there already."""
+        ...
 
 
 class State(Readable, Protocol):
@@ -128,11 +171,18 @@ class Session(Readable, Protocol):
         format: str | None = None,
         prune: bool = False,
         options: Mapping[str, Any] | None = None,
+        progress: Callable[[IngestProgress], None] | None = None,
     ) -> IngestReport: ...
 
     def check(self) -> list[str]: ...
 
     def backup(self, path: str | os.PathLike[str]) -> None: ...
+
+    def compact(self) -> CompactReport: ...
+
+    def export(self, path: str | os.PathLike[str]) -> Exchanged: ...
+
+    def import_(self, path: str | os.PathLike[str]) -> Imported: ...
 
     def statistics(self) -> dict[str, int | float | str]: ...
 

@@ -7,53 +7,14 @@ None (or an empty mapping), so that the store's own default applies. Ranges are 
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-#: What an option or a setting may hold.
-Value = str | int | float | bool | None
-#: What a parameter may hold.
-SqlValue = str | int | float | bool | bytes | None
+from .literals import SqlValue, Value, literal, name
 
 Direction = Literal["up", "down", "both"]
 Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]
-
-_BARE_NAME = re.compile(r"[^\W\d]\w*")
-_WORD_VALUES = {"true": True, "false": False, "null": None}
-
-
-def literal(value: SqlValue) -> str:
-    """The text that stands for ``value``.
-
-    >>> literal("it's"), literal(True), literal(None), literal(b"a")
-    ("'it''s'", 'true', 'NULL', "X'61'")
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, float) and math.isnan(value):
-        return "NULL"
-    if isinstance(value, float) and math.isinf(value):
-        return "9e999" if value > 0 else "-9e999"
-    return repr(value)
-
-
-def name(text: str) -> str:
-    """``text`` as an identifier: bare where it may be, else in double quotes."""
-    return text if _BARE_NAME.fullmatch(text) else '"' + text.replace('"', '""') + '"'
-
-
-def word_value(word: str) -> Value:
-    """The value of a bare word: true, false and null mean themselves, any other word its own text."""
-    return _WORD_VALUES.get(word.lower(), word)
 
 
 def _clauses(*pairs: tuple[str, SqlValue]) -> str:
@@ -171,10 +132,13 @@ class InsertDocument:
     text: str
     title: str | None = None
     meta: str | None = None
+    source: str | None = None
+    format: str | None = None
 
     def __str__(self) -> str:
-        title, meta = _clauses(("TITLE", self.title)), _clauses(("META", self.meta))
-        return f"INSERT DOCUMENT {literal(self.key)}{title} TEXT {literal(self.text)}{meta}"
+        form = "" if self.format is None else f" AS {self.format}"
+        before, meta = _clauses(("SOURCE", self.source), ("TITLE", self.title)), _clauses(("META", self.meta))
+        return f"INSERT DOCUMENT {literal(self.key)}{form}{before} TEXT {literal(self.text)}{meta}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,10 @@ from . import condition as conditions
 from . import statements as s
 from .builder import Builder, Parameter
 from .diagnosis import failure, nearest
+from .literals import SqlValue, literal
 from .tokens import Token, split, unquote
 
-Parameters = Sequence[s.SqlValue] | Mapping[str, s.SqlValue]
+Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
 
 #: What the grammar's terminals that are no keywords are called in an error.
 _DESCRIPTIONS = {
@@ -83,7 +84,7 @@ def _unexpected(text: str, token: Token | None, expected: set[str]) -> Statement
     reason = f"expected {wanted}, met {_shown(token)}"
     if "STRING" in expected and token.kind in ("word", "quoted"):
         plain = token.text if token.kind == "word" else unquote(token.text)
-        reason += f"; text stands in single quotes: {s.literal(plain)}"
+        reason += f"; text stands in single quotes: {literal(plain)}"
     elif token.kind == "word" and (near := nearest(token.text, _words(expected))):
         reason += f"; did you mean {near}?"
     return failure(text, token.start, reason)

@@ -1,78 +1,26 @@
 """The tables that SELECT reads: what each holds, and how a row is reached without reading the others.
 
 In: a :class:`~kvstore.query.reader.Reader`, one consistent state of the store. Out: for each table its columns and its
-ways in: all rows, the rows with a given value of a column, the rows with a value in a range. A way in may give too
-many rows, never too few: SQLite checks every condition again. Rows are small keys; a record is decoded when a column
-of it is asked for.
+ways in: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys; a
+record is decoded when a column of it is asked for.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..storage import addresses, tables
 from ..storage.documents import heading_path
+from ..storage.forest import USER
 from ..storage.records import U32, U64
-from .reader import Edge, Reader
-from .statements import SqlValue
-
-Row = Any
-Rows = Iterator[Row]
-
-#: The value of a column, from the reader, the row and its record.
-Read = Callable[[Reader, Row, Any], SqlValue]
-
-
-@dataclass(frozen=True)
-class SqlTable:
-    """One table of the language.
-
-    ``columns`` are name → (SQL type, how to read it). ``equal`` and ``between`` are the ways in by a column's value,
-    the most telling first; ``between`` goes from a lowest to a highest value, both included, either None. ``number``
-    is SQLite's ``rowid``.
-    """
-
-    name: str
-    description: str
-    columns: Mapping[str, tuple[str, Read]]
-    scan: Callable[[Reader], Rows]
-    load: Callable[[Reader, Row], Any] = lambda reader, row: None
-    number: Callable[[Reader, Row], int] = lambda reader, row: row
-    equal: Mapping[str, Callable[[Reader, Any], Rows]] = field(default_factory=dict)
-    between: Mapping[str, Callable[[Reader, Any, Any], Rows]] = field(default_factory=dict)
-    size: Callable[[Reader], int] = lambda reader: 1000
-
-    @property
-    def declaration(self) -> str:
-        """The CREATE TABLE statement that SQLite is told."""
-        columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in self.columns.items())
-        return f'CREATE TABLE "{self.name}" ({columns})'
-
-
-def _maybe(row: Row | None) -> Rows:
-    return iter(()) if row is None else iter((row,))
-
-
-def _one_stored(table: str) -> Callable[[Reader, int], Rows]:
-    return lambda reader, number: _maybe(number if reader.stored(table, number) else None)
-
-
-def _number_range(table: str) -> Callable[[Reader, int | None, int | None], Rows]:
-    def rows(reader: Reader, low: int | None, high: int | None) -> Rows:
-        stop = None if high is None or high >= (1 << 64) - 1 else max(high, -1) + 1
-        return reader.ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
-
-    return rows
-
-
-def _counted(table: str) -> Callable[[Reader], int]:
-    return lambda reader: reader.view.view.count(table)
-
+from ..text.normalize import entity_key
+from .literals import SqlValue
+from .reader import LONGEST_KEY, Edge, Reader
+from .sql_table import Read, Row, Rows, SqlTable, counted, hashed_number, listed, maybe, number_range, one_stored
 
 # Documents and their parts -------------------------------------------------------------------------------------------
 
@@ -106,11 +54,11 @@ _DOCUMENTS = SqlTable(
     scan=lambda reader: reader.ids(tables.DOCUMENTS),
     load=lambda reader, row: reader.document(row),
     equal={
-        "key": lambda reader, key: _maybe(reader.document_id(key)),
-        "rowid": _one_stored(tables.DOCUMENTS),
+        "key": lambda reader, key: maybe(reader.document_id(key)),
+        "rowid": one_stored(tables.DOCUMENTS),
     },
-    between={"key": _document_range, "rowid": _number_range(tables.DOCUMENTS)},
-    size=_counted(tables.DOCUMENTS),
+    between={"key": _document_range, "rowid": number_range(tables.DOCUMENTS)},
+    size=counted(tables.DOCUMENTS),
 )
 
 
@@ -136,12 +84,12 @@ _CHUNKS = SqlTable(
     scan=lambda reader: reader.ids(tables.CHUNKS),
     load=lambda reader, row: reader.view.chunks.get(row),
     equal={
-        "id": _one_stored(tables.CHUNKS),
-        "rowid": _one_stored(tables.CHUNKS),
+        "id": one_stored(tables.CHUNKS),
+        "rowid": one_stored(tables.CHUNKS),
         "document": lambda reader, key: reader.chunks_of(key),
     },
-    between={"id": _number_range(tables.CHUNKS), "rowid": _number_range(tables.CHUNKS)},
-    size=_counted(tables.CHUNKS),
+    between={"id": number_range(tables.CHUNKS), "rowid": number_range(tables.CHUNKS)},
+    size=counted(tables.CHUNKS),
 )
 
 
@@ -165,12 +113,12 @@ _ABSTRACTS = SqlTable(
     scan=lambda reader: reader.ids(tables.ABSTRACTS),
     load=lambda reader, row: reader.view.abstracts.get(row),
     equal={
-        "id": _one_stored(tables.ABSTRACTS),
-        "rowid": _one_stored(tables.ABSTRACTS),
+        "id": one_stored(tables.ABSTRACTS),
+        "rowid": one_stored(tables.ABSTRACTS),
         "document": _abstracts_of,
     },
-    between={"id": _number_range(tables.ABSTRACTS), "rowid": _number_range(tables.ABSTRACTS)},
-    size=_counted(tables.ABSTRACTS),
+    between={"id": number_range(tables.ABSTRACTS), "rowid": number_range(tables.ABSTRACTS)},
+    size=counted(tables.ABSTRACTS),
 )
 
 # Entities ------------------------------------------------------------------------------------------------------------
@@ -183,7 +131,7 @@ def _entity_ids(reader: Reader) -> Rows:
 
 def _one_entity(reader: Reader, number: int) -> Rows:
     stored = 0 <= number < 1 << 32 and reader.view.view.get(tables.ENTITIES, U32.pack(number)) is not None
-    return _maybe(number if stored else None)
+    return maybe(number if stored else None)
 
 
 def _entity_range(reader: Reader, low: str | None, high: str | None) -> Rows:
@@ -212,12 +160,12 @@ _ENTITIES = SqlTable(
     scan=_entity_ids,
     load=lambda reader, row: reader.view.entities.get(row),
     equal={
-        "name": lambda reader, name: _maybe(reader.entity_id(name)),
-        "key": lambda reader, key: _maybe(reader.entity_id(key)),
+        "name": lambda reader, name: maybe(reader.entity_id(name)),
+        "key": lambda reader, key: maybe(reader.entity_id(key)),
         "rowid": _one_entity,
     },
     between={"key": _entity_range},
-    size=_counted(tables.ENTITIES),
+    size=counted(tables.ENTITIES),
 )
 
 
@@ -251,7 +199,7 @@ _MENTIONS = SqlTable(
     load=lambda reader, row: (reader.view.chunks.get(row[0]), reader.mentions_in(row[0])[row[1]]),
     number=lambda reader, row: row[0] << 16 | row[1],
     equal={
-        "chunk": lambda reader, chunk: _mentions_in(reader, _one_stored(tables.MENTIONS)(reader, chunk)),
+        "chunk": lambda reader, chunk: _mentions_in(reader, one_stored(tables.MENTIONS)(reader, chunk)),
         "document": lambda reader, key: _mentions_in(reader, reader.chunks_of(key)),
         "entity": _mentions_of,
     },
@@ -262,14 +210,18 @@ _MENTIONS = SqlTable(
 
 
 def _tree_source(reader: Reader, row: Row, record: Any) -> str | None:
-    """The document that states a tree's edges; NULL where several do."""
+    """The document that states a tree's edges; NULL where several do, or the user."""
     stating: set[int] = set()
     for node, _ in reader.view.forest.nodes(row):
         for parent in reader.view.forest.parents(node):
             stating.update(reader.view.forest.stated_by(node, parent))
             if len(stating) > 1:
                 return None
-    return reader.document(stating.pop()).key if stating else None
+    return _stating(reader, stating.pop()) if stating else None
+
+
+def _stating(reader: Reader, document: int) -> str | None:
+    return None if document == USER else reader.document(document).key
 
 
 _TREES = SqlTable(
@@ -282,8 +234,8 @@ _TREES = SqlTable(
     },
     scan=lambda reader: (tree for tree, _ in reader.view.forest.trees()),
     load=lambda reader, row: reader.tree_name(row),
-    equal={"name": lambda reader, name: _maybe(reader.tree_id(name))},
-    size=_counted(tables.TREES),
+    equal={"name": lambda reader, name: maybe(reader.tree_id(name))},
+    size=counted(tables.TREES),
 )
 
 
@@ -307,8 +259,8 @@ _NODES = SqlTable(
     },
     scan=lambda reader: reader.ids(tables.NODES),
     load=lambda reader, row: reader.view.forest.node(row),
-    equal={"rowid": _one_stored(tables.NODES), "entity": _nodes_of_entity, "tree": _nodes_of_tree},
-    size=_counted(tables.NODES),
+    equal={"rowid": one_stored(tables.NODES), "entity": _nodes_of_entity, "tree": _nodes_of_tree},
+    size=counted(tables.NODES),
 )
 
 
@@ -334,66 +286,73 @@ def _node_entity(end: int) -> Read:
 
 _EDGES = SqlTable(
     "edges",
-    "who stands under whom, one row for each document that states it",
+    "who stands under whom, one row for each document that states it; document is NULL where INSERT EDGE does",
     {
         "child": ("TEXT", _node_entity(0)),
         "parent": ("TEXT", _node_entity(1)),
         "tree": ("TEXT", lambda reader, row, record: reader.tree_name(reader.view.forest.node(row[0]).tree)),
         "kind": ("TEXT", lambda reader, row, record: "stated"),
         "confidence": ("REAL", lambda reader, row, record: 1.0),
-        "document": ("TEXT", lambda reader, row, record: reader.document(row[2]).key),
+        "document": ("TEXT", lambda reader, row, record: _stating(reader, row[2])),
     },
     scan=lambda reader: (
         (child, parent, document) for child, parent, stating in reader.view.forest.edges() for document in stating
     ),
-    number=lambda reader, row: reader.edge_number(row),
+    number=hashed_number,
     equal={
         "child": lambda reader, name: _edges_up(reader, _nodes_of_entity(reader, name)),
         "parent": lambda reader, name: _edges_down(reader, _nodes_of_entity(reader, name)),
         "tree": lambda reader, name: _edges_up(reader, _nodes_of_tree(reader, name)),
     },
-    size=_counted(tables.EDGES_UP),
+    size=counted(tables.EDGES_UP),
+)
+
+
+def _alias_of(reader: Reader, name: str) -> Rows:
+    key = entity_key(name)
+    return maybe(key if 0 < len(key.encode()) <= LONGEST_KEY and reader.view.aliases.get(key) else None)
+
+
+def _aliases_for(reader: Reader, name: str) -> Rows:
+    key = entity_key(name)
+    return iter(reader.view.aliases.stated_for(key) if 0 < len(key.encode()) <= LONGEST_KEY else ())
+
+
+_ALIASES = SqlTable(
+    "aliases",
+    "names that stand for entities; kind is alias or merge",
+    {
+        "name": ("TEXT", lambda reader, row, record: record.name),
+        "entity": ("TEXT", lambda reader, row, record: record.entity),
+        "kind": ("TEXT", lambda reader, row, record: record.kind),
+    },
+    scan=lambda reader: (key for key, _ in reader.view.aliases.scan()),
+    load=lambda reader, row: reader.view.aliases.get(row),
+    number=hashed_number,
+    equal={"name": _alias_of, "entity": _aliases_for},
+    size=counted(tables.ALIASES),
 )
 
 # The store itself ----------------------------------------------------------------------------------------------------
-
-
-def _listed(
-    name: str, description: str, columns: Mapping[str, str], rows: Callable[[Reader], Iterable[Any]]
-) -> SqlTable:
-    """A small table whose rows are given whole, as tuples."""
-
-    def column(index: int) -> Read:
-        return lambda reader, row, record: record[index]
-
-    return SqlTable(
-        name,
-        description,
-        {column_name: (kind, column(index)) for index, (column_name, kind) in enumerate(columns.items())},
-        scan=lambda reader: enumerate(rows(reader), 1),
-        load=lambda reader, row: row[1],
-        number=lambda reader, row: row[0],
-        size=lambda reader: 20,
-    )
 
 
 def _plain(value: Any) -> SqlValue:
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
-_SETTINGS = _listed(
+_SETTINGS = listed(
     "settings",
     "settings of the store, fixed when it was made, and of the session",
     {"name": "TEXT", "value": "", "fixed": "INTEGER"},
     lambda reader: ((name, _plain(value), fixed) for name, value, fixed in reader.settings),
 )
-_FILTER_PAGES = _listed(
+_FILTER_PAGES = listed(
     "filter_pages",
     "the entity filter's bucket pages; load is the share of slots in use",
     {"page": "INTEGER", "depth": "INTEGER", "entries": "INTEGER", "load": "REAL", "kicks": "INTEGER"},
     lambda reader: ((p.page, p.depth, p.entries, p.load, p.kicks) for p in reader.view.filter.page_rows()),
 )
-_INDEXES = _listed(
+_INDEXES = listed(
     "indexes",
     "what is searched by; built is the change number it reflects, stale how many changes it lags behind",
     {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER"},
@@ -404,7 +363,7 @@ _INDEXES = _listed(
 TABLES: Mapping[str, SqlTable] = {
     table.name: table
     for table in (
-        _DOCUMENTS, _CHUNKS, _ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES,
+        _DOCUMENTS, _CHUNKS, _ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _ALIASES,
         _SETTINGS, _FILTER_PAGES, _INDEXES,
     )
 }  # fmt: skip

@@ -1,0 +1,49 @@
+"""Values of the language and the text that stands for them.
+
+In: text, numbers, true, false, NULL, bytes; names. Out: the text that a statement holds for one, which is read back as
+the same; every value has such a text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+#: What an option or a setting may hold.
+Value = str | int | float | bool | None
+#: What a parameter may hold.
+SqlValue = str | int | float | bool | bytes | None
+
+_BARE_NAME = re.compile(r"[^\W\d]\w*")
+_WORD_VALUES = {"true": True, "false": False, "null": None}
+
+
+def literal(value: SqlValue) -> str:
+    """The text that stands for ``value``.
+
+    >>> literal("it's"), literal(True), literal(None), literal(b"a")
+    ("'it''s'", 'true', 'NULL', "X'61'")
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, float) and math.isnan(value):
+        return "NULL"
+    if isinstance(value, float) and math.isinf(value):
+        return "9e999" if value > 0 else "-9e999"
+    return repr(value)
+
+
+def name(text: str) -> str:
+    """``text`` as an identifier: bare where it may be, else in double quotes."""
+    return text if _BARE_NAME.fullmatch(text) else '"' + text.replace('"', '""') + '"'
+
+
+def word_value(word: str) -> Value:
+    """The value of a bare word: true, false and null mean themselves, any other word its own text."""
+    return _WORD_VALUES.get(word.lower(), word)

@@ -1,0 +1,104 @@
+"""The settings of the interactive shell and the file that keeps them.
+
+In: ``kvstore/config`` under XDG_CONFIG_HOME, an INI file with one section, ``[main]``. Out: a console set up so. The
+first conversation writes the file with every setting as a comment, as litecli does; scripts neither read nor write it.
+A setting that is unknown or wrong is told and left out.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from .console import Console
+from .render import MODES
+
+_DEFAULT = """\
+# Settings of `kvstore shell`. Take the # from a line to change one.
+[main]
+
+# How results are written: {modes}.
+# mode = table
+
+# Tell how long each statement took: on or off.
+# timer = off
+
+# The prompt; \\d is the name of the store.
+# prompt = kvstore>
+
+# Ask before a statement that deletes by condition: on or off.
+# warn = on
+
+# Show long results with this command; off never does. Without a setting it is $PAGER, else less.
+# pager = less -SRXF
+"""
+
+
+def _mode(console: Console, value: str) -> None:
+    if value not in MODES:
+        raise ValueError(f"there is no mode {value}; there are {', '.join(MODES)}")
+    console.mode = value
+
+
+def _timer(console: Console, value: str) -> None:
+    console.timer = switch(value)
+
+
+def _prompt(console: Console, value: str) -> None:
+    console.prompt = value + " "
+
+
+def _warn(console: Console, value: str) -> None:
+    if not switch(value):
+        console.confirm = None
+
+
+def _pager(console: Console, value: str) -> None:
+    console.pager = None if value.lower() == "off" else value
+
+
+_SETTINGS: Mapping[str, Callable[[Console, str], None]] = {
+    "mode": _mode,
+    "timer": _timer,
+    "prompt": _prompt,
+    "warn": _warn,
+    "pager": _pager,
+}
+
+
+def switch(word: str) -> bool:
+    """What ``on`` and ``off`` mean; another word is a ValueError."""
+    if word.lower() not in ("on", "off"):
+        raise ValueError(f"on or off, not {word}")
+    return word.lower() == "on"
+
+
+def config_file() -> Path:
+    """Where the settings are: ``kvstore/config`` under XDG_CONFIG_HOME."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base and os.path.isabs(base) else Path.home() / ".config") / "kvstore" / "config"
+
+
+def configure(console: Console) -> None:
+    """Set a console up as the file says; writes the file where there is none and it can be written."""
+    path = config_file()
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_DEFAULT.format(modes=", ".join(MODES)), encoding="utf-8")
+        parser.read_string(path.read_text(encoding="utf-8"))
+    except OSError:
+        return  # a home that cannot be written to is no reason to complain at every start
+    except (configparser.Error, UnicodeDecodeError) as error:
+        console.tell(f"{path}: {error}")
+        return
+    for name, value in parser["main"].items() if parser.has_section("main") else ():
+        try:
+            if name not in _SETTINGS:
+                raise ValueError(f"there is no such setting; there are {', '.join(_SETTINGS)}")
+            _SETTINGS[name](console, value)
+        except ValueError as error:
+            console.tell(f"{path}: {name}: {error}")

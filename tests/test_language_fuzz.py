@@ -1,0 +1,93 @@
+"""Texts that nobody would type: each runs, or ends in an error of ours, and the store is sound after all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore.errors import KvstoreError
+from kvstore.language import expected, keywords, tokens
+
+PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+STATEMENTS = [part.strip() for example in EXAMPLES for part in re.split(r";\n", example) if part.strip()]
+OTHER = [
+    "'a'",
+    "'Payroll'",
+    "'hr/pay'",
+    "'{}'",
+    '"b"',
+    "c",
+    "documents",
+    "bridge",
+    "key",
+    "?",
+    ":d",
+    "1",
+    "-2.5",
+    "1e9",
+]
+OTHER += ["(", ")", ",", "=", ";", "'", '"', "--", "/*", "*", "\n", "#", "\0", "ünï", "'\u202e'", "9" * 30, "''"]
+
+
+@pytest.fixture
+def filled(store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kvstore.Store:
+    """A store of a document and a tree, in a folder of its own; it must pass CHECK when the test is over."""
+    monkeypatch.chdir(tmp_path)
+    store.put("hr/pay", "Wages are paid on the last day. Maria Jensen signs them.", title="Pay")
+    store.put("tree.csv", "Payroll,Finance\n", format="pairs")
+    return store
+
+
+def run(store: kvstore.Store, text: str) -> bool:
+    """Whether a text runs; anything but an error of ours is raised."""
+    ran = False
+    with contextlib.suppress(KvstoreError):
+        store.execute(text).fetchall()
+        ran = True
+    expected(text)
+    return ran
+
+
+def words_of(text: str) -> list[str]:
+    return [token.text for token in tokens(text) if token.kind != "space"]
+
+
+def mixed(chance: random.Random) -> str:
+    """Words at random, or a statement of the page with some of its words changed."""
+    vocabulary = [*sorted(keywords()), *OTHER]
+    if chance.random() < 0.4:
+        return " ".join(chance.choices(vocabulary, k=chance.randint(1, 10)))
+    words = words_of(chance.choice(STATEMENTS))
+    for _ in range(chance.randint(0, 3)):
+        place = chance.randrange(len(words) + 1)
+        words[place : place + chance.randint(0, 1)] = chance.choices(vocabulary, k=chance.randint(0, 2))
+    return " ".join(words)
+
+
+def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled: kvstore.Store) -> None:
+    chance = random.Random(4)
+    ran = 0
+    for number in range(5000):
+        ran += run(filled, mixed(chance))
+        if filled.begun is not None and number % 7 == 0:
+            filled.execute("ROLLBACK")
+    if filled.begun is not None:
+        filled.execute("ROLLBACK")
+    assert 500 < ran < 4500, "some texts must run and some must not, or little was tried"
+    assert filled.check() == []
+
+
+def test_every_prefix_of_every_example_runs_or_ends_in_an_error_of_ours(filled: kvstore.Store) -> None:
+    for statement in STATEMENTS:
+        for end in range(len(statement) + 1):
+            run(filled, statement[:end])
+        if filled.begun is not None:
+            filled.execute("ROLLBACK")
+    assert filled.check() == []

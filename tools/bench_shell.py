@@ -1,0 +1,183 @@
+"""Measure the shell and SELECT on large stores.
+
+    python tools/bench_shell.py --json
+
+In: how many chunks and entities the two stores have that it makes in a temporary folder (texts of common words, with
+the hashing embedder; entities of a seeded generator, written through the storage layer without documents). Out: a
+table, or with ``--json`` one object whose keys say their units. The prompt is timed in a pseudo-terminal from the start
+of the process until it is drawn. A keystroke's completion is what the shell computes for the text before the cursor;
+every prefix of several statements counts, the slowest is given (the parser being loaded, which the shell does while the
+prompt waits). Other figures are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter
+
+import pexpect
+from made_names import distinct_names
+
+import kvstore
+from kvstore.storage.counters import Counters
+from kvstore.storage.entities import EntityRecord, EntityWriter
+from kvstore.storage.entity_filter import EntityFilter
+from kvstore.storage.environment import WriteTransaction
+from kvstore_shell.completion import complete
+from kvstore_shell.console import Console
+from kvstore_shell.repl import LiveCatalog
+
+SEED = 4
+BATCH = 20_000
+WORDS = "leave wages vacuum index table query document chunk store key office month year day of the and is in".split()
+PARAGRAPHS = 200
+PROMPTS = 7
+QUERIES = 2000
+
+BARS = {"prompt_ms": 400.0, "completion_ms": 30.0, "select_by_key_us": 200.0, "count_chunks_s": 0.3}
+
+
+def fill_chunks(path: Path, wanted: int) -> int:
+    """Make a store of at least so many chunks; returns how many it has."""
+    chance = random.Random(SEED)
+    with kvstore.open(path, embedder="hashing", durability="relaxed") as store:
+        chunks = number = 0
+        while chunks < wanted:
+            with store.transaction() as transaction:
+                for _ in range(10):
+                    text = "\n\n".join(" ".join(chance.choices(WORDS, k=150)) + "." for _ in range(PARAGRAPHS))
+                    transaction.put(f"document/{number:06}", text, title=f"Document {number}")
+                    number += 1
+            chunks = int(store.statistics()["chunks"])
+    return chunks
+
+
+def fill_entities(path: Path, names: list[str]) -> None:
+    """Make a store that knows so many names."""
+    with kvstore.open(path, embedder="hashing", durability="relaxed") as store:
+        for first in range(0, len(names), BATCH):
+            part = names[first : first + BATCH]
+            store.environment.write_with_growth(
+                lambda view, part=part, first=first: put_entities(view, store.settings.hash_seed, first + 1, part)
+            )
+
+
+def put_entities(view: WriteTransaction, hash_seed: int, first: int, names: list[str]) -> None:
+    """Write names under the numbers from ``first`` on, as commits of documents do."""
+    numbers = range(first, first + len(names))
+    entity_filter = EntityFilter(view, hash_seed=hash_seed)
+    entity_filter.insert_many(names, numbers)
+    entity_filter.flush()
+    writer = EntityWriter(view)
+    for number, name in zip(numbers, names, strict=True):
+        writer.put(number, EntityRecord(name, {name.title(): 1}, {"name": 1}))
+        writer.put_name(name, number)
+    counters = Counters.load(view)
+    counters.entities += len(names)
+    counters.next_entity = first + len(names)
+    counters.save(view)
+
+
+def prompt_ms(path: Path, folder: Path) -> float:
+    """Milliseconds from the start of ``kvstore shell`` to its prompt."""
+    homes = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config"), "TERM": "xterm"}
+    command = ["-c", "from kvstore_shell.cli import main; main()", "shell", str(path)]
+    times = []
+    for _ in range(PROMPTS + 1):
+        start = perf_counter()
+        child = pexpect.spawn(sys.executable, command, env={**os.environ, **homes}, encoding="utf-8", timeout=60)
+        while child.expect(["kvstore>", re.escape("\x1b[6n")]) == 1:
+            child.send("\x1b[1;1R")  # where the cursor is, which the shell asks of the terminal
+        times.append(1000 * (perf_counter() - start))
+        child.close(force=True)
+    return statistics.median(times[1:])
+
+
+def completion_ms(store: kvstore.Store, names: list[str]) -> Iterator[float]:
+    """Milliseconds of every keystroke of several statements, the store's answers not kept between statements."""
+    catalog = LiveCatalog(Console(store))
+    chosen = random.Random(SEED).sample(names, 20)
+    statements = [f"LOOKUP '{name.replace(chr(39), chr(39) * 2)}' LIMIT 5;" for name in chosen]
+    statements += ["ASK 'what' USING bridge TOP 5 WHERE key LIKE 'a%' WITH (pool = 1);", "DESCRIBE ENTITY 'a';"]
+    statements += ["SELECT name, kind FROM entities WHERE name = 'a' ORDER BY mentions;", "EXPAND 'new' IN TREE 'x';"]
+    for statement in statements:
+        catalog.refresh()
+        for end in range(len(statement) + 1):
+            start = perf_counter()
+            complete(statement[:end], catalog)
+            yield 1000 * (perf_counter() - start)
+
+
+def median_seconds(function: Callable[[], object], times: int) -> float:
+    """The median of so many calls, after one that does not count."""
+    function()
+    taken = []
+    for _ in range(times):
+        start = perf_counter()
+        function()
+        taken.append(perf_counter() - start)
+    return statistics.median(taken)
+
+
+def select_by_key(store: kvstore.Store, names: list[str]) -> Callable[[], object]:
+    """A query of one row of ``entities``, of another one each time."""
+    chance = random.Random(SEED)
+
+    def query() -> None:
+        name = chance.choice(names)
+        rows = store.execute("SELECT name, kind FROM entities WHERE key = ?", (name,)).fetchall()
+        assert rows == [(name.title(), "name")]
+
+    return query
+
+
+def measure(chunks: int, entities: int) -> dict[str, float]:
+    """All figures."""
+    with tempfile.TemporaryDirectory(prefix="bench-shell-") as name:
+        folder = Path(name)
+        figures: dict[str, float] = {"chunks": fill_chunks(folder / "chunks", chunks), "entities": entities}
+        names = distinct_names(entities, None, SEED)
+        fill_entities(folder / "entities", names)
+        figures["prompt_ms"] = prompt_ms(folder / "chunks", folder)
+        figures["prompt_of_entities_ms"] = prompt_ms(folder / "entities", folder)
+        with kvstore.open(folder / "chunks", readonly=True) as store:
+            figures["count_chunks_s"] = median_seconds(
+                lambda: store.execute("SELECT count(*) FROM chunks").fetchall(), 5
+            )
+        with kvstore.open(folder / "entities", readonly=True) as store:
+            figures["select_by_key_us"] = 1e6 * median_seconds(select_by_key(store, names), QUERIES)
+            keystrokes = list(completion_ms(store, names))
+            figures["completion_ms"] = max(keystrokes)
+            figures["completion_median_ms"] = statistics.median(keystrokes)
+    return figures
+
+
+def main() -> int:
+    """Measure, tell, and fail where a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--entities", type=int, default=1_000_000)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    options = parser.parse_args()
+    figures = measure(options.chunks, options.entities)
+    missed = [name for name, bar in BARS.items() if figures[name] > bar]
+    if options.json:
+        print(json.dumps({**figures, "bars": BARS, "missed": missed}))
+    else:
+        for name, value in figures.items():
+            bar = f"  (bar {BARS[name]:g}{', missed' if name in missed else ''})" if name in BARS else ""
+            print(f"{name:>24} {value:>14,.3f}{bar}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
