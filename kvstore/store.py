@@ -45,9 +45,7 @@ class Snapshot(Reading):
     def __init__(self, store: Context) -> None:
         self._context = store
         self._snapshot: StorageSnapshot = store.environment.snapshot()
-        self.view = StoreView(
-            self._snapshot, store.settings, store.vector_cache, temperature_sort=store.session.temperature_sort
-        )
+        self.view = StoreView(self._snapshot, store.settings, store.vector_cache)
 
     def close(self) -> None:
         """Let the snapshot go; using it afterwards raises ClosedError."""
@@ -239,7 +237,7 @@ class Store(Reading):
 
         hits = self.hits.some()
         with self.environment.write(timeout) as view:
-            Changes(view, self.settings).finish(hits)
+            Changes(view, self.settings, temperature_sort=self.session.temperature_sort).finish(hits)
         self.hits.forget(hits)
 
     # Looking

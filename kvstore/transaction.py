@@ -54,7 +54,7 @@ class Transaction(Reading):
         self._context = store
         self._timeout = timeout
         self._view: WriteTransaction = store.environment.write(timeout)
-        self._changes = Changes(self._view, store.settings)
+        self._changes = self._changes_of(self._view)
         self._pending: dict[str, _Waiting | None] = {}
         self._pending_origins: dict[str, str | None] = {}
         self._pending_edges: dict[EdgeKey, StatedEdge | None] = {}
@@ -367,10 +367,13 @@ class Transaction(Reading):
             raise
 
     def _replay(self, view: WriteTransaction, hits: Mapping[str, int]) -> None:
-        changes = Changes(view, self._store.settings)
+        changes = self._changes_of(view)
         for batch in self._applied:
             changes.apply(batch)
         changes.finish(hits)
+
+    def _changes_of(self, view: WriteTransaction) -> Changes:
+        return Changes(view, self._store.settings, temperature_sort=self._store.session.temperature_sort)
 
     def _close(self) -> None:
         self._open = False

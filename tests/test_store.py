@@ -226,6 +226,11 @@ def test_temperature_counts_lookups_over_sessions(tmp_path: Path) -> None:
             store.lookup("robert fortune")
     with kvstore.open(tmp_path / "s") as store:
         assert store.lookup("Robert Fortune")[0].temperature == 3
+        assert store.statistics()["temperature"] == 3
+        store.execute("SET temperature_sort = off")
+        store.flush()
+        assert store.lookup("Robert Fortune")[0].temperature == 4
+        assert store.check() == []
 
 
 def test_many_chunks_keep_their_vectors_through_changes(store: kvstore.Store) -> None:

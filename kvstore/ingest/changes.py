@@ -60,7 +60,7 @@ class Batch:
 class Changes:
     """The changes of one write transaction; :meth:`finish` must be called before the commit."""
 
-    def __init__(self, view: WriteView, settings: FixedSettings) -> None:
+    def __init__(self, view: WriteView, settings: FixedSettings, *, temperature_sort: bool = True) -> None:
         self._view = view
         self._settings = settings
         self.counters = Counters.load(view)
@@ -73,7 +73,7 @@ class Changes:
         self._vectors = VectorWriter(view, settings.dimension)
         self.forest = ForestWriter(view, self.counters)
         self.aliases = AliasWriter(view)
-        self.filter = EntityFilter(view, hash_seed=settings.hash_seed)
+        self.filter = EntityFilter(view, hash_seed=settings.hash_seed, temperature_sort=temperature_sort)
 
     def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
         """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
@@ -132,6 +132,7 @@ class Changes:
         """Fold in temperatures, write the private pages and the counters."""
         if hits:
             self.filter.fold_temperatures(hits)
+            self.counters.hits += sum(hits.values())
         self.counters.change += 1
         self.write_back()
 

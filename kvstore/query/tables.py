@@ -349,8 +349,18 @@ _SETTINGS = listed(
 _FILTER_PAGES = listed(
     "filter_pages",
     "the entity filter's bucket pages; load is the share of slots in use",
-    {"page": "INTEGER", "depth": "INTEGER", "entries": "INTEGER", "load": "REAL", "kicks": "INTEGER"},
-    lambda reader: ((p.page, p.depth, p.entries, p.load, p.kicks) for p in reader.view.filter.page_rows()),
+    {
+        "page": "INTEGER",
+        "depth": "INTEGER",
+        "entries": "INTEGER",
+        "load": "REAL",
+        "kicks": "INTEGER",
+        "splits": "INTEGER",
+        "bytes": "INTEGER",
+    },
+    lambda reader: (
+        (p.page, p.depth, p.entries, p.load, p.kicks, p.splits, p.bytes) for p in reader.view.filter.page_rows()
+    ),
 )
 _INDEXES = listed(
     "indexes",

@@ -34,6 +34,7 @@ class Counters:
     entities: int = 0
     introductions: int = 0
     edges: int = 0
+    hits: int = 0
 
     @classmethod
     def load(cls, view: View) -> Counters:

@@ -10,18 +10,18 @@ from .store_view import StoreView
 
 
 def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
-    """Names and figures: totals, then the entity filter's, then the file's (``file`` is a dataclass of figures)."""
+    """Names and figures: totals, then the entity filter's, then the file's (``file`` is a dataclass of figures).
+
+    ``temperature`` is the number of hits folded in since the store was made.
+    """
     counters = view.counters
     totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")
     found: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
+    found["temperature"] = counters.hits
     found["trees"] = sum(1 for _ in view.forest.trees())
     found["stated_edges"] = view.view.count(tables.STATED_EDGES)
     found["aliases"] = view.view.count(tables.ALIASES)
-    found.update(
-        {
-            f"filter_{field.name}": getattr(view.filter.statistics(), field.name)
-            for field in fields(view.filter.statistics())
-        }
-    )
+    in_filter = view.filter.statistics()
+    found.update({f"filter_{field.name}": getattr(in_filter, field.name) for field in fields(in_filter)})
     found.update({f"file_{name}": value for name, value in asdict(file).items()})
     return found

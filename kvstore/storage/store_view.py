@@ -32,13 +32,10 @@ class StoreView:
         view: View,
         settings: FixedSettings,
         cache: VectorCache | None = None,
-        *,
-        temperature_sort: bool = True,
     ) -> None:
         self.view = view
         self.settings = settings
         self._cache = cache
-        self._temperature_sort = temperature_sort
 
     @cached_property
     def counters(self) -> Counters:
@@ -82,7 +79,7 @@ class StoreView:
 
     @cached_property
     def filter(self) -> EntityFilter:
-        return EntityFilter(self.view, hash_seed=self.settings.hash_seed, temperature_sort=self._temperature_sort)
+        return EntityFilter(self.view, hash_seed=self.settings.hash_seed)
 
     def resolve(self, key: str) -> Identity | None:
         """What a name (its normal form) stands for, or None where the store does not know it."""
