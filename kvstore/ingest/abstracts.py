@@ -13,10 +13,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..storage.chunks import GROUP
 from .chunking import Chunk, Heading
 
-#: Chunks of a leaf abstract (Bridge-RAG §4.1).
-GROUP = 5
 #: More neighbours than this under one heading are joined by similarity first.
 _BROADEST = 5
 _SUMMARY_WORDS = 60

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..settings import FixedSettings
-from ..storage.documents import Section
+from ..storage.documents import Section, heading_path
 from ..storage.records import pack
 from ..text.blocks import plain
 from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
@@ -83,11 +83,7 @@ class Extracted:
 
     def headings(self, section: int) -> list[str]:
         """Titles of the sections around a chunk, outermost first."""
-        path: list[str] = []
-        while section >= 0:
-            path.append(self.outline[section].title)
-            section = self.outline[section].parent
-        return path[::-1]
+        return heading_path(self.outline, section)
 
 
 def context_of(title: str | None, headings: list[str]) -> str:

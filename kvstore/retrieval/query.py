@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..storage.chunks import GROUP
 from ..storage.documents import heading_path
 from ..storage.store_view import StoreView
 from ..storage.vectors import Ids, Matrix
@@ -143,7 +144,7 @@ def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[in
             hits.append(
                 Hit(rank, score, record.key, chunk, text, path, stored.start, stored.end, heading, record.title)
             )
-            leaf = chunk // 5
+            leaf = chunk // GROUP
             if leaf not in notes:
                 abstract = view.abstracts.get(leaf)
                 notes[leaf] = AbstractNote(leaf, record.key, abstract.level, abstract.text)

@@ -112,9 +112,6 @@ class Documents:
         document = self.identify(key)
         return None if document is None else self.get(document)
 
-    def exists(self, document: int) -> bool:
-        return self._view.get(tables.DOCUMENTS, records.u64(document)) is not None
-
     def scan(self) -> Iterator[DocumentRecord]:
         """All documents in order of their ids."""
         for key, value in self._view.scan(tables.DOCUMENTS):

@@ -99,17 +99,6 @@ class Postings:
         fixed = _COUNT.size + records.CHECKSUM.size
         return sum((len(value) - fixed) // _POSTING for _, value in self._blocks(term_bytes(term)))
 
-    def chunks_with_all(self, terms: Set[str]) -> npt.NDArray[np.uint64]:
-        """Ids of the chunks that contain every one of ``terms``, ascending; none for no terms."""
-        rarest_first = sorted(terms, key=lambda term: (self.count(term), term))
-        found: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
-        for index, term in enumerate(rarest_first):
-            chunks = self.get(term).chunks
-            found = chunks if index == 0 else np.intersect1d(found, chunks, assume_unique=True)
-            if not len(found):
-                break
-        return found
-
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
         """All blocks in order of their keys: the term's bytes (see :func:`term_bytes`) and its postings."""
         for key, value in self._view.scan(tables.POSTINGS):
