@@ -8,11 +8,9 @@ at once.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -58,36 +56,40 @@ def shell(
     no_warn: bool,
 ) -> int:
     """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store."""
-    interactive = not commands and not files and sys.stdin.isatty()
-    with _collecting_nothing():
-        import kvstore
 
-        from .console import Bail, Console, Leave
+    def open_store() -> kvstore.Store:
+        return _open(store, create=not readonly, readonly=readonly, embedder=embedder)
 
-        kvstore.open  # noqa: B018 (loads the store)
-        if interactive:
-            from .repl import converse
-    with _opened(store, create=not readonly, readonly=readonly, embedder=embedder) as opened:
-        console = Console(opened, mode=mode, bail=bail)
-        try:
-            if interactive:
-                return converse(console, warn=not no_warn)
-            _run_scripts(console, commands, files)
-        except (Bail, Leave):
-            pass
-        finally:
-            console.finish()
-        return FAILED if console.failed else 0
+    if not commands and not files and sys.stdin.isatty():
+        return _converse(store, open_store, mode=mode, bail=bail, warn=not no_warn)
+    from .console import Bail, Console, Leave
 
-
-@contextmanager
-def _collecting_nothing() -> Iterator[None]:
-    """Imports without the garbage collector: what they make stays, and to look it through takes a tenth of the time."""
-    gc.disable()
+    console = Console(open_store(), mode=mode, bail=bail)
     try:
-        yield
+        _run_scripts(console, commands, files)
+    except (Bail, Leave):
+        pass
     finally:
-        gc.enable()
+        console.finish()
+    return FAILED if console.failed else 0
+
+
+def _converse(store: Path, open_store: Callable[[], kvstore.Store], *, mode: str | None, bail: bool, warn: bool) -> int:
+    from .opening import Opening, collecting_nothing
+
+    with collecting_nothing():
+        from .console import Console
+        from .repl import converse
+    opening = Opening(store, open_store)
+    if not (store / "data.mdb").exists():
+        # It is made, or there is no conversation: both are settled before the prompt.
+        opening.begin()
+        opening.store()
+    console = Console(opening, mode=mode, bail=bail)
+    try:
+        return converse(console, opening, warn=warn)
+    finally:
+        console.finish()
 
 
 def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, ...]) -> None:
@@ -125,7 +127,7 @@ def ingest(
     from .progress import ProgressLine
 
     given = dict(_option(option) for option in options)
-    with _opened(store, create=True, embedder=embedder) as opened:
+    with _open(store, create=True, embedder=embedder) as opened:
         line = ProgressLine(sys.stderr, silent=quiet)
         try:
             report = opened.ingest(list(paths), format=form, prune=prune, options=given, progress=line.show)
@@ -163,7 +165,7 @@ def ask(store: Path, question: str, using: str | None, top: int | None, depth: i
     from .script import Piece
 
     clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top}
-    with _opened(store, readonly=True) as opened:
+    with _open(store, readonly=True) as opened:
         given = {name: value for name, value in clauses.items() if value is not None}
         statement = "ASK ?" + "".join(f" {name} ?" for name in given)
         console = Console(opened, mode=mode)
@@ -178,7 +180,7 @@ def info(store: Path, mode: str | None) -> int:
     """What STORE holds and was made with."""
     from .console import Console
 
-    with _opened(store, readonly=True) as opened:
+    with _open(store, readonly=True) as opened:
         fixed = [(name, value) for name, value, is_fixed in opened.settings_table() if is_fixed]
         rows = [("path", str(opened.path)), *fixed, *opened.statistics().items()]
         Console(opened, mode=mode).write("INFO", ("name", "value"), rows)
@@ -207,7 +209,7 @@ def compact(store: Path, mode: str | None) -> int:
 @click.option("--compact", is_flag=True, help="Leave out free pages: smaller, slower.")
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy STORE as of now to DESTINATION, while others read and write."""
-    with _opened(store, readonly=True) as opened:
+    with _open(store, readonly=True) as opened:
         opened.backup(destination, compact=compact)
         _tell(f"copied {store} to {destination}")
         return 0
@@ -238,28 +240,23 @@ def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = 
     from .console import Console
     from .script import Piece
 
-    with _opened(store, readonly=readonly) as opened:
+    with _open(store, readonly=readonly) as opened:
         console = Console(opened, mode=mode)
         console.run(Piece(statement))
         return FAILED if console.failed else 0
 
 
-@contextmanager
-def _opened(
-    path: Path, *, create: bool = False, readonly: bool = False, embedder: str | None = None
-) -> Iterator[kvstore.Store]:
+def _open(path: Path, *, create: bool = False, readonly: bool = False, embedder: str | None = None) -> kvstore.Store:
     import kvstore
     from kvstore.errors import StoreNotFoundError
 
     try:
-        store = kvstore.open(path, create=create, readonly=readonly, embedder=embedder)
+        return kvstore.open(path, create=create, readonly=readonly, embedder=embedder)
     except StoreNotFoundError as error:
         if create:
             raise
         remedy = f"kvstore ingest {path} FOLDER or kvstore shell {path} makes one"
         raise StoreNotFoundError(f"{path}: there is no store here; {remedy}") from error
-    with store:
-        yield store
 
 
 def _tell(text: str) -> None:

@@ -21,6 +21,7 @@ from kvstore.errors import KvstoreError
 from kvstore.language import execute
 
 from . import render
+from .opening import Opening
 from .pager import Paged
 from .script import Piece, ScriptError, pieces_of
 
@@ -41,14 +42,14 @@ class Console:
 
     def __init__(
         self,
-        store: kvstore.Store,
+        store: kvstore.Store | Opening,
         *,
         mode: str | None = None,
         bail: bool = False,
         out: TextIO | None = None,
         confirm: Callable[[str], bool] | None = None,
     ) -> None:
-        self.store = store
+        self._store = store
         self.out: TextIO = out or sys.stdout
         self.mode = mode or ("table" if self.on_terminal else "tsv")
         self.bail = bail
@@ -69,6 +70,18 @@ class Console:
         #: Where the next result goes, once (``.once``), before ``out`` again.
         self.once: Path | None = None
         self._reading = 0
+
+    @property
+    def store(self) -> kvstore.Store:
+        """The store; where it is being opened, that is waited for, and what it raises is raised here."""
+        if isinstance(self._store, Opening):
+            self._store = self._store.store()
+        return self._store
+
+    @property
+    def path(self) -> Path:
+        """The store's directory."""
+        return self._store.path
 
     @property
     def on_terminal(self) -> bool:
@@ -183,11 +196,13 @@ class Console:
         other = kvstore.open(path, create=False, readonly=readonly)
         self._roll_back()
         self.store.close()
-        self.store = other
+        self._store = other
 
     def finish(self) -> None:
-        """Roll back a transaction that was left open, and close the file that results go to."""
-        self._roll_back()
+        """Close the store, an open transaction being rolled back, and the file that results go to."""
+        if not isinstance(self._store, Opening):
+            self._roll_back()
+        self._store.close()
         self.close_output()
 
     def _roll_back(self) -> None:

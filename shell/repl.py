@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit import Application, PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -33,9 +34,13 @@ from .completion import SQL_WORDS, complete
 from .configuration import configure
 from .console import Bail, Console, Leave, state_folder
 from .dot_commands import COMMANDS
+from .opening import Opening
 from .pager import default_pager
 from .render import MODES
 from .script import pieces
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 _STYLE = Style.from_dict(
     {
@@ -51,8 +56,11 @@ _STYLE = Style.from_dict(
 )
 
 
-def converse(console: Console, *, warn: bool = True) -> int:
-    """Talk until the user leaves; returns the exit status."""
+def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
+    """Talk until the user leaves; returns the exit status.
+
+    The ``opening`` of the console's store is begun when the first prompt is drawn; raises what it raises.
+    """
     console.confirm = _confirm
     console.pager = default_pager()
     console.watched = True
@@ -62,7 +70,7 @@ def converse(console: Console, *, warn: bool = True) -> int:
     toolbar = Toolbar(console)
     catalog = LiveCatalog(console)
     session: PromptSession[str] = PromptSession(
-        message=lambda: console.prompt.replace("\\d", console.store.path.name),
+        message=lambda: console.prompt.replace("\\d", console.path.name),
         prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
         multiline=Condition(lambda: not _may_be_run(session.default_buffer.text)),
         history=_history(console),
@@ -76,15 +84,17 @@ def converse(console: Console, *, warn: bool = True) -> int:
         enable_open_in_editor=True,
         enable_system_prompt=False,
     )
-    session.app.after_render += _warm_up
-    console.tell(f"{console.store.path}; .help shows the commands, Ctrl-D leaves")
+    session.app.after_render += _Warming(console, opening, toolbar)
+    console.tell(f"{console.path}; .help shows the commands, Ctrl-D leaves")
     interrupted = False
     while True:
         try:
-            toolbar.refresh()
+            if opening.done:
+                toolbar.refresh()
             catalog.refresh()
             draft, console.draft = console.draft, ""
             text = session.prompt(default=draft)
+            console.store  # noqa: B018 (waits until it is open)
         except KeyboardInterrupt:
             if interrupted and not session.default_buffer.text:
                 return 0
@@ -102,10 +112,37 @@ def converse(console: Console, *, warn: bool = True) -> int:
             return 0
 
 
-def _warm_up(application: Application[str]) -> None:
-    """Read the parser while the person looks at the first prompt, so that neither it nor the first key waits for it."""
-    application.after_render -= _warm_up
-    threading.Thread(target=language.expected, args=("",), daemon=True).start()
+class _Warming:
+    """What goes on while the person looks at the first prompt, so that neither it nor the first key waits for it."""
+
+    def __init__(self, console: Console, opening: Opening, toolbar: Toolbar) -> None:
+        self._console = console
+        self._opening = opening
+        self._toolbar = toolbar
+
+    def __call__(self, application: Application[str]) -> None:
+        """Begin, the first prompt being drawn."""
+        application.after_render -= self
+        self._opening.begin()
+        threading.Thread(target=self._warm, args=(application, application.loop), daemon=True).start()
+
+    def _warm(self, application: Application[str], loop: AbstractEventLoop) -> None:
+        """Wait for the store and show what it holds; what opening it raised ends the prompt. Then read the parser."""
+        try:
+            self._console.store  # noqa: B018 (waits)
+        except Exception as error:
+            with suppress(RuntimeError):  # nothing is typed any more
+                loop.call_soon_threadsafe(_end, application, error)
+            return
+        self._toolbar.refresh()
+        application.invalidate()
+        language.expected("")
+
+
+def _end(application: Application[str], error: Exception) -> None:
+    """End a prompt with an error, where it is still there."""
+    if application.is_running and not application.is_done:
+        application.exit(exception=error)
 
 
 def _may_be_run(text: str) -> bool:
@@ -137,7 +174,7 @@ class Toolbar:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._text = ""
+        self._text = f"{console.path.name}  opening"
 
     def refresh(self) -> None:
         """Look at the store again; typing never waits for it."""

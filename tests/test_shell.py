@@ -416,6 +416,24 @@ def test_a_conversation(terminal: Callable[..., pexpect.spawn[str]], tmp_path: P
     assert "SELECT 'x;y'" in (tmp_path / "state" / "kvstore" / "history").read_text()
 
 
+def test_a_store_that_cannot_be_opened_ends_the_conversation(
+    terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "s" / "data.mdb").write_bytes(b"no store at all" * 1000)
+    child = terminal(prompt="error: ")
+    see(child, "data.mdb")
+    see(child, pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 1
+    assert "Traceback" not in child.before
+
+
+def test_what_is_typed_while_the_store_opens_is_run(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send("SELECT key FROM documents ORDER BY key;\r")
+    see(child, "hr/leave")
+
+
 def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;\r")
