@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from kvstore.errors import InputError
 from kvstore.ingest.chunking import LONGEST_CHUNK, chunk_text
-from kvstore.ingest.extraction import extract, pairs_of
+from kvstore.ingest.extraction import extract
+from kvstore.ingest.pairs import pairs_of
+from kvstore.ingest.relation import Relation
 from kvstore.settings import FixedSettings
 from kvstore.text.words import token_count
 
@@ -122,6 +124,9 @@ def test_line_ends_are_one_kind() -> None:
 
 
 def test_pairs_are_read_once_and_never_point_to_themselves() -> None:
-    assert pairs_of('Tug,Ship\n"Tug ",SHIP\nShip,ship\n"A, B",Ship\n') == [("Tug", "Ship"), ("A, B", "Ship")]
+    assert pairs_of('Tüg,Ship\n"Tüg ",SHIP\nShip,ship\n"A, B",Ship\n') == [
+        Relation("Tüg", "Ship", "pair", 1.0, 0, 9),
+        Relation("A, B", "Ship", "pair", 1.0, 33, 44),
+    ]
     with pytest.raises(InputError, match="two names"):
         pairs_of("a,b\nc\n")

@@ -21,13 +21,14 @@ from ..storage.counters import Counters
 from ..storage.documents import DocumentRecord, DocumentWriter, Section, heading_path
 from ..storage.entities import EntityWriter, MentionWriter
 from ..storage.entity_filter import EntityFilter
-from ..storage.forest import USER, EdgeKey, ForestWriter, StatedEdge
+from ..storage.forest import EdgeKey, StatedEdge, Statement
+from ..storage.forest_writer import ForestWriter, Nodes
 from ..storage.postings import PostingWriter
 from ..storage.vectors import Matrix, VectorWriter
 from ..storage.view import WriteView
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from .extraction import Extracted, pairs_of, tree_of
+from .extraction import Extracted
 from .introductions import NameChanges
 from .linking import Linker
 
@@ -118,7 +119,8 @@ class Changes:
             self._put_in(item, ids, linker)
         for edge in batch.edges.values():
             if edge is not None:
-                self._add_edges(edge.tree, [(edge.child, edge.parent)], USER, linker)
+                child, parent = (ids[entity_key(form)] for form in (edge.child, edge.parent))
+                self._link_nodes(self.forest.state(edge.tree, child, parent, (edge.child, edge.parent)), linker)
         linker.flush()
         self._postings.flush()
         self._vectors.flush()
@@ -154,9 +156,7 @@ class Changes:
             self._vectors.remove(stored.block, stored.row)
             self._chunks.remove(chunk)
             self.counters.words -= stored.words
-        if record.format == "pairs":
-            pairs = pairs_of(self.documents.text(record.id).decode())
-            self._remove_edges(tree_of(record.key, record.meta), pairs, record.id, linker)
+        self._unlink_nodes(self.forest.withdraw_document(record.id), linker)
         for abstract in record.abstract_ids():
             self._abstracts.remove(abstract)
         for entity, form, kind in self._entities.introduced(record.id):
@@ -171,12 +171,12 @@ class Changes:
 
     def _change_edge(self, key: EdgeKey, edge: StatedEdge | None, linker: Linker, names: NameChanges) -> None:
         """Take back what the user stated, and count the names of what is stated now."""
-        old = self.stated_edge(key)
-        if old is not None:
-            pair = (old.child, old.parent)
-            for form, entity in self._edge_entities([pair]).items():
-                names.withdraw(entity, form, "tree")
-            self._remove_edges(old.tree, [pair], USER, linker)
+        nodes = self.edge_nodes(key)
+        old = None if nodes is None else self.forest.stated_edge(*nodes)
+        if nodes is not None and old is not None:
+            for node, form in zip(nodes, (old.child, old.parent), strict=True):
+                names.withdraw(self.forest.node(node).entity, form, "tree")
+            self._unlink_nodes(self.forest.withdraw(*nodes), linker)
             self.counters.introductions -= 2
         if edge is not None:
             for form in (edge.child, edge.parent):
@@ -197,22 +197,23 @@ class Changes:
                 names.introduce(key, alias.name, ALIAS)
                 self.counters.introductions += 1
 
-    def _remove_edges(self, tree: str, pairs: Sequence[tuple[str, str]], stated_by: int, linker: Linker) -> None:
-        ids = self._edge_entities(pairs)
-        for child, parent in pairs:
-            for node, entity in self.forest.remove_edge(tree, ids[child], ids[parent], stated_by):
-                linker.unlink_node(entity, node)
+    def _state_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
+        """Store what a document says of its names; ``ids`` are those of the names introduced."""
+        edges: dict[tuple[str, int, int], list[Statement]] = {}
+        for relation in extracted.relations:
+            tree = relation.tree(extracted.key, extracted.meta)
+            child, parent = (ids[entity_key(form)] for form in (relation.child, relation.parent))
+            statement = Statement(document, relation.kind, relation.confidence, relation.start, relation.end)
+            edges.setdefault((tree, child, parent), []).append(statement)
+        self._link_nodes(self.forest.state_document(document, edges), linker)
 
-    def _add_edges(self, tree: str, pairs: Sequence[tuple[str, str]], stated_by: int, linker: Linker) -> None:
-        ids = self._edge_entities(pairs)
-        for child, parent in pairs:
-            for node, entity in self.forest.add_edge(tree, ids[child], ids[parent], stated_by, (child, parent)):
-                linker.link_node(entity, node)
+    def _link_nodes(self, made: Nodes, linker: Linker) -> None:
+        for node, entity in made:
+            linker.link_node(entity, node)
 
-    def _edge_entities(self, pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
-        names = sorted({name for pair in pairs for name in pair})
-        found = self.filter.find_many([entity_key(name) for name in names])
-        return dict(zip(names, map(int, found), strict=True))
+    def _unlink_nodes(self, gone: Nodes, linker: Linker) -> None:
+        for node, entity in gone:
+            linker.unlink_node(entity, node)
 
     def _settle_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the counts of all names touched; removes those without introduction, finds the new ones in older
@@ -276,7 +277,7 @@ class Changes:
             self._postings.add(chunk, draft.terms, draft.length)
             counters.words += draft.length
         linker.link_document(record, outline, [draft.text for draft in extracted.chunks])
-        self._add_edges(tree_of(record.key, record.meta), extracted.edges, document, linker)
+        self._state_relations(extracted, document, ids, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count
         counters.text_bytes += record.size

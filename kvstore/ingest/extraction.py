@@ -1,15 +1,13 @@
 """Extraction: everything that is derived from one document alone.
 
 In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`Extracted`: chunks with
-their terms, the outline, the abstract tree, the names it introduces, the pairs it states. A pure function, so that it
-can run in other processes and on other machines. Empty or over-long text is an InputError.
+their terms, the outline, the abstract tree, the names it introduces, the relations it states. A pure function, so that
+it can run in other processes and on other machines. Empty or over-long text is an InputError.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -29,6 +27,8 @@ from ..text.normalize import entity_key
 from ..text.words import FUNCTION_WORDS, chunk_terms, stemmer, words
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, chunk_text
+from .pairs import pairs_of
+from .relation import Relation, tree_of
 
 FORMATS = ("text", "markdown", "pairs")
 #: Bytes of the longest text of one document.
@@ -62,7 +62,10 @@ class Introduction:
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A document and all that is derived from it alone; ``digest`` changes when any part of it does."""
+    """A document and all that is derived from it alone; ``digest`` changes when any part of it does.
+
+    Both names of every relation are among the introductions.
+    """
 
     key: str
     title: str | None
@@ -75,7 +78,7 @@ class Extracted:
     chunks: list[ChunkDraft] = field(default_factory=list)
     tree: AbstractTree | None = None
     introductions: list[Introduction] = field(default_factory=list)
-    edges: list[tuple[str, str]] = field(default_factory=list)
+    relations: list[Relation] = field(default_factory=list)
 
     def embedding_texts(self) -> list[str]:
         """For each chunk the text its vector is made from: where it stands, then what it says."""
@@ -133,9 +136,12 @@ def extract(
         ) from None
     if format == "pairs":
         stated_tree(tree_of(key, details))
-        edges = pairs_of(text)
-        introductions = _introductions((Name(name, "tree") for edge in edges for name in edge), None, key)
-        return Extracted(key, title, source, format, details, encoded, digest, introductions=introductions, edges=edges)
+        relations = pairs_of(text)
+        told = (Name(name, "tree") for relation in relations for name in (relation.child, relation.parent))
+        introductions = _introductions(told, None, key)
+        return Extracted(
+            key, title, source, format, details, encoded, digest, introductions=introductions, relations=relations
+        )
     sections, chunks = chunk_text(text, format, settings.chunk_tokens)
     if not chunks:
         raise InputError(f"document {key!r} is empty; give it some text, or delete it")
@@ -164,11 +170,6 @@ def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extr
     e = extracted
     digest = content_digest(e.title, e.source, e.meta, e.format, e.text, vectors.astype("<f4").tobytes())
     return replace(extracted, digest=digest)
-
-
-def tree_of(key: str, meta: Mapping[str, Any]) -> str:
-    """The name of the tree that a document of pairs states: its ``tree`` metadatum, or else its key."""
-    return str(meta.get("tree") or key)
 
 
 def stated_tree(name: str) -> str:
@@ -269,21 +270,3 @@ def _introductions(names: Iterator[Name], most_words: int | None, document: str)
             continue
         found.setdefault(name_key, Introduction(name_key, form, kind))
     return [found[name_key] for name_key in sorted(found)]
-
-
-def pairs_of(text: str) -> list[tuple[str, str]]:
-    """The child–parent pairs of a document of format ``pairs``, each once; pairs that point to themselves state
-    nothing."""
-    found: dict[tuple[str, str], tuple[str, str]] = {}
-    try:
-        rows = list(csv.reader(io.StringIO(text)))
-    except csv.Error as error:
-        raise InputError(f"pairs are lines of CSV, child and parent: {error}") from None
-    for row in rows:
-        if len(row) != 2 or not all(cell.strip() for cell in row):
-            raise InputError(f"a pair has two names, child and parent, not {row!r}")
-        child, parent = (" ".join(cell.split()) for cell in row)
-        keys = entity_key(child), entity_key(parent)
-        if keys[0] != keys[1]:
-            found.setdefault(keys, (child, parent))
-    return list(found.values())

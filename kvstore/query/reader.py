@@ -16,6 +16,7 @@ import numpy as np
 
 from ..storage import addresses, tables
 from ..storage.chunks import FIRST_UPPER
+from ..storage.forest import Statement
 from ..storage.measured_view import MeasuredView
 from ..storage.records import U64, u64
 from ..storage.store_view import StoreView
@@ -23,8 +24,8 @@ from ..text.normalize import entity_key
 
 #: Name, value, and whether it was fixed when the store was made.
 Setting = tuple[str, Any, bool]
-#: Child node, parent node, the document that states the edge (or USER).
-Edge = tuple[int, int, int]
+#: Child node, parent node, and one statement of the edge between them.
+Edge = tuple[int, int, Statement]
 
 #: Bytes of the longest key of LMDB: no stored name is longer.
 LONGEST_KEY = 511

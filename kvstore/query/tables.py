@@ -265,7 +265,7 @@ _NODES = SqlTable(
 
 
 def _stated(reader: Reader, child: int, parent: int) -> Iterator[Edge]:
-    return ((child, parent, document) for document in reader.view.forest.stated_by(child, parent))
+    return ((child, parent, statement) for statement in reader.view.forest.statements(child, parent))
 
 
 def _edges_up(reader: Reader, nodes: Rows) -> Rows:
@@ -286,25 +286,25 @@ def _node_entity(end: int) -> Read:
 
 _EDGES = SqlTable(
     "edges",
-    "who stands under whom, one row for each document that states it; document is NULL where INSERT EDGE does",
+    "who stands under whom, one row for each place that states it; document is NULL where INSERT EDGE does",
     {
         "child": ("TEXT", _node_entity(0)),
         "parent": ("TEXT", _node_entity(1)),
         "tree": ("TEXT", lambda reader, row, record: reader.tree_name(reader.view.forest.node(row[0]).tree)),
-        "kind": ("TEXT", lambda reader, row, record: "stated"),
-        "confidence": ("REAL", lambda reader, row, record: 1.0),
-        "document": ("TEXT", lambda reader, row, record: _stating(reader, row[2])),
+        "kind": ("TEXT", lambda reader, row, record: row[2].kind),
+        "confidence": ("REAL", lambda reader, row, record: row[2].confidence),
+        "document": ("TEXT", lambda reader, row, record: _stating(reader, row[2].document)),
+        "start": ("INTEGER", lambda reader, row, record: row[2].start),
+        "end": ("INTEGER", lambda reader, row, record: row[2].end),
     },
-    scan=lambda reader: (
-        (child, parent, document) for child, parent, stating in reader.view.forest.edges() for document in stating
-    ),
+    scan=lambda reader: (edge for pair in reader.view.forest.edges() for edge in _stated(reader, *pair)),
     number=hashed_number,
     equal={
         "child": lambda reader, name: _edges_up(reader, _nodes_of_entity(reader, name)),
         "parent": lambda reader, name: _edges_down(reader, _nodes_of_entity(reader, name)),
         "tree": lambda reader, name: _edges_up(reader, _nodes_of_tree(reader, name)),
     },
-    size=counted(tables.EDGES_UP),
+    size=counted(tables.STATEMENTS),
 )
 
 

@@ -17,6 +17,7 @@ from ..storage.aliases import Identity
 from ..storage.store_view import StoreView
 from ..text.normalize import entity_key
 from .evidence import Relative
+from .stating import stating_text
 
 DIRECTIONS = ("up", "down", "both")
 #: Documents whose abstract trees are shown for one entity.
@@ -67,12 +68,9 @@ def _forest_relatives(
             names = dict.fromkeys(nodes, shown)
             for step in steps:
                 names[step.node] = view.entities.get(forest.node(step.node).entity).name
-                relation = (
-                    f"{names[step.via]} is under {names[step.node]}"
-                    if up
-                    else f"{names[step.node]} is under {names[step.via]}"
-                )
-                yield Relative(shown, tree_name, sign * step.distance, names[step.node], names[step.via], relation)
+                child, parent = (step.via, step.node) if up else (step.node, step.via)
+                text = stating_text(view, child, parent, (names[child], names[parent]))
+                yield Relative(shown, tree_name, sign * step.distance, names[step.node], names[step.via], text)
             if cut:
                 way = "above" if up else "below"
                 yield Relative(shown, tree_name, 0, "…", "", f"more {way}: cut at {limit} nodes")

@@ -196,18 +196,30 @@ class _Check:
 
     def _check_forest(self) -> Iterator[str]:
         forest = self._view.forest
-        stating = {USER, *(record.id for record in self._documents)}
+        sizes = {USER: 0} | {record.id: record.size for record in self._documents}
         downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in self._view.view.scan(tables.EDGES_DOWN)}
         touched: set[int] = set()
-        for child, parent, stated in forest.edges():
+        stating: dict[int, list[tuple[int, int]]] = {}
+        for child, parent in forest.edges():
             touched |= {child, parent}
             self._totals["edges"] += 1
             if (child, parent) not in downwards:
                 yield f"edge {child} under {parent} is not kept downwards"
-            if not stated or not stating.issuperset(stated):
-                yield f"edge {child} under {parent} is stated by a document that is not stored"
-            if (USER in stated) != (forest.stated_edge(child, parent) is not None):
+            statements = list(forest.statements(child, parent))
+            if not statements or any(not 0 <= s.start <= s.end <= sizes.get(s.document, -1) for s in statements):
+                yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
+            for document in forest.stated_by(child, parent):
+                stating.setdefault(document, []).append((child, parent))
+            if (USER in stating and stating[USER][-1] == (child, parent)) != (
+                forest.stated_edge(child, parent) is not None
+            ):
                 yield f"edge {child} under {parent}: whether the user states it is not certain"
+        for document in sorted(set(stating) - {USER} | {record.id for record in self._documents}):
+            if forest.document_edges(document) != stating.get(document, []):
+                yield f"document {document}: the edges that it states are not those kept with it"
+        self._totals["statements"] += sum(map(len, stating.values()))
+        if self._totals["statements"] != self._view.view.count(tables.STATEMENTS):
+            yield "there are statements without an edge"
         if len(downwards) != self._totals["edges"]:
             yield "there are downward edges without an upward one"
         for node, place in forest.nodes():

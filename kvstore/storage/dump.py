@@ -77,9 +77,11 @@ def dump(view: StoreView) -> dict[str, Rows]:
             for term, block in view.postings.scan()
             for chunk, frequency, length in zip(*(column.tolist() for column in block), strict=True)
         ],
-        "edges": [
-            (places.node(child), places.node(parent), tuple(sorted(map(places.document, stated))))
-            for child, parent, stated in view.forest.edges()
+        "edges": [(places.node(child), places.node(parent)) for child, parent in view.forest.edges()],
+        "statements": [
+            (places.node(child), places.node(parent), places.document(statement.document), *statement[1:])
+            for child, parent in view.forest.edges()
+            for statement in view.forest.statements(child, parent)
         ],
         "stated_edges": [
             (places.node(child), places.node(parent), edge.tree, edge.child, edge.parent)

@@ -2,7 +2,8 @@
 
 In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``trees`` (id →
 name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``edges_up``
-(child, parent → who states the edge), ``edges_down`` (parent, child → nothing) and ``stated_edges`` (child, parent →
+(child, parent → nothing), ``edges_down`` (parent, child → nothing), ``statements`` (child, parent, document → how and
+where the document states the edge), ``document_edges`` (document → its edges) and ``stated_edges`` (child, parent →
 the names as the user typed them). A node is stored once a tree and lives while an edge touches it; a tree lives while
 it has nodes. Self-pointing edges are refused by the caller; cycles may be stated, so every walk keeps what it has seen.
 """
@@ -15,16 +16,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from ..errors import CorruptionError
 from ..text.normalize import entity_key
 from . import records, tables
-from .counters import Counters
-from .environment import View, WriteView
+from .environment import View
 
-_NODE = struct.Struct("<II")
+NODE = struct.Struct("<II")
+
+EDGE_ARRAY = np.dtype([("child", "<u8"), ("parent", "<u8")])
 
 #: Stands for the user among those who state an edge; documents are numbered from 1.
 USER = 0
+#: The kind of an edge that the user states.
+STATED = "stated"
+#: Kinds of statements made by data: the user's, rows of pairs, nested lists, headings. All others are made in prose.
+DATA_KINDS = frozenset({STATED, "pair", "list", "heading"})
 
 
 class Node(NamedTuple):
@@ -51,6 +59,20 @@ class StatedEdge:
         return self.tree, entity_key(self.child), entity_key(self.parent)
 
 
+class Statement(NamedTuple):
+    """One place where an edge is stated: by which document (or USER), how, and in which bytes of its text."""
+
+    document: int
+    kind: str
+    confidence: float
+    start: int
+    end: int
+
+
+#: The one statement of an edge that the user makes.
+USER_STATEMENT = Statement(USER, STATED, 1.0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A node met on a walk: how many edges away, and the node it was reached from."""
@@ -72,7 +94,7 @@ class Forest:
         value = self._view.get(tables.NODES, key)
         if value is None:
             raise CorruptionError(f"tree node {node} is referred to but not stored; run CHECK")
-        return Node._make(_NODE.unpack(records.unseal(value, tables.NODES, key)))
+        return Node._make(NODE.unpack(records.unseal(value, tables.NODES, key)))
 
     def find(self, tree: int, entity: int) -> int | None:
         """The node of an entity in a tree, or None."""
@@ -101,7 +123,7 @@ class Forest:
         """Nodes of one tree in order of their entities, or all nodes in order of their ids."""
         if tree is None:
             for key, value in self._view.scan(tables.NODES):
-                yield records.U64.unpack(key)[0], Node._make(_NODE.unpack(value[: _NODE.size]))
+                yield records.U64.unpack(key)[0], Node._make(NODE.unpack(value[: NODE.size]))
         else:
             prefix = records.u32(tree)
             for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.u32(tree + 1)):
@@ -115,18 +137,30 @@ class Forest:
         """The node's children, in order of their ids."""
         return self._neighbours(tables.EDGES_DOWN, node)
 
-    def edges(self) -> Iterator[tuple[int, int, list[int]]]:
-        """All edges: child node, parent node, who states it (see :meth:`stated_by`)."""
-        for key, value in self._view.scan(tables.EDGES_UP):
-            child, parent = records.U64_PAIR.unpack(key)
-            yield child, parent, records.unpack(value, tables.EDGES_UP, bytes(key))
+    def edges(self) -> Iterator[tuple[int, int]]:
+        """All edges, as (child node, parent node), in order."""
+        for key, _ in self._view.scan(tables.EDGES_UP):
+            yield records.U64_PAIR.unpack(key)
+
+    def statements(self, child: int, parent: int) -> Iterator[Statement]:
+        """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
+        prefix = records.U64_PAIR.pack(child, parent)
+        for key, value in self._view.scan(tables.STATEMENTS, prefix, records.U64_PAIR.pack(child, parent + 1)):
+            document = records.U64.unpack(key[len(prefix) :])[0]
+            for row in records.unpack(value, tables.STATEMENTS, key):
+                yield Statement(document, *row)
 
     def stated_by(self, child: int, parent: int) -> list[int]:
         """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""
-        key = records.U64_PAIR.pack(child, parent)
-        value = self._view.get(tables.EDGES_UP, key)
-        stated: list[int] = [] if value is None else records.unpack(value, tables.EDGES_UP, key)
-        return stated
+        return list(dict.fromkeys(statement.document for statement in self.statements(child, parent)))
+
+    def document_edges(self, document: int) -> list[tuple[int, int]]:
+        """The edges that a document states, as (child node, parent node), in order."""
+        key = records.u64(document)
+        value = self._view.get(tables.DOCUMENT_EDGES, key)
+        if value is None:
+            return []
+        return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_ARRAY).tolist()))
 
     def pair(self, tree: str, child: int, parent: int) -> tuple[int, int] | None:
         """The nodes of two entities in the tree of this name, or None where one of them has none."""
@@ -192,85 +226,3 @@ class Forest:
     def _neighbours(self, table: str, node: int) -> Iterator[int]:
         for key, _ in self._view.scan(table, records.u64(node), records.u64(node + 1)):
             yield records.U64_PAIR.unpack(key)[1]
-
-
-class ForestWriter(Forest):
-    """The entity forest of one write transaction."""
-
-    def __init__(self, view: WriteView, counters: Counters) -> None:
-        super().__init__(view)
-        self._write = view
-        self._counters = counters
-
-    def add_edge(
-        self, tree: str, child: int, parent: int, stated_by: int, names: tuple[str, str]
-    ) -> list[tuple[int, int]]:
-        """State that entity ``child`` stands under entity ``parent``; returns the nodes made for it, as (node, entity).
-
-        Stating what the same document (or USER) stated before changes nothing. Of the user's edges the ``names`` are
-        kept, child and parent as typed.
-        """
-        number = self._tree_for(tree)
-        made: list[tuple[int, int]] = []
-        lower, upper = (self._node_for(number, entity, made) for entity in (child, parent))
-        stated = self.stated_by(lower, upper)
-        if stated_by not in stated:
-            key = records.U64_PAIR.pack(lower, upper)
-            self._write.put(tables.EDGES_UP, key, records.pack(sorted([*stated, stated_by])))
-            if not stated:
-                self._write.put(tables.EDGES_DOWN, records.U64_PAIR.pack(upper, lower), b"")
-                self._counters.edges += 1
-            if stated_by == USER:
-                self._write.put(tables.STATED_EDGES, key, records.pack(names))
-        return made
-
-    def remove_edge(self, tree: str, child: int, parent: int, stated_by: int) -> list[tuple[int, int]]:
-        """Withdraw what a document (or USER) stated; returns the nodes that went with the edge, as (node, entity)."""
-        nodes = self.pair(tree, child, parent)
-        if nodes is None:
-            return []
-        lower, upper = nodes
-        stated = self.stated_by(lower, upper)
-        if stated_by not in stated:
-            return []
-        stated.remove(stated_by)
-        key = records.U64_PAIR.pack(lower, upper)
-        if stated_by == USER:
-            self._write.delete(tables.STATED_EDGES, key)
-        if stated:
-            self._write.put(tables.EDGES_UP, key, records.pack(stated))
-            return []
-        self._write.delete(tables.EDGES_UP, key)
-        self._write.delete(tables.EDGES_DOWN, records.U64_PAIR.pack(upper, lower))
-        self._counters.edges -= 1
-        number = self.node(lower).tree
-        gone = [(node, entity) for node, entity in ((lower, child), (upper, parent)) if self._is_lone(node)]
-        for node, entity in gone:
-            self._write.delete(tables.NODES, records.u64(node))
-            self._write.delete(tables.NODE_NAMES, records.U32_PAIR.pack(number, entity))
-        if next(self.nodes(number), None) is None:
-            self._write.delete(tables.TREES, records.u32(number))
-            self._write.delete(tables.TREE_NAMES, tree.encode())
-        return gone
-
-    def _is_lone(self, node: int) -> bool:
-        return next(self.parents(node), None) is None and next(self.children(node), None) is None
-
-    def _tree_for(self, name: str) -> int:
-        number = self.tree(name)
-        if number is None:
-            number = self._counters.next_tree
-            self._counters.next_tree += 1
-            self._write.put(tables.TREES, records.u32(number), records.pack(name))
-            self._write.put(tables.TREE_NAMES, name.encode(), records.u32(number))
-        return number
-
-    def _node_for(self, tree: int, entity: int, made: list[tuple[int, int]]) -> int:
-        node = self.find(tree, entity)
-        if node is None:
-            node = self._counters.next_node
-            self._counters.next_node += 1
-            self._write.put(tables.NODES, records.u64(node), records.seal(_NODE.pack(tree, entity)))
-            self._write.put(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity), records.u64(node))
-            made.append((node, entity))
-        return node

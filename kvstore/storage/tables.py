@@ -23,6 +23,8 @@ NODES = "nodes"
 NODE_NAMES = "node_names"
 EDGES_UP = "edges_up"
 EDGES_DOWN = "edges_down"
+STATEMENTS = "statements"
+DOCUMENT_EDGES = "document_edges"
 STATED_EDGES = "stated_edges"
 ALIASES = "aliases"
 ALIAS_MEMBERS = "alias_members"
@@ -53,6 +55,8 @@ ALL = (
     NODE_NAMES,
     EDGES_UP,
     EDGES_DOWN,
+    STATEMENTS,
+    DOCUMENT_EDGES,
     STATED_EDGES,
     ALIASES,
     ALIAS_MEMBERS,

@@ -1,0 +1,34 @@
+"""Where an edge of the forest is stated, and what it says there.
+
+In: two nodes of a tree, child and parent. Out: the statement to show, and its text: the sentence itself where prose
+states the edge, else a sentence by template.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from ..storage.forest import DATA_KINDS, USER, Statement
+from ..storage.store_view import StoreView
+from ..text.blocks import plain
+
+#: Statements of one edge that are weighed; an edge that more of them state is certain enough.
+_MOST_STATEMENTS = 64
+
+
+def best_statement(view: StoreView, child: int, parent: int) -> Statement:
+    """The surest statement of an edge that must exist; the first in order of document key and place among equals."""
+
+    def order(statement: Statement) -> tuple[float, str, int]:
+        document = "" if statement.document == USER else view.documents.get(statement.document).key
+        return -statement.confidence, document, statement.start
+
+    return min(islice(view.forest.statements(child, parent), _MOST_STATEMENTS), key=order)
+
+
+def stating_text(view: StoreView, child: int, parent: int, names: tuple[str, str]) -> str:
+    """The sentence that states an edge, or ``child is under parent`` where data or the user state it."""
+    statement = best_statement(view, child, parent)
+    if statement.kind in DATA_KINDS:
+        return f"{names[0]} is under {names[1]}"
+    return plain(view.documents.text_slice(statement.document, statement.start, statement.end))
