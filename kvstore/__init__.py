@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .opening import migrate_store as migrate
     from .opening import open_store as open
     from .query.cursor import Cursor
+    from .query.descriptions import Column, Table
     from .reading import Document
     from .retrieval.evidence import Evidence, Hit, Location, Relative, Step
     from .storage.aliases import Alias
@@ -38,6 +39,7 @@ __all__ = [
     "Alias",
     "Answer",
     "Citation",
+    "Column",
     "CompactReport",
     "Cursor",
     "Document",
@@ -54,6 +56,7 @@ __all__ = [
     "Snapshot",
     "Step",
     "Store",
+    "Table",
     "Transaction",
     "errors",
     "migrate",
@@ -65,6 +68,7 @@ _HOMES = {
     "Alias": ("storage.aliases", "Alias"),
     "Answer": ("answer", "Answer"),
     "Citation": ("answer", "Citation"),
+    "Column": ("query.descriptions", "Column"),
     "CompactReport": ("storage.environment", "CompactReport"),
     "Cursor": ("query.cursor", "Cursor"),
     "Document": ("reading", "Document"),
@@ -80,6 +84,7 @@ _HOMES = {
     "Snapshot": ("store", "Snapshot"),
     "Step": ("retrieval.evidence", "Step"),
     "Store": ("store", "Store"),
+    "Table": ("query.descriptions", "Table"),
     "Transaction": ("transaction", "Transaction"),
     "migrate": ("opening", "migrate_store"),
     "open": ("opening", "open_store"),

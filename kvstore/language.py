@@ -1,7 +1,7 @@
 """The query language for programs that edit, show or complete it: the shell, and any other.
 
 In: text, half-typed text included. Out: its tokens, whether it is complete, what may follow it, and values as the
-language writes them. To run statements use :meth:`kvstore.Store.execute`, or :func:`execute` to hear how far they are.
+language writes them. To run statements use :meth:`kvstore.Store.execute`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from .query.tokens import Token, is_complete, tokens
 if TYPE_CHECKING:
     from .query.cursor import Cursor
     from .query.literals import literal, name
-    from .query.running import Progress
-    from .query.session import Session
-    from .query.syntax import Parameters, expected, keywords
+    from .query.syntax import expected, keywords
 
-__all__ = ["Cursor", "Token", "execute", "expected", "is_complete", "keywords", "literal", "name", "tokens"]
+__all__ = ["Cursor", "Token", "expected", "is_complete", "keywords", "literal", "name", "tokens"]
 
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
 _HOMES = {
@@ -34,10 +32,3 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name], __package__), name)
-
-
-def execute(session: Session, sql: str, parameters: Parameters = (), *, progress: Progress | None = None) -> Cursor:
-    """Run statements as :meth:`kvstore.Store.execute` does; ``progress`` hears how far an INGEST is."""
-    from .query import executor
-
-    return executor.execute(session, sql, parameters, progress=progress)

@@ -6,22 +6,22 @@ Every method reads one state of all structures. ``where`` arguments are SQL cond
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from .answer import Answer, answer_from
-from .errors import EntityNotFoundError, InputError, ModelError
+from .errors import InputError, ModelError
+from .query.nearby import near_names, no_entity
 from .retrieval.evidence import Evidence, Hit, Location, Relative
 from .retrieval.expansion import expand
 from .retrieval.lookup import lookup
-from .retrieval.query import Query, check_options
+from .retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_options
 from .retrieval.strategies import strategy_named
 from .settings import FixedSettings, SessionSettings
 from .storage.aliases import Alias
@@ -107,10 +107,10 @@ class Reading:
                 record.origin,
             )
 
-    def keys(self, prefix: str = "") -> list[str]:
-        """Keys of the documents, in order, those beginning with ``prefix``."""
+    def keys(self, prefix: str = "", limit: int | None = None) -> list[str]:
+        """Keys of the documents that begin with ``prefix``, in order, at most ``limit``."""
         with self.reading() as view:
-            return list(view.documents.keys(prefix))
+            return list(islice(view.documents.keys(prefix), limit))
 
     def names(self, prefix: str = "", limit: int = 20) -> list[str]:
         """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``."""
@@ -163,13 +163,27 @@ class Reading:
             for name in names:
                 rows += expand(view, name, direction=direction, depth=depth, tree=tree, limit=limit)
             if not rows and entity is not None and not view.filter.find(entity_key(entity)):
-                raise EntityNotFoundError(f"no entity is called {entity!r}{self._near(view, entity)}")
+                raise no_entity(view, entity)
         return rows
+
+    def describe_document(self, key: str) -> dict[str, Any]:
+        """The properties of a document, as DESCRIBE DOCUMENT gives them; raises DocumentNotFoundError."""
+        from .query import descriptions
+
+        with self.reading() as view:
+            return descriptions.document(view, key)
+
+    def describe_entity(self, name: str) -> dict[str, Any]:
+        """The properties of an entity, as DESCRIBE ENTITY gives them; raises EntityNotFoundError."""
+        from .query import descriptions
+
+        with self.reading() as view:
+            return descriptions.entity(view, name)
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
         """Known names that look like ``name``, for a message about one that is not known."""
         with self.reading() as view:
-            return _near_names(view, name, limit)
+            return near_names(view, name, limit)
 
     def search(
         self,
@@ -177,64 +191,35 @@ class Reading:
         *,
         using: str = "hybrid",
         where: str | None = None,
-        top: int | None = None,
+        top: int = SEARCH_TOP,
         vector: npt.ArrayLike | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
     ) -> list[Hit]:
         """Chunks for a text by ``vector``, ``lexical`` or ``hybrid`` search, best first."""
         if using.lower() not in ("vector", "lexical", "hybrid"):
             raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
-        wanted = 10 if top is None else top
-        return self.retrieve(text, using=using, where=where, top=wanted, vector=vector, parameters=parameters).hits
+        return self.retrieve(text, using=using, where=where, top=top, vector=vector, parameters=parameters).hits
 
-    def retrieve(
-        self,
-        question: str,
-        *,
-        using: str | None = None,
-        depth: int | None = None,
-        top: int | None = None,
-        within: int | None = None,
-        where: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        vector: npt.ArrayLike | None = None,
-        parameters: Sequence[Any] | Mapping[str, Any] = (),
-    ) -> Evidence:
+    def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
         """Evidence for a question by a strategy (default: the session's), best chunks first.
 
-        ``within`` limits all chunks together, in tokens; ``vector`` stands in for the embedder's. Raises
-        UnknownStrategyError, InputError for values out of range, EmbedderError where the embedder cannot be had.
+        The clauses are those of :class:`~kvstore.retrieval.query.Clauses`: ``using``, ``depth``, ``top``, ``within``,
+        ``where``, ``options``, ``vector``, ``parameters``. Raises UnknownStrategyError, InputError for values out of
+        range, EmbedderError where the embedder cannot be had.
         """
-        strategy = strategy_named(using or self._context.session.strategy)
-        check_options(strategy, options or {})
         with self.reading() as view:
-            query = self._query(view, question, depth, top, within, where, options, vector, parameters)
+            strategy, query = self._asked(view, question, **clauses)
             return strategy.retrieve(query)
 
-    def ask(
-        self,
-        question: str,
-        *,
-        using: str | None = None,
-        depth: int | None = None,
-        top: int | None = None,
-        within: int | None = None,
-        where: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        vector: npt.ArrayLike | None = None,
-        parameters: Sequence[Any] | Mapping[str, Any] = (),
-        model: str | None = None,
-    ) -> Answer:
+    def ask(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> Answer:
         """An answer with citations; extractive, since no language model is configured.
 
         Raises what :meth:`retrieve` raises, and ModelError for a ``model`` that is not there.
         """
         if model is not None:
             raise ModelError(f"no language model {model!r} is configured; leave MODEL out for an extractive answer")
-        strategy = strategy_named(using or self._context.session.strategy)
-        check_options(strategy, options or {})
         with self.reading() as view:
-            query = self._query(view, question, depth, top, within, where, options, vector, parameters)
+            strategy, query = self._asked(view, question, **clauses)
             evidence = strategy.retrieve(query)
             with query.trace.step("choose sentences") as step:
                 answer = answer_from(evidence, view, lambda texts: self._similarity(query, texts))
@@ -248,19 +233,24 @@ class Reading:
         cosines: list[float] = (self._context.embed(texts) @ query.vector).tolist()
         return cosines
 
-    def _query(
+    def _asked(
         self,
         view: StoreView,
         question: str,
-        depth: int | None,
-        top: int | None,
-        within: int | None,
-        where: str | None,
-        options: Mapping[str, Any] | None,
-        vector: npt.ArrayLike | None,
-        parameters: Sequence[Any] | Mapping[str, Any],
-    ) -> Query:
+        *,
+        using: str | None = None,
+        depth: int | None = None,
+        top: int | None = None,
+        within: int | None = None,
+        where: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        vector: npt.ArrayLike | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+    ) -> tuple[Strategy, Query]:
+        """The strategy to ask, and the question as it takes it."""
         session = self._context.session
+        strategy = strategy_named(using or session.strategy)
+        check_options(strategy, options or {})
         if not isinstance(question, str):
             raise InputError(f"a question is a text, not {question!r}")
         top = session.top if top is None else top
@@ -289,23 +279,7 @@ class Reading:
         )
         if vector is not None:
             query.vector = unit_rows(vector, view.settings.dimension, 1)[0]
-        return query
-
-    @staticmethod
-    def _near(view: StoreView, name: str) -> str:
-        near = _near_names(view, name, 3)
-        return f"; did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
-
-
-def _near_names(view: StoreView, name: str, limit: int) -> list[str]:
-    key = entity_key(name)
-    # Names near a misspelt one mostly share its beginning: the index gives those without a scan.
-    for length in (max(1, len(key) // 2), 1):
-        nearby = [other for other, _ in islice(view.entities.names(key[:length]), 20_000)]
-        near = difflib.get_close_matches(key, nearby, limit, 0.75)
-        if near:
-            return [view.entities.get(entity).name for entity in map(view.entities.identify, near) if entity]
-    return []
+        return strategy, query
 
 
 def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from .exchange import ExportReport, ImportReport
     from .ingest.pipeline import IngestProgress, IngestReport
     from .query.cursor import Cursor
+    from .query.descriptions import Table
     from .query.session import Writable
+    from .retrieval.evidence import Step
     from .retrieval.query import Strategy
 
 
@@ -172,6 +174,11 @@ class Store(Reading):
         with self.transaction() as transaction:
             return transaction.delete(key)
 
+    def delete_where(self, where: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
+        """Delete documents by a condition in a transaction of its own; see :meth:`Transaction.delete_where`."""
+        with self.transaction() as transaction:
+            return transaction.delete_where(where, parameters)
+
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """State an edge in a transaction of its own; see :meth:`Transaction.put_edge`."""
         with self.transaction() as transaction:
@@ -242,15 +249,46 @@ class Store(Reading):
 
     # Looking
 
-    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Cursor:
+    def execute(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        progress: Callable[[IngestProgress], None] | None = None,
+    ) -> Cursor:
         """Run the statements of a text one after another, and return the cursor of the last.
 
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping); the language is described in
-        ``kvstore/query/LANGUAGE.md``. A text that cannot be parsed raises StatementError before anything has run.
+        ``kvstore/query/LANGUAGE.md``. ``progress`` hears how far an INGEST is. A text that cannot be parsed raises
+        StatementError before anything has run.
         """
         from .query.executor import execute
 
-        return execute(self, sql, parameters)
+        return execute(self, sql, parameters, progress=progress)
+
+    def explain(
+        self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False
+    ) -> list[Step]:
+        """The steps by which one statement comes to its rows, as EXPLAIN gives them; ``analyze``: what each cost.
+
+        Raises StatementError for a text that is not one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT, and what that
+        raises.
+        """
+        from .query.executor import explain
+
+        return explain(self, sql, parameters, analyze=analyze)
+
+    def tables(self) -> list[Table]:
+        """The tables that SELECT reads."""
+        from .query import descriptions
+
+        return descriptions.tables()
+
+    def describe_table(self, name: str) -> Table:
+        """One table that SELECT reads, with its columns; raises InputError for a name that no table has."""
+        from .query import descriptions
+
+        return descriptions.table(name)
 
     def count_hit(self, key: str) -> None:
         """Count one hit of an entity for its temperature."""
@@ -319,6 +357,12 @@ class Store(Reading):
         from .retrieval.strategies import STRATEGIES
 
         return list(STRATEGIES.values())
+
+    def describe_strategy(self, name: str) -> Strategy:
+        """One strategy, with its description and options; raises UnknownStrategyError."""
+        from .retrieval.strategies import strategy_named
+
+        return strategy_named(name)
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting of this session; raises InputError for an unknown name or a bad value."""

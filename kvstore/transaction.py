@@ -7,19 +7,18 @@ it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from types import TracebackType
 from typing import Any, Self
 
 import numpy.typing as npt
 
-from .errors import ClosedError, DocumentNotFoundError, EntityNotFoundError, InputError
+from .errors import ClosedError, InputError
 from .ingest.changes import Batch, Changes, Prepared
 from .ingest.extraction import Extracted, extract, stated_name, stated_tree, with_vectors
+from .query.nearby import no_document, no_entity
 from .reading import Context, Reading, unit_rows
 from .storage.aliases import ALIAS, MERGE, Alias
 from .storage.environment import MapFull, WriteTransaction
@@ -129,9 +128,10 @@ class Transaction(Reading):
         """
         self._require_open()
         self._apply()
-        record = self._changes.documents.find(key)
+        record = self._changes.documents.find(key) if key else None
         if record is None:
-            raise DocumentNotFoundError(f"no document has the key {key!r}{self._near_keys(key)}")
+            with self.reading() as view:
+                raise no_document(view, key)
         stored = self._changes.documents.text(record.id).decode()
         vectors = None
         if record.own_vectors:
@@ -149,11 +149,6 @@ class Transaction(Reading):
             origin=record.origin,
         )
 
-    def _near_keys(self, key: str) -> str:
-        nearby = list(islice(self._changes.documents.keys(key[:1]), 10_000))
-        near = difflib.get_close_matches(key, nearby, 1)
-        return f"; did you mean {near[0]!r}?" if near else ""
-
     def delete(self, key: str) -> bool:
         """Delete the document of this key; False where there is none."""
         self._require_open()
@@ -165,6 +160,18 @@ class Transaction(Reading):
     def delete_many(self, keys: Sequence[str]) -> int:
         """Delete the documents of these keys; returns how many there were."""
         return sum(self.delete(key) for key in keys)
+
+    def delete_where(self, where: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
+        """Delete the documents for which a SQL condition over the columns of ``documents`` is true; returns how many.
+
+        Raises StatementError for a condition that is none.
+        """
+        from .query.relational import matching_documents
+
+        with self.reading() as view:
+            found = sorted(matching_documents(view, where, parameters))
+            keys = [view.documents.get(document).key for document in found]
+        return self.delete_many(keys)
 
     def digest_of(self, key: str) -> bytes | None:
         """The digest of the document of this key as the transaction sees it, or None."""
@@ -266,7 +273,7 @@ class Transaction(Reading):
         with self.reading() as view:
             for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
                 if view.filter.find(entity_key(form)) is None:
-                    raise EntityNotFoundError(f"no entity is called {form!r}{self._near(view, form)}")
+                    raise no_entity(view, form)
         return self.restate(alias)
 
     def _take_back(self, name: str, kind: str) -> bool:

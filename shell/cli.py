@@ -99,7 +99,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
         console.run_all(pieces(command))
     for file in files or (() if commands else ("-",)):
         if file == "-":
-            console.run_all(pieces_of(sys.stdin.buffer))
+            console.run_all(pieces_of(sys.stdin.buffer), "standard input")
         else:
             console.read(file)
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import kvstore
-from kvstore.errors import KvstoreError
-from kvstore.language import execute
+from kvstore.errors import KvstoreError, StatementError
 
 from . import render
 from .opening import Opening
@@ -102,7 +101,7 @@ class Console:
             self.fail(f"{name}: {error}" if name else str(error))
 
     def run(self, piece: Piece, name: str = "", parameters: Sequence[Any] = ()) -> None:
-        """Run one piece; a failure is told, with the script's ``name`` where it has one."""
+        """Run one piece; a failure is told, with the script's ``name`` and the line where it has one."""
         from .dot_commands import run_command
 
         try:
@@ -115,7 +114,7 @@ class Console:
         except Exception as error:
             if os.environ.get("KVSTORE_TRACEBACK"):
                 raise
-            self.fail(f"{name}: {described(error)}" if name else described(error))
+            self.fail(_placed(error, piece, name) if name else described(error))
 
     def _statement(self, piece: Piece, parameters: Sequence[Any]) -> None:
         if self.confirm is not None and _is_sweeping(piece.text) and not self.confirm(piece.text):
@@ -144,7 +143,7 @@ class Console:
 
         line = ProgressLine(sys.stderr)
         try:
-            return execute(self.store, text, parameters, progress=line.show)
+            return self.store.execute(text, parameters, progress=line.show)
         finally:
             line.close()
 
@@ -169,10 +168,14 @@ class Console:
         return counted.count
 
     def read(self, path: str) -> None:
-        """Run a script file."""
+        """Run a script file; raises ValueError for one that cannot be read."""
         if self._reading == _DEEPEST_READ:
             raise ValueError(f"{path}: .read calls .read {_DEEPEST_READ} times over; does a script read itself?")
-        with open(path, "rb") as file:
+        try:
+            file = open(path, "rb")  # noqa: SIM115 (closed below)
+        except OSError as error:
+            raise ValueError(f"the script {path} cannot be read ({error.strerror}); check the path") from error
+        with file:
             self._reading += 1
             try:
                 self.run_all(pieces_of(file), path)
@@ -221,6 +224,12 @@ class Console:
             self.tell(f"error: {message}")
         if self.bail:
             raise Bail
+
+
+def _placed(error: Exception, piece: Piece, name: str) -> str:
+    """An error within the script ``name``; where it does not show its place itself, with the line of its piece."""
+    placed = isinstance(error, StatementError) and error.line is not None
+    return f"{name}: {described(error)}" if placed else f"{name}: line {piece.line}: {described(error)}"
 
 
 def described(error: Exception) -> str:

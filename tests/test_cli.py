@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,6 +97,23 @@ def test_a_failure_is_told_and_the_rest_goes_on(kv: Run, store: str) -> None:
     assert ".nonsense" in error
     assert "Traceback" not in error
     assert kv("shell", store, "--bail", stdin=script)[:2] == (1, "a\n1\n")
+
+
+def test_an_error_of_a_script_names_file_and_line(kv: Run, store: str, tmp_path: Path) -> None:
+    script = "SELECT 1;\n\n  DELETE DOCUMENT 'x';\n.read nowhere.sql\nSEARCH 'x'\n WHERE foo;\n.nope\n"
+    (tmp_path / "a.sql").write_text(script)
+    for name, run_script in (
+        ("a.sql", lambda: kv("shell", store, "-f", "a.sql")),
+        ("a.sql", lambda: kv("shell", store, "-c", ".read a.sql")),
+        ("standard input", lambda: kv("shell", store, stdin=script)),
+    ):
+        status, _, error = run_script()
+        assert status == 1
+        assert re.findall(r"^error: (.*?): ", error, re.MULTILINE) == [name] * 4
+        assert re.findall(r"line \d+(?:, column \d+)?", error) == ["line 3", "line 4", "line 6, column 8", "line 7"]
+        assert "Errno" not in error
+    status, _, error = kv("shell", store, "-f", "nowhere.sql")
+    assert (status, error.startswith("error: the script nowhere.sql cannot be read (No such file")) == (1, True)
 
 
 def test_bail_and_the_end_of_a_script_roll_back(kv: Run, store: str) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import re
 import threading
 from collections.abc import Callable
 from dataclasses import astuple
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
-from kvstore.query import statements as s
 from kvstore.query.syntax import keywords, parse
 
 PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
@@ -468,65 +466,36 @@ def test_threads_execute_at_once(filled: kvstore.Store) -> None:
 
 # The methods ---------------------------------------------------------------------------------------------------------
 
-#: What each statement has as a method of a store or a transaction; None: of the language alone.
-METHODS: dict[type, str | None] = {
-    s.Lookup: "lookup",
-    s.Expand: "expand",
-    s.Search: "search",
-    s.Retrieve: "retrieve",
-    s.Ask: "ask",
-    s.Ingest: "ingest",
-    s.InsertDocument: "put",
-    s.UpdateDocument: "update",
-    s.DeleteDocument: "delete",
-    s.DeleteDocuments: "delete_many",
-    s.InsertEdge: "put_edge",
-    s.DeleteEdge: "delete_edge",
-    s.CreateAlias: "alias",
-    s.DropAlias: "drop_alias",
-    s.MergeEntity: "merge",
-    s.UnmergeEntity: "unmerge",
-    s.Begin: "transaction",
-    s.Commit: "commit",
-    s.Rollback: "rollback",
-    s.Select: None,
-    s.Show: "statistics",
-    s.DescribeTable: None,
-    s.DescribeDocument: "get",
-    s.DescribeEntity: None,
-    s.DescribeStrategy: "strategies",
-    s.Check: "check",
-    s.Compact: "compact",
-    s.Backup: "backup",
-    s.Export: "export",
-    s.Import: "import_",
-    s.SetSetting: "set",
-    s.Explain: None,
-}
-#: Methods that say otherwise what a statement says, or what has no words.
-WORDLESS = {
-    "aliases",  # SELECT * FROM aliases
-    "close",
-    "count_hit",
-    "embed",
-    "execute",
-    "flush",
-    "keys",  # SELECT key FROM documents
-    "names",  # SELECT name FROM entities
-    "nearest_names",
-    "reading",
-    "settings_table",  # SHOW SETTINGS
-    "snapshot",
-}
+
+# Places --------------------------------------------------------------------------------------------------------------
 
 
-def test_every_statement_has_a_method_and_every_method_a_statement() -> None:
-    later = {s.CreateIndex, s.DropIndex, s.Refresh}
-    assert set(METHODS) | later == {*get_args(s.PlainStatement), s.Explain}
-    methods = {name for name in METHODS.values() if name is not None}
-    public = {name for name, value in inspect.getmembers(kvstore.Store, inspect.isfunction) if name[0] != "_"}
-    assert public == (methods - {"commit", "rollback", "delete_many"}) | WORDLESS
-    assert all(callable(getattr(kvstore.Store, name, None) or getattr(kvstore.Transaction, name)) for name in methods)
+@pytest.mark.parametrize(
+    ("text", "parameters", "wrong"),
+    [
+        ("SEARCH 'x'\n  WHERE key = 'a' AND yeer = 2 TOP 3", (), "yeer"),
+        ("SELECT 1;\nRETRIEVE 'x' WHERE /* all */ key LIKE ? AND tytle = 1 USING bridge", ("abc",), "tytle"),
+        ("DELETE FROM documents WHERE key = :key AND\n (key LIKE 'x' || nope)", {"key": "a long value"}, "nope"),
+        ("DELETE FROM documents WHERE key IN\n\n(SELECT key FROM chunk)", (), "chunk"),
+        ("EXPLAIN ASK 'x' WHERE foo = 1", (), "foo"),
+    ],
+)
+def test_an_error_in_a_condition_shows_its_place_in_the_text(
+    filled: kvstore.Store, text: str, parameters: Any, wrong: str
+) -> None:
+    with pytest.raises(errors.StatementError, match=f"no (column|table) {wrong}") as caught:
+        filled.execute(text, parameters)
+    before = text[: text.index(wrong)]
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    assert (caught.value.line, caught.value.column) == (line, column)
+    shown, caret = str(caught.value).split("\n")[1:]
+    assert shown[caret.index("^") :].startswith(wrong)
+
+
+def test_search_is_explained_with_its_own_default(filled: kvstore.Store) -> None:
+    filled.set("top", 3)
+    assert rows(filled, "EXPLAIN SEARCH 'wages'")[-1][:2] == ("read chunks", "top 10")
+    assert rows(filled, "EXPLAIN RETRIEVE 'wages'")[-1][:2] == ("read chunks", "top 3")
 
 
 # Anything at all -----------------------------------------------------------------------------------------------------

@@ -6,23 +6,16 @@ that is taken, a key that is not there and META that is no JSON object are error
 
 from __future__ import annotations
 
-import difflib
 import json
-from itertools import islice
 from typing import Any
 
-from ..errors import DocumentNotFoundError, InputError, TransactionError
-from ..storage.documents import DocumentRecord, Documents
-from ..storage.store_view import StoreView
+from ..errors import InputError, TransactionError
 from . import statements as s
 from .cursor import Cursor
 from .finding import given
 from .literals import literal
-from .relational import matching_documents
+from .nearby import no_document
 from .running import Running
-
-#: Keys that a misspelt one is compared with, at most.
-_COMPARED_KEYS = 20_000
 
 
 def counted(number: int, noun: str) -> str:
@@ -68,9 +61,6 @@ def insert_document(running: Running, statement: s.InsertDocument) -> Cursor:
 def update_document(running: Running, statement: s.UpdateDocument) -> Cursor:
     meta = _meta(running, statement.meta)
     with running.writing() as transaction:
-        if not statement.key or transaction.digest_of(statement.key) is None:
-            with transaction.reading() as view:
-                raise not_found(view.documents, statement.key)
         changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
     return Cursor("UPDATE", rowcount=int(changed), message="1 document updated" if changed else "nothing to change")
 
@@ -91,30 +81,13 @@ def delete_document(running: Running, statement: s.DeleteDocument) -> Cursor:
     with running.writing() as transaction:
         if not (statement.key and transaction.delete(statement.key)):
             with transaction.reading() as view:
-                raise not_found(view.documents, statement.key)
+                raise no_document(view, statement.key)
     return Cursor("DELETE", rowcount=1, message="1 document deleted")
-
-
-def find_document(view: StoreView, key: str) -> DocumentRecord | None:
-    """The document of a key, or None; no document has the empty key."""
-    return view.documents.find(key) if key else None
-
-
-def not_found(documents: Documents, key: str) -> DocumentNotFoundError:
-    """The error for a key that no document has, with the nearest keys."""
-    for prefix in (key[: max(1, len(key) // 2)], ""):
-        near = difflib.get_close_matches(key, islice(documents.keys(prefix), _COMPARED_KEYS), 3, 0.75)
-        if near:
-            hint = f"; did you mean {' or '.join(map(literal, near))}?"
-            return DocumentNotFoundError(f"there is no document {literal(key)}{hint}")
-    return DocumentNotFoundError(f"there is no document {literal(key)}; SELECT key FROM documents lists them")
 
 
 def delete_documents(running: Running, statement: s.DeleteDocuments) -> Cursor:
     with running.writing() as transaction:
-        with transaction.reading() as view:
-            keys = [view.documents.get(number).key for number in sorted(matching_documents(view, statement.where))]
-        number = transaction.delete_many(keys)
+        number = transaction.delete_where(statement.where)
     return Cursor("DELETE", rowcount=number, message=f"{counted(number, 'document')} deleted")
 
 

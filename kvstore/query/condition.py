@@ -18,6 +18,20 @@ from .tokens import Token, split
 _ENDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL"})
 
 
+#: For each part of a condition, the character where it begins and the one where it stood in the statement's text.
+Places = tuple[tuple[int, int], ...]
+
+
+class ConditionError(StatementError):
+    """A condition that SQLite refuses, for a ``reason``, at character ``offset`` (None: it does not say where)."""
+
+    def __init__(self, condition: str, offset: int | None, reason: str) -> None:
+        shown = StatementError(reason) if offset is None else failure(condition, offset, reason)
+        super().__init__(str(shown), line=shown.line, column=shown.column)
+        self.offset = offset
+        self.reason = reason
+
+
 def refuse_damaged(text: str, token: Token) -> None:
     """Raise StatementError for a token that cannot stand anywhere."""
     if token.kind == "bad":
@@ -47,15 +61,28 @@ def end(text: str, script: Sequence[Token], position: int) -> int:
     return position
 
 
-def inlined(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> str:
-    """The text of a condition: each parameter, by its place, replaced by its value, each comment by a space."""
-    pieces = []
-    last = condition[0].start
+def inlined(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, Places]:
+    """The text of a condition: each parameter, by its place, replaced by its value, each comment by a space.
+
+    With it comes where each of its parts stood.
+    """
+    pieces: list[str] = []
+    places: list[tuple[int, int]] = []
+    length, last = 0, condition[0].start
     for token in condition:
-        pieces.append(" " if token.start > last else "")
-        pieces.append(_sql_literal(values[token.start]) if token.kind == "parameter" else token.text)
+        space = " " if token.start > last else ""
+        piece = _sql_literal(values[token.start]) if token.kind == "parameter" else token.text
+        pieces += [space, piece]
+        places.append((length + len(space), token.start))
+        length += len(space) + len(piece)
         last = token.end
-    return "".join(pieces)
+    return "".join(pieces), tuple(places)
+
+
+def place_of(offset: int, places: Places) -> int:
+    """Where in the text the part stood that is at character ``offset`` of the condition."""
+    made, original = max((pair for pair in places if pair[0] <= offset), default=places[0])
+    return original + max(0, offset - made)
 
 
 def _sql_literal(value: SqlValue) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import StatementError, TransactionError
+from ..retrieval.evidence import Step
 from . import changing, describing, explaining, finding, keeping, naming
 from . import statements as s
 from .cursor import Cursor
@@ -74,8 +75,19 @@ def execute(session: Session, sql: str, parameters: Parameters = (), *, progress
     if not parsed:
         raise StatementError("there is no statement here; one such as SHOW TABLES was expected")
     for one in parsed[:-1]:
-        _run(Running(session, sql, one.start, progress), one.statement).close()
-    return _run(Running(session, sql, parsed[-1].start, progress), parsed[-1].statement)
+        _run(Running(session, sql, one.start, one.places, progress), one.statement).close()
+    last = parsed[-1]
+    return _run(Running(session, sql, last.start, last.places, progress), last.statement)
+
+
+def explain(session: Session, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
+    """The steps of the one statement of ``sql``; raises StatementError where it is not one, and what it raises."""
+    parsed = parse(sql, parameters)
+    if len(parsed) != 1 or isinstance(parsed[0].statement, s.Explain):
+        raise StatementError("what is explained is one statement, LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT")
+    running = Running(session, sql, parsed[0].start, parsed[0].places)
+    with running.placing():
+        return explaining.steps(running, parsed[0].statement, analyze=analyze)
 
 
 def _run(running: Running, statement: s.Statement) -> Cursor:
@@ -86,4 +98,5 @@ def _run(running: Running, statement: s.Statement) -> Cursor:
     if handler is None or (isinstance(statement, s.Check) and statement.repair):
         name, remedy = _UNAVAILABLE[type(statement)]
         raise running.failure(f"{name} is not available in this version; {remedy}")
-    return handler(running, statement)
+    with running.placing():
+        return handler(running, statement)

@@ -11,31 +11,39 @@ import copy
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from ..retrieval.evidence import Step, Trace
+from ..retrieval.query import SEARCH_TOP
 from ..storage import addresses
 from ..storage.measured_view import MeasuredView
 from ..text.normalize import entity_key
 from . import statements as s
-from .cursor import Cursor, Row
+from .cursor import Cursor
 from .finding import answer, evidence, expand, selected
 from .reader import Reader
 from .running import Running
 
 
 def explain(running: Running, statement: s.Explain) -> Cursor:
-    inner = statement.statement
+    columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
+    rows = [astuple(step)[: len(columns)] for step in steps(running, statement.statement, analyze=statement.analyze)]
+    return Cursor("EXPLAIN", columns, rows, rowcount=len(rows))
+
+
+def steps(running: Running, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
+    """The steps of a statement; with ``analyze`` what each cost, the last one being the whole statement."""
     with _measured(running) as (measuring, measured):
-        if isinstance(inner, s.Select):
-            return _explain_select(measuring, inner, statement.analyze)
+        if isinstance(statement, s.Select):
+            return _select_steps(measuring, statement, analyze)
         start = time.perf_counter()
-        steps = _steps(measuring, inner)
+        found = _steps(measuring, statement)
         whole = round(1000 * (time.perf_counter() - start), 3)
-    rows: list[Row] = [(step.name, step.detail, step.count, step.milliseconds, step.pages) for step in steps]
-    if statement.analyze:
-        rows.append(("run", "the whole statement", None, whole, None if measured is None else measured.pages))
-    return _cursor(rows, statement.analyze)
+    return [*found, _whole(None, whole, measured)] if analyze else found
+
+
+def _whole(count: int | None, milliseconds: float, measured: MeasuredView | None) -> Step:
+    return Step("run", "the whole statement", count, milliseconds, None if measured is None else measured.pages)
 
 
 def _steps(running: Running, statement: s.PlainStatement) -> list[Step]:
@@ -45,8 +53,8 @@ def _steps(running: Running, statement: s.PlainStatement) -> list[Step]:
         case s.Expand():
             return _expand_steps(running, statement)
         case s.Search():
-            using, where, top = statement.using or "hybrid", statement.where, statement.top
-            return evidence(running, s.Retrieve(statement.text, using=using, where=where, top=top)).steps
+            using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
+            return evidence(running, s.Retrieve(statement.text, using, top=top, where=statement.where)).steps
         case s.Retrieve():
             return evidence(running, statement).steps
         case s.Ask():
@@ -69,12 +77,6 @@ def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]
         yield replace(running, state=snapshot), measured
     finally:
         snapshot.close()
-
-
-def _cursor(rows: list[Row], analyze: bool) -> Cursor:
-    columns = ("step", "detail", "rows", "milliseconds", "pages") if analyze else ("step", "detail", "rows")
-    found = [row[: len(columns)] for row in rows]
-    return Cursor("EXPLAIN", columns, found, rowcount=len(found))
 
 
 def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
@@ -113,27 +115,26 @@ def _expand_steps(running: Running, statement: s.Expand) -> list[Step]:
     return trace.steps
 
 
-def _explain_select(running: Running, statement: s.Select, analyze: bool) -> Cursor:
+def _select_steps(running: Running, statement: s.Select, analyze: bool) -> list[Step]:
     """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
-    rows: list[Row] = []
+    found: list[Step] = []
     depth = {0: -1}
     with running.target.reading() as view:
         planned = Reader(view, running.session.settings_table)
         for row in selected(running, statement, planned, "EXPLAIN QUERY PLAN "):
             number, parent = int(str(row[0])), int(str(row[1]))
             depth[number] = depth.get(parent, -1) + 1
-            rows.append(("plan", "  " * depth[number] + _plan(str(row[3])), None, None, None))
+            found.append(Step("plan", "  " * depth[number] + _plan(str(row[3])), None, None))
         if analyze:
             reader = Reader(view, running.session.settings_table)
             start = time.perf_counter()
             count = sum(1 for _ in selected(running, statement, reader))
             whole = round(1000 * (time.perf_counter() - start), 3)
-            measured = reader.measured
             for table, cost in sorted(reader.costs.items()):
-                spent = (None, None) if measured is None else (round(1000 * cost.seconds, 3), cost.pages)
-                rows.append(("read", table, cost.rows, *spent))
-            rows.append(("run", "the whole statement", count, whole, None if measured is None else measured.pages))
-    return _cursor(rows, analyze)
+                spent = (None, None) if reader.measured is None else (round(1000 * cost.seconds, 3), cost.pages)
+                found.append(Step("read", table, cost.rows, *spent))
+            found.append(_whole(count, whole, reader.measured))
+    return found
 
 
 def _plan(detail: str) -> str:

@@ -15,7 +15,7 @@ from ..retrieval.evidence import Evidence, Hit
 from . import statements as s
 from .cursor import Cursor, Row
 from .diagnosis import failure
-from .literals import literal
+from .nearby import no_entity
 from .reader import Reader
 from .relational import Selection
 from .running import Running
@@ -38,15 +38,9 @@ def lookup(running: Running, statement: s.Lookup) -> Cursor:
     locations = running.target.lookup(*statement.entities, **given(limit=statement.limit))
     message = None
     if not locations:
-        message = "\n".join(unknown_entity(running, name) for name in statement.entities)
+        with running.target.reading() as view:
+            message = "\n".join(str(no_entity(view, name)) for name in statement.entities)
     return Cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), rowcount=len(locations), message=message)
-
-
-def unknown_entity(running: Running, name: str) -> str:
-    """What to say of a name that is not known, with the names near it."""
-    near = running.target.nearest_names(name)
-    hint = f"; did you mean {' or '.join(map(literal, near))}?" if near else ""
-    return f"no entity is called {literal(name)}{hint}"
 
 
 def expand(running: Running, statement: s.Expand) -> Cursor:

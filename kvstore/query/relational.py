@@ -22,7 +22,7 @@ import apsw
 from ..errors import InputError, StatementError
 from ..storage.store_view import StoreView
 from . import condition as conditions
-from .diagnosis import failure, nearest
+from .diagnosis import nearest
 from .literals import SqlValue
 from .reader import Reader
 from .sql_table import Row, Rows, SqlTable
@@ -354,7 +354,8 @@ def matching_documents(view: StoreView, condition: str, parameters: Parameters =
     before = "SELECT rowid FROM documents WHERE (\n"
 
     def failed(place: int | None, reason: str) -> StatementError:
-        return StatementError(reason) if place is None else failure(condition, max(0, place - len(before)), reason)
+        offset = None if place is None else max(0, place - len(before))
+        return conditions.ConditionError(condition, offset, reason)
 
     rows = Selection(f"{before}{condition}\n)", parameters, Reader(view, lambda: fixed_settings(view)), failed)
     return {int(row[0]) for row in rows}  # type: ignore[arg-type]

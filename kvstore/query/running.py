@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import StatementError
+from .condition import ConditionError, Places, place_of
 from .diagnosis import failure
 from .session import Readable, Session, Writable
 
@@ -26,12 +27,14 @@ Progress = Callable[["IngestProgress"], None]
 class Running:
     """A statement of ``text`` that begins at character ``start``.
 
-    ``progress`` hears how far an INGEST is; ``state`` is what the statement reads where that is settled already.
+    ``places`` say where its condition stands; ``progress`` hears how far an INGEST is; ``state`` is what the statement
+    reads where that is settled already.
     """
 
     session: Session
     text: str
     start: int
+    places: Places = ()
     progress: Progress | None = None
     state: Readable | None = None
 
@@ -53,6 +56,16 @@ class Running:
             transaction.rollback()
             raise
         transaction.commit()
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Errors within the statement's condition are shown in the text."""
+        try:
+            yield
+        except ConditionError as error:
+            if error.offset is None:
+                raise self.failure(error.reason) from error
+            raise failure(self.text, place_of(error.offset, self.places), error.reason) from error
 
     def failure(self, reason: str, at: str = "") -> StatementError:
         """An error that shows the beginning of the statement, or of ``at`` where it stands in the statement."""

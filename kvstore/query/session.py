@@ -5,17 +5,18 @@ A store is a session: it holds the session's settings, the names last looked up,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from ..answer import Answer
     from ..ingest.pipeline import IngestProgress, IngestReport
     from ..retrieval.evidence import Evidence, Hit, Location, Relative
+    from ..retrieval.query import Clauses
     from ..storage.data_file import CompactReport
     from ..storage.store_view import StoreView
 
@@ -39,36 +40,15 @@ class Readable(Protocol):
         limit: int = 100,
     ) -> list[Relative]: ...
 
-    def search(
-        self, text: str, *, using: str = "hybrid", where: str | None = None, top: int | None = None
-    ) -> list[Hit]: ...
+    def search(self, text: str, *, using: str = "hybrid", where: str | None = None, top: int = 10) -> list[Hit]: ...
 
-    def retrieve(
-        self,
-        question: str,
-        *,
-        using: str | None = None,
-        depth: int | None = None,
-        top: int | None = None,
-        within: int | None = None,
-        where: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Evidence: ...
+    def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence: ...
 
-    def ask(
-        self,
-        question: str,
-        *,
-        using: str | None = None,
-        depth: int | None = None,
-        top: int | None = None,
-        within: int | None = None,
-        where: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        model: str | None = None,
-    ) -> Answer: ...
+    def ask(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> Answer: ...
 
-    def nearest_names(self, name: str, limit: int = 3) -> list[str]: ...
+    def describe_document(self, key: str) -> dict[str, Any]: ...
+
+    def describe_entity(self, name: str) -> dict[str, Any]: ...
 
 
 class Writable(Readable, Protocol):
@@ -103,7 +83,7 @@ class Writable(Readable, Protocol):
 
     def delete(self, key: str) -> bool: ...
 
-    def delete_many(self, keys: Sequence[str]) -> int: ...
+    def delete_where(self, where: str) -> int: ...
 
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool: ...
 

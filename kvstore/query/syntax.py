@@ -101,10 +101,11 @@ def _shown(token: Token) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A statement and the character of the text at which it begins."""
+    """A statement, the character of the text at which it begins, and where the parts of its condition stand there."""
 
     statement: s.Statement
     start: int
+    places: conditions.Places
 
 
 def parse(text: str, parameters: Parameters = ()) -> list[Parsed]:
@@ -119,7 +120,7 @@ def parse(text: str, parameters: Parameters = ()) -> list[Parsed]:
         raise failure(text.encode(errors="replace").decode(), error.start, "this character is not Unicode") from None
     scripts = list(split(text))
     values = _bind(text, [token for script in scripts for token in script if token.kind == "parameter"], parameters)
-    return [Parsed(_parse_statement(text, script, values), script[0].start) for script in scripts]
+    return [_parse_statement(text, script, values) for script in scripts]
 
 
 def _bind(text: str, found: list[Token], parameters: Parameters) -> dict[int, Parameter]:
@@ -157,16 +158,18 @@ def _is_unicode(value: str) -> bool:
     return True
 
 
-def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> s.Statement:
+def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> Parsed:
     parser: Any = _grammar().parse_interactive()
     position = 0
+    places: conditions.Places = ()
     while position < len(script):
-        position = _feed(parser, text, script, position, values)
+        position, found = _feed(parser, text, script, position, values)
+        places = places or found
     try:
         tree = parser.feed_eof(_terminal("$END", script[-1]))
     except UnexpectedToken:
         raise _unexpected(text[: script[-1].end], None, parser.accepts()) from None
-    return Builder(text, values).statement(tree)
+    return Parsed(Builder(text, values).statement(tree), script[0].start, places)
 
 
 def expected(text: str) -> frozenset[str]:
@@ -186,7 +189,7 @@ def expected(text: str) -> frozenset[str]:
             return frozenset({"QUERY_TEXT"})
         inside = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
         try:
-            position = _feed(parser, text, script, position, values)
+            position, _ = _feed(parser, text, script, position, values)
         except StatementError:
             return inside  # of a condition, a parenthesis may yet be closed
     return inside | frozenset(parser.accepts())
@@ -198,12 +201,15 @@ def _terminal(kind: str, token: Token, *, text: str | None = None, end: int | No
     )
 
 
-def _feed(parser: Any, text: str, script: list[Token], position: int, values: Mapping[int, Parameter]) -> int:
-    """Give the parser what stands at ``position``; returns the position after it."""
+def _feed(
+    parser: Any, text: str, script: list[Token], position: int, values: Mapping[int, Parameter]
+) -> tuple[int, conditions.Places]:
+    """Give the parser what stands at ``position``; returns the position after it and, of a condition, its places."""
     token = script[position]
     conditions.refuse_damaged(text, token)
     choices = parser.choices()
     after = position + 1
+    places: conditions.Places = ()
     if _begins_query(token, choices):
         after = len(script)
         for part in script[position:]:
@@ -213,7 +219,8 @@ def _feed(parser: Any, text: str, script: list[Token], position: int, values: Ma
         after = conditions.end(text, script, position)
         if after == position:
             raise _unexpected(text, token, {"CONDITION"})
-        source = conditions.inlined(script[position:after], {place: p.value for place, p in values.items()})
+        given = {place: parameter.value for place, parameter in values.items()}
+        source, places = conditions.inlined(script[position:after], given)
         terminal = _terminal("CONDITION", token, text=source, end=script[after - 1].end)
     else:
         terminal = _terminal(_kind(token, choices), token)
@@ -221,7 +228,7 @@ def _feed(parser: Any, text: str, script: list[Token], position: int, values: Ma
         parser.feed_token(terminal)
     except UnexpectedToken:
         raise _unexpected(text, token, parser.accepts()) from None
-    return after
+    return after, places
 
 
 def _begins_query(token: Token, choices: Mapping[str, Any]) -> bool:

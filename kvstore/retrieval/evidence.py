@@ -43,15 +43,15 @@ class AbstractNote:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a retrieval, as EXPLAIN shows it: what it did, with how many, in how many milliseconds.
+    """One step of a statement, as EXPLAIN shows it: what it did, with how many, in how many milliseconds.
 
-    ``pages`` is how many pages of the data file were read for the first time, None where nobody counts them.
+    ``pages`` is how many pages of the data file were read for the first time. A number is None where nobody counts.
     """
 
     name: str
     detail: str
-    count: int
-    milliseconds: float
+    count: int | None
+    milliseconds: float | None
     pages: int | None = None
 
 

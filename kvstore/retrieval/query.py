@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,29 @@ from ..storage.vectors import Ids, Matrix
 from ..text.words import token_count
 from .evidence import AbstractNote, Evidence, Hit, Trace
 
+#: How many chunks SEARCH gives where nothing else is asked for.
+SEARCH_TOP = 10
+
 #: (chunk id, score), best first.
 Ranking = list[tuple[int, float]]
+
+
+class Clauses(TypedDict, total=False):
+    """What may be said beside a question, by name; what is left out or None is the session's setting.
+
+    ``using`` names the strategy, ``options`` are its own; ``depth`` counts levels of abstracts, ``top`` chunks;
+    ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition over the columns of ``documents``,
+    with values for its ``parameters``; ``vector``, shape (dimension,), stands in for the embedder's.
+    """
+
+    using: str | None
+    depth: int | None
+    top: int | None
+    within: int | None
+    where: str | None
+    options: Mapping[str, Any] | None
+    vector: npt.ArrayLike | None
+    parameters: Sequence[Any] | Mapping[str, Any]
 
 
 @dataclass

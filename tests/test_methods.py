@@ -1,0 +1,247 @@
+"""The language and the Python API say the same: each statement and its method, on stores that hold the same."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import kvstore
+from kvstore import errors
+from kvstore.query import statements as s
+
+Call = Callable[[kvstore.Store], Any]
+
+
+def hits(found: list[kvstore.Hit], *, path: bool = False) -> list[tuple[Any, ...]]:
+    return [(h.rank, h.score, h.document, h.chunk, h.text, *([h.path] if path else [])) for h in found]
+
+
+def answered(answer: kvstore.Answer) -> list[tuple[Any, ...]]:
+    cited = [
+        {name: getattr(c, name) for name in ("number", "document", "chunk", "start", "end")} for c in answer.citations
+    ]
+    return [(answer.text, cited, answer.extractive)]
+
+
+def properties(found: dict[str, Any]) -> list[tuple[str, Any]]:
+    shown = {list: "; ".join, dict: json.dumps}
+    return [(name, shown.get(type(value), lambda same: same)(value)) for name, value in found.items()]
+
+
+def strategy(found: Any) -> list[tuple[str, str]]:
+    options = found.options.items()
+    about = [
+        (f"option {n}", f"{o.description} ({o.low:g} to {o.high:g}, by default {o.default:g})") for n, o in options
+    ]
+    return [("name", found.name), ("description", found.description), *about]
+
+
+def tuples(found: Iterable[Any], width: int | None = None) -> list[tuple[Any, ...]]:
+    return [astuple(one)[:width] for one in found]
+
+
+def singly(values: Iterable[Any]) -> list[tuple[Any]]:
+    return [(value,) for value in values]
+
+
+def listed(tables: Any) -> list[tuple[str, str, str]]:
+    return [(table.name, ", ".join(column.name for column in table.columns), table.description) for table in tables]
+
+
+def transaction_of(end: str) -> Call:
+    """Puts a document in a transaction that ends so."""
+
+    def call(store: kvstore.Store) -> None:
+        transaction = store.transaction()
+        transaction.put("begun/" + end, "Payroll begins here.")
+        getattr(transaction, end)()
+
+    return call
+
+
+def begun(end: str) -> str:
+    return f"BEGIN; INSERT DOCUMENT 'begun/{end.lower()}' TEXT 'Payroll begins here.'; {end}"
+
+
+#: Of each statement: the class, a text, and the method that does the same. A list it returns is the statement's rows;
+#: what the two stores hold afterwards is compared in any case.
+PAIRS: list[tuple[type, str, Call]] = [
+    (s.Ingest, "INGEST '{folder}/in'", lambda store: store.ingest(f"{folder_of(store)}/in")),
+    (
+        s.InsertDocument,
+        "INSERT DOCUMENT 'pay' TITLE 'Pay' TEXT 'Payroll signs wages.' META '{{\"year\": 2024}}'",
+        lambda store: store.put("pay", "Payroll signs wages.", title="Pay", meta={"year": 2024}),
+    ),
+    (
+        s.UpdateDocument,
+        "UPDATE DOCUMENT 'pay' SET TITLE = 'Wages', META = '{{\"year\": 2025}}'",
+        lambda store: store.update("pay", title="Wages", meta={"year": 2025}),
+    ),
+    (
+        s.InsertEdge,
+        "INSERT EDGE 'Payroll' UNDER 'Finance' IN TREE 't'",
+        lambda x: x.put_edge("Payroll", "Finance", tree="t"),
+    ),
+    (s.InsertEdge, "INSERT EDGE 'Cashier' UNDER 'Finance'", lambda x: x.put_edge("Cashier", "Finance")),
+    (s.DeleteEdge, "DELETE EDGE 'Cashier' UNDER 'Finance'", lambda x: x.delete_edge("Cashier", "Finance")),
+    (s.CreateAlias, "ALIAS 'Wage office' FOR 'Payroll'", lambda x: x.alias("Wage office", "Payroll")),
+    (s.MergeEntity, "MERGE ENTITY 'Maria Jensen' INTO 'Payroll'", lambda x: x.merge("Maria Jensen", "Payroll")),
+    (
+        s.Lookup,
+        "LOOKUP 'payroll', 'finance' LIMIT 3",
+        lambda x: [astuple(row) for row in x.lookup("payroll", "finance", limit=3)],
+    ),
+    (s.Expand, "EXPAND DEPTH 2", lambda x: tuples(x.expand(depth=2))),
+    (s.Expand, "EXPAND 'Finance' DOWN", lambda x: tuples(x.expand("Finance", direction="down"))),
+    (s.Search, "SEARCH 'wages' USING lexical TOP 2", lambda x: hits(x.search("wages", using="lexical", top=2))),
+    (s.Search, "SEARCH 'wages' WHERE key LIKE 'p%'", lambda x: hits(x.search("wages", where="key LIKE 'p%'"))),
+    (
+        s.Retrieve,
+        "RETRIEVE 'Who signs wages?' USING bridge DEPTH 1 TOP 3 WITHIN 50 TOKENS WITH (pool = 0.5)",
+        lambda x: hits(
+            x.retrieve("Who signs wages?", using="bridge", depth=1, top=3, within=50, options={"pool": 0.5}).hits,
+            path=True,
+        ),
+    ),
+    (s.Ask, "ASK 'Who signs wages?' TOP 2", lambda x: answered(x.ask("Who signs wages?", top=2))),
+    (s.Select, "SELECT key FROM documents ORDER BY key", lambda x: singly(x.keys(""))),
+    (s.Select, "SELECT name, entity, kind FROM aliases ORDER BY name", lambda x: tuples(x.aliases())),
+    (s.Select, "SELECT text FROM chunks WHERE document = 'pay'", lambda x: [(x.get("pay").text,)]),
+    (
+        s.Select,
+        "SELECT name FROM entities WHERE key LIKE 'pay%'",
+        lambda x: singly(x.names("pay")),
+    ),
+    (
+        s.Show,
+        "SHOW TABLES",
+        lambda x: listed(x.tables()),
+    ),
+    (s.Show, "SHOW STRATEGIES", lambda x: [(known.name, known.description) for known in x.strategies()]),
+    (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),
+    (s.Show, "SHOW STATS", lambda x: list(x.statistics().items())),
+    (s.DescribeTable, "DESCRIBE chunks", lambda x: tuples(x.describe_table("chunks").columns)),
+    (s.DescribeDocument, "DESCRIBE DOCUMENT 'pay'", lambda x: properties(x.describe_document("pay"))),
+    (s.DescribeEntity, "DESCRIBE ENTITY 'payroll'", lambda x: properties(x.describe_entity("payroll"))),
+    (s.DescribeStrategy, "DESCRIBE STRATEGY bridge", lambda x: strategy(x.describe_strategy("bridge"))),
+    (s.Explain, "EXPLAIN SEARCH 'wages'", lambda x: tuples(x.explain("SEARCH 'wages'"), 3)),
+    (
+        s.Explain,
+        "EXPLAIN SELECT 1 FROM chunks",
+        lambda x: [astuple(step)[:3] for step in x.explain("SELECT 1 FROM chunks")],
+    ),
+    (s.SetSetting, "SET top = 3", lambda x: x.set("top", 3)),
+    (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),
+    (s.Export, "EXPORT TO '{folder}/{store}.jsonl'", lambda x: x.export(f"{folder_of(x)}/{x.path.name}.jsonl")),
+    (s.UnmergeEntity, "UNMERGE ENTITY 'Maria Jensen'", lambda x: x.unmerge("Maria Jensen")),
+    (s.DropAlias, "DROP ALIAS 'Wage office'", lambda x: x.drop_alias("Wage office")),
+    (s.DeleteDocument, "DELETE DOCUMENT 'pay'", lambda x: x.delete("pay")),
+    (s.DeleteDocuments, "DELETE FROM documents WHERE key LIKE 'b%'", lambda x: x.delete_where("key LIKE ?", ("b%",))),
+    (s.Import, "IMPORT FROM '{folder}/{store}.jsonl'", lambda x: x.import_(f"{folder_of(x)}/{x.path.name}.jsonl")),
+    (s.Begin, begun("ROLLBACK"), transaction_of("rollback")),
+    (s.Rollback, begun("ROLLBACK"), transaction_of("rollback")),
+    (s.Commit, begun("COMMIT"), transaction_of("commit")),
+    (s.Check, "CHECK", lambda x: singly(x.check())),
+    (s.Backup, "BACKUP TO '{folder}/{store}.backup'", lambda x: x.backup(f"{folder_of(x)}/{x.path.name}.backup")),
+    (s.Compact, "COMPACT", lambda x: [astuple(x.compact())]),
+]
+
+#: Methods that no statement stands for.
+WORDLESS = {
+    "close",
+    "count_hit",  # LOOKUP and the strategies do
+    "embed",
+    "execute",
+    "flush",  # every commit does
+    "nearest_names",  # what a message says of a name that is not known
+    "reading",
+    "snapshot",
+}
+#: Parts of transactions that statements are made of, or that only programs need.
+PARTS = {"delete_many", "digest_of", "put_extracted", "restate", "settle_origins"}
+
+
+def folder_of(store: kvstore.Store) -> Path:
+    return store.path.parent
+
+
+def held(store: kvstore.Store) -> list[Any]:
+    """All that can be seen of what a store holds but the moments of its changes."""
+    queries = (
+        "SELECT key, title, meta, chunks FROM documents ORDER BY key",
+        "SELECT child, parent, tree, document FROM edges ORDER BY child, parent, tree",
+        "SELECT * FROM aliases ORDER BY name",
+        "SELECT name, mentions FROM entities ORDER BY name",
+        "SELECT name, value FROM settings WHERE NOT fixed",
+    )
+    return [store.execute(query).fetchall() for query in queries]
+
+
+def comparable(rows: list[Any]) -> list[Any]:
+    """Rows without what differs between two stores that hold the same: moments and sizes of files."""
+    return [row for row in rows if row[0] not in ("changed", "path", "file_bytes", "used_bytes", "map_bytes")]
+
+
+def test_each_statement_does_what_its_method_does(make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "people.md").write_text(
+        "# People\n\nMaria Jensen runs Payroll for Finance. Payroll signs wages.\n"
+    )
+    (tmp_path / "in" / "hours.txt").write_text("Finance works from nine to five.\n")
+    said, called = make_store("said"), make_store("called")
+    for _, text, call in PAIRS:
+        cursor = said.execute(text.format(folder=tmp_path, store="said"))
+        rows = cursor.fetchall()
+        returned = call(called)
+        if isinstance(returned, list):
+            assert comparable(rows) == comparable(returned), text
+        assert held(said) == held(called), text
+
+
+def test_every_statement_and_every_method_is_compared() -> None:
+    later = {s.CreateIndex, s.DropIndex, s.Refresh}
+    assert {kind for kind, _, _ in PAIRS} | later == {*get_args(s.PlainStatement), s.Explain}
+    used: set[str] = set()
+    for _, _, call in PAIRS:
+        used.update(call.__code__.co_names)
+    public = methods(kvstore.Store)
+    assert public - WORDLESS == used & public
+    assert methods(kvstore.Transaction) - public == {"commit", "rollback"} | PARTS
+
+
+def methods(of: type) -> set[str]:
+    return {name for name, value in inspect.getmembers(of, inspect.isfunction) if name[0] != "_"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "call"),
+    [
+        ("DESCRIBE planets", lambda x: x.describe_table("planets")),
+        ("DESCRIBE DOCUMENT 'x'", lambda x: x.describe_document("x")),
+        ("DESCRIBE ENTITY 'x'", lambda x: x.describe_entity("x")),
+        ("DESCRIBE STRATEGY x", lambda x: x.describe_strategy("x")),
+        ("EXPLAIN BEGIN", lambda x: x.explain("BEGIN")),
+        ("EXPLAIN SELECT 1; SELECT 2 FROM x", lambda x: x.explain("SELECT 1; SELECT 2")),
+        ("UPDATE DOCUMENT 'x' SET TEXT = 'y'", lambda x: x.update("x", text="y")),
+        ("UPDATE DOCUMENT '' SET TEXT = 'y'", lambda x: x.update("", text="y")),
+        ("DELETE FROM documents WHERE x", lambda x: x.delete_where("x")),
+        ("RETRIEVE 'x' USING x", lambda x: x.retrieve("x", using="x")),
+        ("SET x = 1", lambda x: x.set("x", 1)),
+    ],
+)
+def test_both_refuse_the_same(store: kvstore.Store, statement: str, call: Call) -> None:
+    with pytest.raises(errors.KvstoreError):
+        store.execute(statement)
+    with pytest.raises(errors.KvstoreError):
+        call(store)
+
+
+def test_an_unknown_clause_is_a_type_error(store: kvstore.Store) -> None:
+    with pytest.raises(TypeError, match="limit"):
+        store.retrieve("x", limit=3)  # type: ignore[call-arg]
