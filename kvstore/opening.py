@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kvstore_migrations
 
-from .errors import InputError, NotAStoreError, SettingsMismatchError
+from .errors import InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from .models.embedder import open_embedder
 from .settings import FixedSettings
 from .storage import records, tables
@@ -26,6 +27,7 @@ from .text.words import stemmer
 
 if TYPE_CHECKING:
     from .models.embedder import Embedder
+    from .repair import Rebuilt
 
 _SETTINGS = b"settings"
 _FORMAT = b"format"
@@ -98,6 +100,10 @@ def _settle(environment: Environment, new: Callable[[], FixedSettings], *, creat
     with environment.snapshot() as snapshot:
         fixed = _stored_settings(snapshot)
         begun = snapshot.get(tables.META, _FORMAT) is not None
+        if _is_pending(snapshot):
+            raise StoreFormatError(
+                f"{environment.path}: its migration was interrupted; finish it with: kvstore migrate {environment.path}"
+            )
         foreign = bool(snapshot.tables()) and not begun
     if fixed is not None:
         return fixed
@@ -130,11 +136,60 @@ def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:
     return fixed
 
 
-def migrate_store(path: str | os.PathLike[str]) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What a migration did: the formats it went through, the copy it kept, and how the store was rebuilt, if it was."""
+
+    formats: list[int]
+    backup: Path | None = None
+    rebuilt: Rebuilt | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything had to be done."""
+        return bool(self.formats) or self.rebuilt is not None
+
+
+def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migrated:
     """Bring the store at ``path`` to this version's format; this is :func:`kvstore.migrate`.
 
-    Returns the formats it went through, none when it was there already. Raises StoreNotFoundError, NotAStoreError, and
-    StoreFormatError for a store written by a newer kvstore.
+    Unless ``backup`` is False a copy is kept beside the store first, named after its format (``notes.format-1``). A
+    migration that fails or is killed leaves the store in the format before, or to be finished by the next one. A store
+    of this format already is left alone. Raises StoreNotFoundError, NotAStoreError, StoreFullError (no room for the
+    copy), and StoreFormatError for a store written by a newer kvstore.
     """
-    with Environment.open(path, create=False) as environment, environment.raw() as raw:
-        return kvstore_migrations.migrate(raw)
+    with Environment.open(path, create=False) as environment:
+        with environment.snapshot() as snapshot:
+            stored = snapshot.get(tables.META, _FORMAT)
+            found = 0 if stored is None else int(records.unpack(stored, tables.META, _FORMAT))
+            pending = _is_pending(snapshot)
+        if found == kvstore_migrations.CURRENT_FORMAT and not pending:
+            return Migrated([])
+        if found > kvstore_migrations.CURRENT_FORMAT:
+            kvstore_migrations.check_format(found)
+        copy = _free_name(environment.path, found) if backup and not pending else None
+        if copy is not None:
+            environment.copy_to(copy)
+        with environment.raw() as raw:
+            formats = kvstore_migrations.migrate(raw)
+        with environment.snapshot() as snapshot:
+            fixed = _stored_settings(snapshot) if _is_pending(snapshot) else None
+        rebuilt = None
+        if fixed is not None:
+            from .repair import rebuild
+
+            embedder = cache(lambda: open_embedder(fixed.embedder))
+            rebuilt = rebuild(environment, fixed, lambda texts: embedder().embed(texts))
+        return Migrated(formats, copy, rebuilt)
+
+
+def _is_pending(view: View) -> bool:
+    return view.get(tables.META, tables.REBUILD) is not None
+
+
+def _free_name(path: Path, number: int) -> Path:
+    """Where a copy of a store of this format goes: beside it, under a name that is not taken."""
+    plain = path.resolve()
+    first = plain.with_name(f"{plain.name}.format-{number}")
+    later = (first.with_name(f"{first.name}-{again}") for again in count(2))
+    return next(name for name in chain([first], later) if not name.exists())

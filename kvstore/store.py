@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .query.cursor import Cursor
     from .query.descriptions import Table
     from .query.session import Writable
+    from .repair import RepairReport
     from .retrieval.evidence import Step
     from .retrieval.query import Strategy
 
@@ -301,6 +302,20 @@ class Store(Reading):
 
         with self.reading() as view:
             return list(check(view))
+
+    def repair(self) -> RepairReport:
+        """Check the store and, where anything is violated, make everything derived again from the documents.
+
+        Documents, edges and aliases that are damaged themselves are lost, and said to be. One commit; raises
+        LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors are damaged.
+        """
+        from .repair import RepairReport, rebuild
+
+        found = self.check()
+        if not found:
+            return RepairReport([])
+        rebuilt = rebuild(self.environment, self.settings, self.embed)
+        return RepairReport(found, rebuilt, self.check())
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
         """Copy the store as of now into a new directory, while others read and write.

@@ -17,7 +17,7 @@ import lmdb
 
 from kvstore.errors import CorruptionError, StoreFormatError
 
-from . import format_1
+from . import format_1, format_2
 
 __all__ = ["CURRENT_FORMAT", "STEPS", "Step", "check_format", "format_record", "migrate", "read_format"]
 
@@ -25,7 +25,7 @@ __all__ = ["CURRENT_FORMAT", "STEPS", "Step", "check_format", "format_record", "
 Step = Callable[[lmdb.Environment, "lmdb.Transaction[bytes]"], None]
 
 #: The step that leads to each format, from the one before; format 0 is an empty environment.
-STEPS: Mapping[int, Step] = MappingProxyType({1: format_1.migrate})
+STEPS: Mapping[int, Step] = MappingProxyType({1: format_1.migrate, 2: format_2.migrate})
 
 #: The format that this version reads and writes.
 CURRENT_FORMAT = max(STEPS)
@@ -45,8 +45,8 @@ def check_format(found: int, current: int = CURRENT_FORMAT) -> None:
         )
     if found < current:
         raise StoreFormatError(
-            f"the store has format {found}, written by an older kvstore; this one reads format {current}: back the "
-            "store up, then run: kvstore migrate STORE"
+            f"the store has format {found}, written by an older kvstore; this one reads format {current}; bring "
+            "it up to date, keeping a copy, with: kvstore migrate STORE"
         )
 
 

@@ -189,10 +189,11 @@ def info(store: Path, mode: str | None) -> int:
 
 @cli.command()
 @_STORE
+@click.option("--repair", is_flag=True, help="Make everything derived again from the documents where that is needed.")
 @_MODE
-def check(store: Path, mode: str | None) -> int:
+def check(store: Path, repair: bool, mode: str | None) -> int:
     """Verify every checksum and invariant of STORE; exit status 1 where one is violated."""
-    return _run_one(store, "CHECK", mode)
+    return _run_one(store, "CHECK REPAIR" if repair else "CHECK", mode, readonly=not repair)
 
 
 @cli.command()
@@ -217,13 +218,18 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 
 @cli.command()
 @_STORE
-def migrate(store: Path) -> int:
-    """Bring STORE to the format of this version; make a backup first."""
+@click.option("--no-backup", is_flag=True, help="Keep no copy of the store as it was.")
+def migrate(store: Path, no_backup: bool) -> int:
+    """Bring STORE to the format of this version; a copy of it as it was is kept beside it."""
     import kvstore
 
-    taken = kvstore.migrate(store)
-    _tell(f"{store}: now of format {taken[-1]}" if taken else f"{store}: nothing to do, the format is current")
-    return 0
+    done = kvstore.migrate(store, backup=not no_backup)
+    if done.backup is not None:
+        _tell(f"{store}: kept as it was in {done.backup}")
+    for loss in [] if done.rebuilt is None else done.rebuilt.lost:
+        _tell(f"lost: {loss}")
+    _tell(f"{store}: the format is current now" if done.changed else f"{store}: nothing to do, the format is current")
+    return FAILED if done.rebuilt is not None and done.rebuilt.lost else 0
 
 
 @cli.command()

@@ -236,7 +236,6 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
         ("DELETE EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'", errors.InputError, "because document 'tree.csv'"),
         ("IMPORT FROM 'nowhere.jsonl'", errors.InputError, "nowhere.jsonl"),
         ("CREATE INDEX hnsw", errors.StatementError, "CREATE INDEX is not available"),
-        ("CHECK REPAIR", errors.StatementError, "CHECK REPAIR is not available"),
     ],
 )
 def test_what_cannot_be_done_is_told_and_nothing_changes(

@@ -148,6 +148,7 @@ PAIRS: list[tuple[type, str, Call]] = [
     (s.Rollback, begun("ROLLBACK"), transaction_of("rollback")),
     (s.Commit, begun("COMMIT"), transaction_of("commit")),
     (s.Check, "CHECK", lambda x: singly(x.check())),
+    (s.Check, "CHECK REPAIR", lambda x: singly(x.repair().found)),
     (s.Backup, "BACKUP TO '{folder}/{store}.backup'", lambda x: x.backup(f"{folder_of(x)}/{x.path.name}.backup")),
     (s.Compact, "COMPACT", lambda x: [astuple(x.compact())]),
 ]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
 
+import kvstore
 import kvstore_migrations as migrations
 from kvstore.errors import CorruptionError, StoreFormatError
+from kvstore.opening import Migrated
 from kvstore.storage import records
+from kvstore.storage.dump import dump
 from kvstore.storage.environment import Environment
 
 
@@ -105,3 +110,99 @@ def test_a_store_migrates_under_the_writers_lock(tmp_path: Path) -> None:
             assert migrations.migrate(raw) == list(range(1, migrations.CURRENT_FORMAT + 1))
         with store.snapshot() as snapshot:
             assert bytes(snapshot.get("meta", b"format") or b"") == migrations.format_record(migrations.CURRENT_FORMAT)
+
+
+# Stores that older versions wrote ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def old_store(tmp_path: Path) -> Path:
+    """A store of format 1, written by the version that made that format; see ``tests/stores/README.md``."""
+    path = tmp_path / "notes"
+    path.mkdir()
+    packed = Path(__file__).parent / "stores" / "format_1" / "data.mdb.xz"
+    (path / "data.mdb").write_bytes(lzma.decompress(packed.read_bytes()))
+    return path
+
+
+def same_afresh(path: Path) -> kvstore.Store:
+    """The store that ``old_store`` holds, made by this version."""
+    store = kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 24, "language": "rules"})
+    with kvstore.open(path.with_name("notes"), readonly=True) as old, store.transaction() as transaction:
+        keys = old.keys()
+        for key in keys:
+            document = old.get(key)
+            assert document is not None
+            transaction.put(
+                key,
+                document.text,
+                title=document.title,
+                source=document.source,
+                meta=document.meta,
+                format=document.format,
+                vectors=[[0.5] * 32] if key == "own" else None,
+            )
+        transaction.put_edge("Maria Lindqvist", "People Office", tree="staff")
+        transaction.put_edge("Vacuum Pump", "Instrument", tree="parts")
+    store.alias("The Pump", "Vacuum Pump")
+    store.merge("Control Room", "Instrument")
+    return store
+
+
+def dumped(store: kvstore.Store) -> dict[str, Any]:
+    with store.reading() as view:
+        return dump(view)
+
+
+def test_a_store_of_format_1_becomes_what_this_version_would_have_made(old_store: Path) -> None:
+    with pytest.raises(StoreFormatError, match="kvstore migrate"):
+        kvstore.open(old_store)
+    done = kvstore.migrate(old_store)
+    assert done.formats == list(range(2, migrations.CURRENT_FORMAT + 1))
+    assert done.rebuilt is not None
+    assert (done.rebuilt.documents, done.rebuilt.lost, done.rebuilt.embedded) == (5, [], 0)
+    with kvstore.open(old_store) as store:
+        assert store.check() == []
+        assert store.keys() == ["hr/leave.md", "lab/parts.csv", "lab/vacuum.txt", "leave-2", "own"]
+        assert {row.entity: row.temperature for row in store.lookup("Cryostat")} == {"Cryostat": 3}
+        mine = dumped(store)
+    with same_afresh(old_store.with_name("afresh")) as fresh:
+        assert mine == dumped(fresh)
+    assert kvstore.migrate(old_store) == Migrated([])
+
+
+def test_a_copy_of_the_store_as_it_was_is_kept(old_store: Path) -> None:
+    done = kvstore.migrate(old_store)
+    assert done.backup == old_store.with_name("notes.format-1")
+    with Environment.open(done.backup) as copy, copy.snapshot() as snapshot:
+        assert bytes(snapshot.get("meta", b"format") or b"") == migrations.format_record(1)
+    again = kvstore.migrate(done.backup)
+    assert again.backup == old_store.with_name("notes.format-1.format-1")
+    assert kvstore.migrate(done.backup, backup=False) == Migrated([])
+
+
+def test_a_rebuild_that_fails_is_finished_by_the_next_migration(
+    old_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def power_cut(*_: object) -> None:
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as context, pytest.raises(RuntimeError, match="power cut"):
+        context.setattr("kvstore.repair.Changes.finish", power_cut)
+        kvstore.migrate(old_store)
+    with pytest.raises(StoreFormatError, match="interrupted.*kvstore migrate"):
+        kvstore.open(old_store)
+    done = kvstore.migrate(old_store)
+    assert (done.formats, done.backup) == ([], None), "the copy was kept before the first attempt"
+    with kvstore.open(old_store) as store:
+        assert store.check() == []
+        assert len(store.keys()) == 5
+
+
+def test_a_newer_store_is_refused_and_left_alone(old_store: Path) -> None:
+    kvstore.migrate(old_store)
+    with Environment.open(old_store) as store, store.write() as view:
+        view.put("meta", b"format", migrations.format_record(migrations.CURRENT_FORMAT + 1))
+    for open_it in (kvstore.open, kvstore.migrate):
+        with pytest.raises(StoreFormatError, match=r"newer kvstore.*upgrade"):
+            open_it(old_store)

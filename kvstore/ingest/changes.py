@@ -35,12 +35,16 @@ from .linking import Linker
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A document ready to be stored: what was extracted, and one unit vector a chunk (shape (chunks, dimension))."""
+    """A document ready to be stored: what was extracted, and one unit vector a chunk (shape (chunks, dimension)).
+
+    ``changed`` is when it was stored first, for one that is only put in again.
+    """
 
     extracted: Extracted
     vectors: Matrix
     own_vectors: bool = False
     origin: str | None = None
+    changed: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +258,7 @@ class Changes:
             meta=extracted.meta,
             digest=extracted.digest,
             size=len(extracted.text),
-            changed=datetime.now(UTC).isoformat(timespec="seconds"),
+            changed=item.changed or datetime.now(UTC).isoformat(timespec="seconds"),
             first_group=first_group,
             groups=groups,
             root=abstract_ids[-1] if abstract_ids else None,

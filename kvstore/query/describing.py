@@ -1,4 +1,4 @@
-"""The statements that look at the store itself: SHOW, DESCRIBE and CHECK.
+"""The statements that look at the store itself: SHOW and DESCRIBE.
 
 In: a statement. Out: cursors. DESCRIBE of a document, an entity or a strategy gives rows of property and value; what is
 not there is an error with the nearest name.
@@ -15,7 +15,6 @@ from ..errors import InputError
 from ..retrieval.strategies import STRATEGIES, strategy_named
 from . import descriptions
 from . import statements as s
-from .changing import counted
 from .cursor import Cursor, Row
 from .finding import select
 from .running import Running
@@ -80,16 +79,3 @@ def describe_strategy(running: Running, statement: s.DescribeStrategy) -> Cursor
         limits = f"{option.low:g} to {option.high:g}, by default {option.default:g}"
         rows.append((f"option {name}", f"{option.description} ({limits})"))
     return _listed(_PROPERTIES, rows, "DESCRIBE")
-
-
-def check(running: Running, statement: s.Check) -> Cursor:
-    problems = running.session.check()
-    message = f"{counted(len(problems), 'problem')} found" if problems else "the store is sound"
-    return Cursor(
-        "CHECK",
-        ("problem",),
-        ((problem,) for problem in problems),
-        rowcount=len(problems),
-        message=message,
-        failed=bool(problems),
-    )

@@ -52,7 +52,7 @@ _HANDLERS: dict[type, Callable[[Running, Any], Cursor]] = {
     s.DescribeDocument: describing.describe_document,
     s.DescribeEntity: describing.describe_entity,
     s.DescribeStrategy: describing.describe_strategy,
-    s.Check: describing.check,
+    s.Check: keeping.check,
     s.Explain: explaining.explain,
 }
 
@@ -61,7 +61,6 @@ _UNAVAILABLE: dict[type, tuple[str, str]] = {
     s.CreateIndex: ("CREATE INDEX", "every search is exact without one"),
     s.DropIndex: ("DROP INDEX", "SHOW INDEXES lists those that are always there"),
     s.Refresh: ("REFRESH", "everything derived is renewed by the commit that changes it"),
-    s.Check: ("CHECK REPAIR", "CHECK finds damage, and a copy made by BACKUP is sound"),
 }
 
 
@@ -95,7 +94,7 @@ def _run(running: Running, statement: s.Statement) -> Cursor:
     if begun is not None and not begun.open and not isinstance(statement, (s.Commit, s.Rollback)):
         raise TransactionError("an error has ended the transaction and undone its changes; ROLLBACK, and begin again")
     handler = _HANDLERS.get(type(statement))
-    if handler is None or (isinstance(statement, s.Check) and statement.repair):
+    if handler is None:
         name, remedy = _UNAVAILABLE[type(statement)]
         raise running.failure(f"{name} is not available in this version; {remedy}")
     with running.placing():

@@ -1,8 +1,7 @@
-"""The statements that keep the store and the session: BACKUP, COMPACT, EXPORT, IMPORT, SET.
+"""The statements that keep the store and the session: CHECK, BACKUP, COMPACT, EXPORT, IMPORT, SET.
 
-In: a statement. On disk: a copy, one file, or the store's own file made smaller; IMPORT and COMPACT stand outside a
-transaction. Out:
-cursors that say what was done.
+In: a statement. On disk: a copy, one file, or the store's own file made smaller or, by CHECK REPAIR, whole;
+CHECK REPAIR, IMPORT and COMPACT stand outside a transaction. Out: cursors that say what was found or done.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from ..errors import TransactionError
 from . import statements as s
 from .changing import counted
-from .cursor import Cursor
+from .cursor import Cursor, Row
 from .literals import literal
 from .running import Running
 from .session import Exchanged
@@ -19,6 +18,40 @@ from .session import Exchanged
 def set_setting(running: Running, statement: s.SetSetting) -> Cursor:
     running.session.set(statement.name, statement.value)
     return Cursor("SET", message=f"{statement.name} = {literal(statement.value)}")
+
+
+def check(running: Running, statement: s.Check) -> Cursor:
+    if statement.repair:
+        return _repair(running)
+    problems = running.session.check()
+    message = f"{counted(len(problems), 'problem')} found" if problems else "the store is sound"
+    return Cursor(
+        "CHECK",
+        ("problem",),
+        ((problem,) for problem in problems),
+        rowcount=len(problems),
+        message=message,
+        failed=bool(problems),
+    )
+
+
+def _repair(running: Running) -> Cursor:
+    if running.session.begun is not None:
+        raise TransactionError(
+            "CHECK REPAIR is a commit of its own, so it stands outside BEGIN; COMMIT or ROLLBACK first"
+        )
+    report = running.session.repair()
+    rows: list[Row] = [(problem, "repaired") for problem in report.found if problem not in report.remaining]
+    rows += [(loss, "lost") for loss in report.lost]
+    rows += [(problem, "remains") for problem in report.remaining]
+    if report.rebuilt is None:
+        message = "the store is sound"
+    else:
+        message = f"rebuilt from {counted(report.rebuilt.documents, 'document')}; " + (
+            f"{len(report.lost):,} lost, {counted(len(report.remaining), 'problem')} left"
+        )
+    failed = bool(report.lost or report.remaining)
+    return Cursor("CHECK", ("problem", "outcome"), rows, rowcount=len(rows), message=message, failed=failed)
 
 
 def backup(running: Running, statement: s.Backup) -> Cursor:

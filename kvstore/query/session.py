@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..answer import Answer
     from ..ingest.pipeline import IngestProgress, IngestReport
+    from ..repair import RepairReport
     from ..retrieval.evidence import Evidence, Hit, Location, Relative
     from ..retrieval.query import Clauses
     from ..storage.data_file import CompactReport
@@ -155,6 +156,8 @@ class Session(Readable, Protocol):
     ) -> IngestReport: ...
 
     def check(self) -> list[str]: ...
+
+    def repair(self) -> RepairReport: ...
 
     def backup(self, path: str | os.PathLike[str]) -> None: ...
 

@@ -56,7 +56,7 @@ class _Check:
             self._check_stated_edges,
             self._check_aliases,
             self._check_entities,
-            self._view.filter.check,
+            self._check_filter,
             self._check_counters,
         ]
         for part in parts:
@@ -84,12 +84,19 @@ class _Check:
                 self._posted.setdefault(chunk, {})[term + b"\x00"] = frequency
 
     def _read_vectors(self) -> Iterator[str]:
+        blocks = 0
         for number, ids in self._view.vectors.rows():
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE:
                     if chunk in self._rows:
                         yield f"chunk {chunk} has two vectors"
                     self._rows[chunk] = (number, row)
+            free = int((ids == FREE).sum())
+            if self._view.vectors.free_rows(number) != free:
+                yield f"vector block {number} has {free} free rows, and another number is recorded"
+            blocks += 1 if free else 0
+        if blocks != self._view.view.count(tables.VECTOR_SPACE):
+            yield "free rows are recorded for vector blocks that have none"
 
     def _check_documents(self) -> Iterator[str]:
         for record in self._documents:
@@ -229,12 +236,16 @@ class _Check:
         for tree, name in forest.trees():
             if forest.tree_name(tree) != name or next(forest.nodes(tree), None) is None:
                 yield f"tree {name!r} has no nodes or another name"
+        if self._view.view.count(tables.TREES) != self._view.view.count(tables.TREE_NAMES):
+            yield "there are trees that are not found by their names"
 
     def _check_stated_edges(self) -> Iterator[str]:
         forest = self._view.forest
         for child, parent, edge in forest.stated_edges():
             if USER not in forest.stated_by(child, parent):
                 yield f"the user states that {edge.child!r} is under {edge.parent!r}, and there is no such edge"
+            if forest.tree_name(forest.node(child).tree) != edge.tree:
+                yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
             for node, form in ((child, edge.child), (parent, edge.parent)):
                 entity = forest.node(node).entity
                 if self._view.entities.get(entity).key != entity_key(form):
@@ -277,6 +288,9 @@ class _Check:
             if not np.array_equal(expected, view.filter.addresses(record.key)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
             self._totals["entities"] += 1
+
+    def _check_filter(self) -> Iterator[str]:
+        yield from self._view.filter.check()
 
     def _check_counters(self) -> Iterator[str]:
         counters = Counters.load(self._view.view)

@@ -196,9 +196,15 @@ class DocumentWriter(Documents):
 
 
 def heading_path(outline: list[Section], section: int) -> list[str]:
-    """Titles from the outermost section down to ``section``; empty for -1."""
+    """Titles from the outermost section down to ``section``; empty for -1.
+
+    Raises CorruptionError where the outline has no such section, or a section stands below a later one.
+    """
     path: list[str] = []
+    below = len(outline)
     while section >= 0:
+        if section >= below:
+            raise CorruptionError(f"section {section} is referred to but not in its document's outline; run CHECK")
         path.append(outline[section].title)
-        section = outline[section].parent
+        section, below = outline[section].parent, section
     return path[::-1]

@@ -4,8 +4,9 @@ In: edges between entities of one tree, each stated by documents, by the user, o
 name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``edges_up``
 (child, parent → nothing), ``edges_down`` (parent, child → nothing), ``statements`` (child, parent, document → how and
 where the document states the edge), ``document_edges`` (document → its edges) and ``stated_edges`` (child, parent →
-the names as the user typed them). A node is stored once a tree and lives while an edge touches it; a tree lives while
-it has nodes. Self-pointing edges are refused by the caller; cycles may be stated, so every walk keeps what it has seen.
+what the user stated, as typed: enough to state it again). A node is stored once a tree and lives while an edge touches
+it; a tree lives while it has nodes. Self-pointing edges are refused by the caller; cycles may be stated, so every walk
+keeps what it has seen.
 """
 
 from __future__ import annotations
@@ -176,15 +177,13 @@ class Forest:
         value = self._view.get(tables.STATED_EDGES, key)
         if value is None:
             return None
-        lower, upper = records.unpack(value, tables.STATED_EDGES, key)
-        return StatedEdge(lower, upper, self.tree_name(self.node(child).tree))
+        return StatedEdge(*records.unpack(value, tables.STATED_EDGES, key))
 
     def stated_edges(self) -> Iterator[tuple[int, int, StatedEdge]]:
         """All edges that the user states: child node, parent node, the edge as stated."""
         for key, value in self._view.scan(tables.STATED_EDGES):
             child, parent = records.U64_PAIR.unpack(key)
-            lower, upper = records.unpack(value, tables.STATED_EDGES, bytes(key))
-            yield child, parent, StatedEdge(lower, upper, self.tree_name(self.node(child).tree))
+            yield child, parent, StatedEdge(*records.unpack(value, tables.STATED_EDGES, bytes(key)))
 
     def walk(self, starts: Sequence[int], *, up: bool, depth: int, limit: int) -> tuple[list[Step], bool]:
         """Nodes above (or below) some nodes, nearest first, each once: at most ``limit``, at most ``depth`` edges away.

@@ -50,7 +50,7 @@ class ForestWriter(Forest):
         """State an edge for the user, who typed these names; returns the nodes made for it."""
         made: Nodes = []
         key = records.U64_PAIR.pack(*self._state(tree, child, parent, [USER_STATEMENT], made))
-        self._write.put(tables.STATED_EDGES, key, records.pack(names))
+        self._write.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return made
 
     def withdraw(self, child: int, parent: int) -> Nodes:

@@ -33,6 +33,9 @@ BUCKET_PAGES = "bucket_pages"
 BLOCK_PAGES = "block_pages"
 ADDRESS_BLOCKS = "address_blocks"
 
+#: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
+REBUILD = b"rebuild"
+
 ALL = (
     META,
     DOCUMENTS,

@@ -94,6 +94,11 @@ class Vectors:
             number = int(records.U32.unpack(key)[0])
             yield number, self._open(value, number).ids
 
+    def free_rows(self, number: int) -> int:
+        """How many rows of a block are recorded as free."""
+        value = self._view.get(tables.VECTOR_SPACE, records.u32(number))
+        return 0 if value is None else int(_SPACE.unpack(value)[0])
+
     def _block(self, number: int) -> _Block:
         value = self._view.get(tables.VECTORS, records.u32(number))
         if value is None:

@@ -1,0 +1,245 @@
+"""Repair: everything derived is made again from the stored documents, edges and aliases.
+
+In: a store whose derived structures are damaged, or were made by the rules of an older format. On disk: one write
+transaction that empties every table and fills it again from the state before, so that readers see the old store or the
+new one and a crash leaves the old. Ids go on from where they were and are never used twice; temperatures and vectors
+are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`. A
+document, edge or alias that is damaged itself cannot be made again: it is named there and is not in the store any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .errors import EmbedderError, KvstoreError
+from .ingest.changes import Batch, Changes, Prepared
+from .ingest.extraction import Extracted, extract, with_vectors
+from .settings import FixedSettings
+from .storage import records, tables
+from .storage.aliases import Alias
+from .storage.counters import Counters
+from .storage.documents import DocumentRecord
+from .storage.environment import Environment, WriteTransaction
+from .storage.forest import EdgeKey, StatedEdge
+from .storage.store_view import StoreView
+from .storage.vectors import Matrix
+
+Embed = Callable[[Sequence[str]], Matrix]
+
+#: Chunks, edges or aliases that are put in at once.
+_PORTION = 4096
+
+Read = TypeVar("Read")
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What a rebuild did: documents and chunks put in again, chunks embedded anew, and what was lost, as sentences."""
+
+    documents: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    lost: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What CHECK REPAIR met and did: the problems found, the rebuild they led to, and the problems that remain."""
+
+    found: list[str]
+    rebuilt: Rebuilt | None = None
+    remaining: list[str] = field(default_factory=list)
+
+    @property
+    def lost(self) -> list[str]:
+        """What could not be read and is gone, as sentences."""
+        return [] if self.rebuilt is None else self.rebuilt.lost
+
+
+def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> Rebuilt:
+    """Make everything derived again, in one commit.
+
+    Raises what the embedder raises when texts must be embedded anew, LockTimeoutError, ReadOnlyError and
+    StoreFullError; the store is as before then.
+    """
+
+    def run(view: WriteTransaction) -> Rebuilt:
+        # LMDB keeps the last commit readable beside the transaction that replaces it.
+        with environment.snapshot() as before:
+            return _Rebuild(StoreView(before, settings), view, embed).run()
+
+    return environment.write_with_growth(run)
+
+
+class _Rebuild:
+    def __init__(self, before: StoreView, view: WriteTransaction, embed: Embed) -> None:
+        self._before = before
+        self._view = view
+        self._settings = before.settings
+        self._embed = embed
+        self._report = Rebuilt()
+
+    def run(self) -> Rebuilt:
+        counters = self._counters()
+        for table in tables.ALL:
+            if table != tables.META:
+                self._view.clear(table)
+        self._view.delete(tables.META, tables.REBUILD)
+        counters.save(self._view)
+        changes = Changes(self._view, self._settings)
+        for documents in self._documents():
+            changes.apply(Batch(documents))
+        for edges in _portions(self._edges()):
+            changes.apply(Batch(edges=dict(edges)))
+        for aliases in _portions(self._aliases()):
+            changes.apply(Batch(aliases=dict(aliases)))
+        changes.filter.fold_temperatures(self._temperatures())
+        changes.finish()
+        return self._report
+
+    def _counters(self) -> Counters:
+        """The ids and hits to go on from; every total begins at nothing."""
+        try:
+            old = Counters.load(self._before.view)
+        except KvstoreError:
+            old = self._counters_from_keys()
+        kept = {field.name: getattr(old, field.name) for field in fields(Counters) if field.name.startswith("next_")}
+        return Counters(change=old.change, hits=old.hits, **kept)
+
+    def _counters_from_keys(self) -> Counters:
+        """Ids beyond all that are in use, where the counters themselves are damaged."""
+
+        def beyond(table: str) -> int:
+            last = next(self._before.view.scan(table, reverse=True), None)
+            return 1 if last is None else int.from_bytes(last[0], "big") + 1
+
+        group = -(-beyond(tables.CHUNKS) // 5)
+        return Counters(
+            change=self._before.view.count(tables.DOCUMENTS),
+            next_document=beyond(tables.DOCUMENTS),
+            next_group=group,
+            next_upper=max(1 << 40, beyond(tables.ABSTRACTS)),
+            next_entity=beyond(tables.ENTITIES),
+            next_tree=beyond(tables.TREES),
+            next_node=beyond(tables.NODES),
+            next_vector_block=beyond(tables.VECTORS),
+        )
+
+    def _documents(self) -> Iterator[list[Prepared]]:
+        """The documents that can be read, in portions, extracted anew."""
+        waiting: list[tuple[DocumentRecord, Extracted, Matrix | None]] = []
+        size = 0
+        for key, _ in self._before.view.scan(tables.DOCUMENTS):
+            number = records.U64.unpack(key)[0]
+            read = self._attempt(f"document {number}", self._extracted, number)
+            if read is None:
+                continue
+            waiting.append(read)
+            size += max(1, len(read[1].chunks))
+            if size >= _PORTION:
+                yield self._prepared(waiting)
+                waiting, size = [], 0
+        yield self._prepared(waiting)
+
+    def _extracted(self, number: int) -> tuple[DocumentRecord, Extracted, Matrix | None]:
+        record = self._before.documents.get(number)
+        text = self._before.documents.text(number).decode()
+        extracted = extract(
+            record.key,
+            text,
+            self._settings,
+            title=record.title,
+            source=record.source,
+            meta=record.meta,
+            format=record.format,
+        )
+        vectors = self._vectors(record, extracted)
+        if record.own_vectors:
+            if vectors is None:
+                self._report.lost.append(
+                    f"document {record.key!r}: the vectors it was put with; put it again with them"
+                )
+            else:
+                extracted = with_vectors(extracted, vectors)
+        return record, extracted, vectors
+
+    def _vectors(self, record: DocumentRecord, extracted: Extracted) -> Matrix | None:
+        """The stored vectors of a document, where they can be read and its chunks are the same as ever."""
+        try:
+            stored = [self._before.chunks.get(chunk) for chunk in record.chunk_ids()]
+            places = [(chunk.start, chunk.end, chunk.section) for chunk in stored]
+            if places != [(draft.start, draft.end, draft.section) for draft in extracted.chunks]:
+                return None
+            vectors = self._before.vectors.gather([(chunk.block, chunk.row) for chunk in stored])
+        except KvstoreError:
+            return None
+        return vectors if np.isfinite(vectors).all() else None
+
+    def _prepared(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
+        texts = [text for _, extracted, vectors in waiting if vectors is None for text in extracted.embedding_texts()]
+        embedded = self._embed(texts) if texts else np.empty((0, self._settings.dimension), np.float32)
+        prepared: list[Prepared] = []
+        row = 0
+        for record, extracted, vectors in waiting:
+            own = record.own_vectors and vectors is not None
+            if vectors is None:
+                vectors = embedded[row : row + len(extracted.chunks)]
+                row += len(vectors)
+            prepared.append(Prepared(extracted, vectors, own, record.origin, record.changed))
+            self._report.documents += 1
+            self._report.chunks += len(extracted.chunks)
+        self._report.embedded += row
+        return prepared
+
+    def _edges(self) -> Iterator[tuple[EdgeKey, StatedEdge]]:
+        for key, _ in self._before.view.scan(tables.STATED_EDGES):
+            child, parent = records.U64_PAIR.unpack(key)
+            edge = self._attempt(
+                f"the user's edge between tree nodes {child} and {parent}",
+                self._before.forest.stated_edge,
+                child,
+                parent,
+            )
+            if edge is not None:
+                yield edge.key, edge
+
+    def _aliases(self) -> Iterator[tuple[str, Alias]]:
+        for key, _ in self._before.view.scan(tables.ALIASES):
+            name = bytes(key).decode()
+            alias = self._attempt(f"what {name!r} stands for", self._before.aliases.get, name)
+            if alias is not None:
+                yield name, alias
+
+    def _temperatures(self) -> Mapping[str, int]:
+        try:
+            known = self._before.filter.keys()
+            return {key: entry.temperature for key, entry in known if entry.temperature}
+        except KvstoreError:
+            return {}  # counts may be lost, data never
+
+    def _attempt(self, what: str, read: Callable[..., Read], *place: Any) -> Read | None:
+        try:
+            return read(*place)
+        except EmbedderError:
+            raise
+        except (KvstoreError, ValueError) as error:
+            self._report.lost.append(f"{what}: {error}")
+            return None
+
+
+Item = TypeVar("Item")
+
+
+def _portions(items: Iterator[Item]) -> Iterator[list[Item]]:
+    portion: list[Item] = []
+    for item in items:
+        portion.append(item)
+        if len(portion) == _PORTION:
+            yield portion
+            portion = []
+    if portion:
+        yield portion

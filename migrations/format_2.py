@@ -1,0 +1,62 @@
+"""Format 2: what is derived is made anew, and what the user states of an edge is kept in one place.
+
+Names and relations may come from a parse since this format, the forest tells the edges it accepts from those that are
+stated, and passages and entities form a graph. A store of format 1 was read by rules, and stays so: its settings say
+``language: rules``. Everything derived has to be rebuilt from the documents, which is not for a frozen step to do, so
+the step leaves the record ``rebuild`` in ``meta``, and whoever migrates rebuilds the store before anything else.
+
+On disk, each value followed by its CRC-32, little-endian: ``settings`` in ``meta`` is a msgpack map; ``stated_edges``
+(child node u64, parent node u64, big-endian) was the two names in msgpack and is the two names and the tree's;
+``nodes`` (node u64) is tree and entity, u32 little-endian; ``trees`` (tree u32, big-endian) is the name in msgpack.
+``rebuild`` in ``meta`` is empty. Frozen: never edit.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import lmdb
+import msgpack
+
+from kvstore.errors import CorruptionError
+
+
+def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
+    """Add ``language`` to the settings and the tree to each edge that the user states, and ask for a rebuild."""
+    meta = environment.open_db(b"meta", txn=transaction)
+    stored = transaction.get(b"settings", db=meta)
+    if stored is None:
+        return  # a store in the making: it has nothing yet
+    settings = {"language": "rules", **msgpack.unpackb(_unsealed(stored, "meta", b"settings"))}
+    transaction.put(b"settings", _sealed(msgpack.packb(settings)), db=meta)
+    transaction.put(b"rebuild", b"", db=meta)
+    if transaction.get(b"stated_edges") is not None:
+        _name_trees(environment, transaction)
+
+
+def _name_trees(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
+    stated, nodes, trees = (
+        environment.open_db(table, txn=transaction, create=False) for table in (b"stated_edges", b"nodes", b"trees")
+    )
+    with transaction.cursor(db=stated) as cursor:
+        edges = [(bytes(key), bytes(value)) for key, value in cursor]
+    for key, value in edges:
+        child, parent = msgpack.unpackb(_unsealed(value, "stated_edges", key))
+        node = _unsealed(transaction.get(key[:8], db=nodes), "nodes", key[:8])
+        number = struct.pack(">I", struct.unpack("<II", node)[0])
+        tree = msgpack.unpackb(_unsealed(transaction.get(number, db=trees), "trees", number))
+        transaction.put(key, _sealed(msgpack.packb([child, parent, tree])), db=stated)
+
+
+def _sealed(body: bytes) -> bytes:
+    return body + zlib.crc32(body).to_bytes(4, "little")
+
+
+def _unsealed(value: bytes | None, table: str, key: bytes) -> bytes:
+    body, checksum = (b"", b"") if value is None else (bytes(value[:-4]), bytes(value[-4:]))
+    if zlib.crc32(body).to_bytes(4, "little") != checksum:
+        raise CorruptionError(
+            f"table {table}, key {key.hex()}: missing, or its checksum does not match; restore the store from a backup"
+        )
+    return body
