@@ -52,6 +52,15 @@ def open_store(
 
     Raises StoreNotFoundError, NotAStoreError, StoreFormatError, SettingsMismatchError, CorruptionError,
     LockTimeoutError, InputError.
+
+    >>> import kvstore, tempfile
+    >>> path = tempfile.mkdtemp() + "/store"
+    >>> with kvstore.open(path, embedder="hashing", settings={"chunk_tokens": 200}) as store:
+    ...     store.put("tea", "Tea is made from leaves.")
+    True
+    >>> with kvstore.open(path, readonly=True) as store:
+    ...     store.keys(), store.settings.chunk_tokens
+    (['tea'], 200)
     """
     wanted = dict(settings or {})
     unknown = sorted(set(wanted) - set(FixedSettings.__slots__))
@@ -157,6 +166,10 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
     migration that fails or is killed leaves the store in the format before, or to be finished by the next one. A store
     of this format already is left alone. Raises StoreNotFoundError, NotAStoreError, StoreFullError (no room for the
     copy), and StoreFormatError for a store written by a newer kvstore.
+
+    >>> store.close()
+    >>> kvstore.migrate(store.path).changed
+    False
     """
     with Environment.open(path, create=False) as environment:
         with environment.snapshot() as snapshot:

@@ -88,7 +88,11 @@ class Reading:
         raise NotImplementedError
 
     def get(self, key: str) -> Document | None:
-        """The document of this key, or None."""
+        """The document of this key, or None.
+
+        >>> store.get("tea").title, store.get("cocoa")
+        ('Tea', None)
+        """
         with self.reading() as view:
             record = view.documents.find(key)
             if record is None:
@@ -108,12 +112,20 @@ class Reading:
             )
 
     def keys(self, prefix: str = "", limit: int | None = None) -> list[str]:
-        """Keys of the documents that begin with ``prefix``, in order, at most ``limit``."""
+        """Keys of the documents that begin with ``prefix``, in order, at most ``limit``.
+
+        >>> store.keys(), store.keys("t"), store.keys(limit=1)
+        (['coffee', 'tea'], ['tea'], ['coffee'])
+        """
         with self.reading() as view:
             return list(islice(view.documents.keys(prefix), limit))
 
     def names(self, prefix: str = "", limit: int = 20) -> list[str]:
-        """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``."""
+        """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``.
+
+        >>> store.names("ind"), store.names("dar")
+        (['India'], ['Darjeeling'])
+        """
         with self.reading() as view:
             found = islice(view.entities.names(entity_key(prefix)), limit)
             return [view.entities.get(entity).name for _, entity in found]
@@ -122,6 +134,9 @@ class Reading:
         """Where entities are found, the most telling places first; a name that is not known has none.
 
         Each name found counts one for its temperature. Raises InputError for no names or a limit below one.
+
+        >>> [(place.tree, place.parent) for place in store.lookup("Darjeeling")]
+        [('places', 'India')]
         """
         if not names or limit < 1 or not all(isinstance(name, str) for name in names):
             raise InputError("LOOKUP takes one name or more, each a text, and a limit of at least 1")
@@ -136,7 +151,12 @@ class Reading:
         return found
 
     def aliases(self) -> list[Alias]:
-        """The names that stand for others, as stated by :meth:`Transaction.alias` and ``merge``, in order."""
+        """The names that stand for others, as stated by :meth:`Transaction.alias` and ``merge``, in order.
+
+        >>> _ = store.alias("Bharat", "India")
+        >>> store.aliases()
+        [Alias(name='Bharat', entity='India', kind='alias')]
+        """
         with self.reading() as view:
             return [alias for _, alias in view.aliases.scan()]
 
@@ -152,6 +172,9 @@ class Reading:
         """Relatives of an entity, ``depth`` levels up and down; without one, of the names last looked up.
 
         Raises InputError where there is nothing to expand, EntityNotFoundError for an unknown name given.
+
+        >>> [(relative.level, relative.relative) for relative in store.expand("Darjeeling", direction="up")]
+        [(0, 'Darjeeling'), (-1, 'India')]
         """
         names = (entity,) if entity is not None else self._context.last_lookup
         if not names:
@@ -167,21 +190,33 @@ class Reading:
         return rows
 
     def describe_document(self, key: str) -> dict[str, Any]:
-        """The properties of a document, as DESCRIBE DOCUMENT gives them; raises DocumentNotFoundError."""
+        """The properties of a document, as DESCRIBE DOCUMENT gives them; raises DocumentNotFoundError.
+
+        >>> store.describe_document("coffee")["meta"]
+        {'year': 2024}
+        """
         from .query import descriptions
 
         with self.reading() as view:
             return descriptions.document(view, key)
 
     def describe_entity(self, name: str) -> dict[str, Any]:
-        """The properties of an entity, as DESCRIBE ENTITY gives them; raises EntityNotFoundError."""
+        """The properties of an entity, as DESCRIBE ENTITY gives them; raises EntityNotFoundError.
+
+        >>> store.describe_entity("india")["trees"]
+        ['places']
+        """
         from .query import descriptions
 
         with self.reading() as view:
             return descriptions.entity(view, name)
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
-        """Known names that look like ``name``, for a message about one that is not known."""
+        """Known names that look like ``name``, for a message about one that is not known.
+
+        >>> store.nearest_names("Darjeling")
+        ['Darjeeling']
+        """
         with self.reading() as view:
             return near_names(view, name, limit)
 
@@ -195,7 +230,11 @@ class Reading:
         vector: npt.ArrayLike | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
     ) -> list[Hit]:
-        """Chunks for a text by ``vector``, ``lexical`` or ``hybrid`` search, best first."""
+        """Chunks for a text by ``vector``, ``lexical`` or ``hybrid`` search, best first.
+
+        >>> [hit.document for hit in store.search("roasted seeds", using="lexical", where="key < 'd'")]
+        ['coffee']
+        """
         if using.lower() not in ("vector", "lexical", "hybrid"):
             raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
         return self.retrieve(text, using=using, where=where, top=top, vector=vector, parameters=parameters).hits
@@ -206,6 +245,10 @@ class Reading:
         The clauses are those of :class:`~kvstore.retrieval.query.Clauses`: ``using``, ``depth``, ``top``, ``within``,
         ``where``, ``options``, ``vector``, ``parameters``. Raises UnknownStrategyError, InputError for values out of
         range, EmbedderError where the embedder cannot be had.
+
+        >>> evidence = store.retrieve("Who took tea to India?", using="bridge", top=1)
+        >>> evidence.hits[0].document, evidence.steps[0].name
+        ('tea', 'recognise entities')
         """
         with self.reading() as view:
             strategy, query = self._asked(view, question, **clauses)
@@ -215,6 +258,10 @@ class Reading:
         """An answer with citations; extractive, since no language model is configured.
 
         Raises what :meth:`retrieve` raises, and ModelError for a ``model`` that is not there.
+
+        >>> answer = store.ask("What is tea made from?")
+        >>> answer.text, answer.citations[0].document
+        ('Tea is made from leaves. [1]', 'tea')
         """
         if model is not None:
             raise ModelError(f"no language model {model!r} is configured; leave MODEL out for an extractive answer")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from .changing import Changing
 from .errors import LockTimeoutError, ReadOnlyError
 from .ingest.extraction import Extracted
 from .models.embedder import Embedder, open_embedder
@@ -43,7 +44,13 @@ if TYPE_CHECKING:
 
 class Snapshot(Reading):
     """One state of a store, unchanged by later commits; made by :meth:`Store.snapshot`, closed by its context or
-    ``close()``."""
+    ``close()``.
+
+    >>> with store.snapshot() as snapshot:
+    ...     _ = store.delete("tea")
+    ...     snapshot.get("tea") is None, store.get("tea") is None
+    (False, True)
+    """
 
     def __init__(self, store: Context) -> None:
         self._context = store
@@ -66,8 +73,16 @@ class Snapshot(Reading):
             yield self.view
 
 
-class Store(Reading):
-    """An open store; see :func:`kvstore.open`. May be shared between threads; a forked child must open its own."""
+class Store(Reading, Changing):
+    """An open store; see :func:`kvstore.open`. May be shared between threads; a forked child must open its own.
+
+    >>> import kvstore, tempfile
+    >>> store = kvstore.open(tempfile.mkdtemp() + "/store", embedder="hashing")
+    >>> with store.transaction() as transaction:
+    ...     _ = transaction.put("tea", "Tea is made from leaves. Robert Fortune took it to India.", title="Tea")
+    ...     _ = transaction.put("coffee", "Coffee is brewed from roasted seeds.", meta={"year": 2024})
+    ...     _ = transaction.put_edge("Darjeeling", "India", tree="places")
+    """
 
     def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
         self._context = self
@@ -124,7 +139,12 @@ class Store(Reading):
         self.close()
 
     def snapshot(self) -> Snapshot:
-        """One state of the store, to read from more than once."""
+        """One state of the store, to read from more than once.
+
+        >>> with store.snapshot() as snapshot:
+        ...     len(snapshot.keys()), len(snapshot.search("tea", using="lexical"))
+        (2, 1)
+        """
         return Snapshot(self)
 
     @contextmanager
@@ -138,77 +158,14 @@ class Store(Reading):
         """Begin the store's one write transaction, waiting at most ``timeout`` seconds for another writer.
 
         Raises LockTimeoutError naming the holder, and ReadOnlyError.
+
+        >>> with store.transaction() as transaction:
+        ...     transaction.delete("tea"), transaction.keys(), store.keys()
+        (True, ['coffee'], ['coffee', 'tea'])
         """
         if self.readonly:
             raise ReadOnlyError(f"{self.path} was opened read-only; open it without readonly to change it")
         return Transaction(self, timeout)
-
-    def put(
-        self,
-        key: str,
-        text: str,
-        *,
-        title: str | None = None,
-        source: str | None = None,
-        meta: Mapping[str, Any] | None = None,
-        format: str = "text",
-        vectors: npt.ArrayLike | None = None,
-    ) -> bool:
-        """Store one document in a transaction of its own; see :meth:`Transaction.put`."""
-        with self.transaction() as transaction:
-            return transaction.put(key, text, title=title, source=source, meta=meta, format=format, vectors=vectors)
-
-    def update(
-        self,
-        key: str,
-        *,
-        text: str | None = None,
-        title: str | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> bool:
-        """Change parts of one document in a transaction of its own; see :meth:`Transaction.update`."""
-        with self.transaction() as transaction:
-            return transaction.update(key, text=text, title=title, meta=meta)
-
-    def delete(self, key: str) -> bool:
-        """Delete one document in a transaction of its own; False where there is none."""
-        with self.transaction() as transaction:
-            return transaction.delete(key)
-
-    def delete_where(self, where: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-        """Delete documents by a condition in a transaction of its own; see :meth:`Transaction.delete_where`."""
-        with self.transaction() as transaction:
-            return transaction.delete_where(where, parameters)
-
-    def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
-        """State an edge in a transaction of its own; see :meth:`Transaction.put_edge`."""
-        with self.transaction() as transaction:
-            return transaction.put_edge(child, parent, tree=tree)
-
-    def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
-        """Take an edge back in a transaction of its own; see :meth:`Transaction.delete_edge`."""
-        with self.transaction() as transaction:
-            return transaction.delete_edge(child, parent, tree=tree)
-
-    def alias(self, name: str, entity: str) -> bool:
-        """Let a name stand for a known entity, in a transaction of its own; see :meth:`Transaction.alias`."""
-        with self.transaction() as transaction:
-            return transaction.alias(name, entity)
-
-    def drop_alias(self, name: str) -> bool:
-        """Take an alias back in a transaction of its own; see :meth:`Transaction.drop_alias`."""
-        with self.transaction() as transaction:
-            return transaction.drop_alias(name)
-
-    def merge(self, name: str, into: str) -> bool:
-        """Read two known names as one, in a transaction of its own; see :meth:`Transaction.merge`."""
-        with self.transaction() as transaction:
-            return transaction.merge(name, into)
-
-    def unmerge(self, name: str) -> bool:
-        """Take a merge back in a transaction of its own; see :meth:`Transaction.unmerge`."""
-        with self.transaction() as transaction:
-            return transaction.unmerge(name)
 
     def ingest(
         self,
@@ -222,6 +179,12 @@ class Store(Reading):
         """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.
 
         Bad files are reported, not raised. ``prune`` removes documents whose files vanished from a folder named here.
+
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
+        >>> report = store.ingest(folder)
+        >>> report.added, report.failures, store.keys("milk")
+        (1, [], ['milk.md'])
         """
         from .ingest.pipeline import ingest
 
@@ -238,7 +201,13 @@ class Store(Reading):
         )
 
     def flush(self, timeout: float | None = None) -> None:
-        """Fold the temperatures counted since the last commit into the entity filter."""
+        """Fold the temperatures counted since the last commit into the entity filter.
+
+        >>> _ = store.lookup("India")
+        >>> store.flush()
+        >>> store.lookup("India")[0].temperature
+        1
+        """
         if self.readonly or not len(self.hits):
             return
         from .ingest.changes import Changes
@@ -262,6 +231,10 @@ class Store(Reading):
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping); the language is described in
         ``kvstore/query/LANGUAGE.md``. ``progress`` hears how far an INGEST is. A text that cannot be parsed raises
         StatementError before anything has run.
+
+        >>> cursor = store.execute("SELECT key, chunks FROM documents WHERE key LIKE ?", ("t%",))
+        >>> cursor.columns, cursor.fetchall()
+        (('key', 'chunks'), [('tea', 1)])
         """
         from .query.executor import execute
 
@@ -274,19 +247,30 @@ class Store(Reading):
 
         Raises StatementError for a text that is not one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT, and what that
         raises.
+
+        >>> [step.detail for step in store.explain("SELECT title FROM documents WHERE key = 'tea'")]
+        ['SCAN documents BY key = ?']
         """
         from .query.executor import explain
 
         return explain(self, sql, parameters, analyze=analyze)
 
     def tables(self) -> list[Table]:
-        """The tables that SELECT reads."""
+        """The tables that SELECT reads.
+
+        >>> [table.name for table in store.tables()][:3]
+        ['documents', 'chunks', 'abstracts']
+        """
         from .query import descriptions
 
         return descriptions.tables()
 
     def describe_table(self, name: str) -> Table:
-        """One table that SELECT reads, with its columns; raises InputError for a name that no table has."""
+        """One table that SELECT reads, with its columns; raises InputError for a name that no table has.
+
+        >>> store.describe_table("documents").columns[0]
+        Column(name='key', type='TEXT', index='equality, range')
+        """
         from .query import descriptions
 
         return descriptions.table(name)
@@ -297,7 +281,11 @@ class Store(Reading):
             self.hits.add(key)
 
     def check(self) -> list[str]:
-        """Every violated invariant of the store as a sentence; an empty list when it is sound."""
+        """Every violated invariant of the store as a sentence; an empty list when it is sound.
+
+        >>> store.check()
+        []
+        """
         from .storage.check import check
 
         with self.reading() as view:
@@ -308,6 +296,9 @@ class Store(Reading):
 
         Documents, edges and aliases that are damaged themselves are lost, and said to be. One commit; raises
         LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors are damaged.
+
+        >>> store.repair().found
+        []
         """
         from .repair import RepairReport, rebuild
 
@@ -322,6 +313,8 @@ class Store(Reading):
 
         ``compact`` leaves out free pages; without it the copy waits for the writer's lock. Raises InputError when
         ``path`` exists, StoreFullError when it cannot be written.
+
+        >>> store.backup(tempfile.mkdtemp() + "/copy")
         """
         self.environment.copy_to(path, compact=compact)
 
@@ -329,6 +322,9 @@ class Store(Reading):
         """Write all documents, edges and aliases as JSON lines, in one state; see :func:`kvstore.exchange.export`.
 
         Raises InputError when ``path`` exists, StoreFullError when it cannot be written.
+
+        >>> store.export(tempfile.mkdtemp() + "/all.jsonl")
+        ExportReport(documents=2, edges=1, aliases=0)
         """
         from .exchange import export
 
@@ -339,6 +335,12 @@ class Store(Reading):
         """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
 
         See :func:`kvstore.exchange.import_file`. Raises InputError naming the line.
+
+        >>> path = tempfile.mkdtemp() + "/all.jsonl"
+        >>> _ = store.export(path)
+        >>> _ = store.delete("tea")
+        >>> store.import_(path)
+        ImportReport(documents=1, edges=0, aliases=0, unchanged=2)
         """
         from .exchange import import_file
 
@@ -350,37 +352,62 @@ class Store(Reading):
         Needs room for a second file, and keeps this process's readers and writers waiting. Raises TransactionError
         while another process has the store open, or when snapshots or transactions of this one stay open; also
         StoreFullError, ReadOnlyError, LockTimeoutError. The store is as before then.
+
+        >>> report = store.compact()
+        >>> report.bytes_after <= report.bytes_before
+        True
         """
         from .storage.compaction import compact
 
         return compact(self.environment, self.settings.dimension)
 
     def statistics(self) -> dict[str, int | float | str]:
-        """Counts and sizes of everything in the store, as SHOW STATS gives them."""
+        """Counts and sizes of everything in the store, as SHOW STATS gives them.
+
+        >>> store.statistics()["documents"]
+        2
+        """
         from .storage.statistics import statistics
 
         with self.reading() as view:
             return statistics(view, self.environment.statistics())
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
-        """All settings: name, value, and whether it was fixed when the store was made."""
+        """All settings: name, value, and whether it was fixed when the store was made.
+
+        >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
+        [('strategy', 'hybrid'), ('top', 8)]
+        """
         fixed = [(name, value, True) for name, value in asdict(self.settings).items()]
         return fixed + [(name, value, False) for name, value in asdict(self.session).items()]
 
     def strategies(self) -> list[Strategy]:
-        """The strategies that a query can name, each with its name, description and options."""
+        """The strategies that a query can name, each with its name, description and options.
+
+        >>> "bridge" in [strategy.name for strategy in store.strategies()]
+        True
+        """
         from .retrieval.strategies import STRATEGIES
 
         return list(STRATEGIES.values())
 
     def describe_strategy(self, name: str) -> Strategy:
-        """One strategy, with its description and options; raises UnknownStrategyError."""
+        """One strategy, with its description and options; raises UnknownStrategyError.
+
+        >>> store.describe_strategy("lexical").name
+        'lexical'
+        """
         from .retrieval.strategies import strategy_named
 
         return strategy_named(name)
 
     def set(self, name: str, value: Any) -> None:
-        """Change a setting of this session; raises InputError for an unknown name or a bad value."""
+        """Change a setting of this session; raises InputError for an unknown name or a bad value.
+
+        >>> store.set("top", 3)
+        >>> len(store.retrieve("What is tea made from?").hits) <= 3
+        True
+        """
         if name == "strategy":
             from .retrieval.strategies import strategy_named
 

@@ -158,7 +158,12 @@ class Transaction(Reading):
         return True
 
     def delete_many(self, keys: Sequence[str]) -> int:
-        """Delete the documents of these keys; returns how many there were."""
+        """Delete the documents of these keys; returns how many there were.
+
+        >>> with store.transaction() as transaction:
+        ...     transaction.delete_many(["tea", "cocoa"])
+        1
+        """
         return sum(self.delete(key) for key in keys)
 
     def delete_where(self, where: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
@@ -174,7 +179,12 @@ class Transaction(Reading):
         return self.delete_many(keys)
 
     def digest_of(self, key: str) -> bytes | None:
-        """The digest of the document of this key as the transaction sees it, or None."""
+        """The digest of the document of this key as the transaction sees it, or None.
+
+        >>> with store.transaction() as transaction:
+        ...     transaction.digest_of("cocoa") is None, len(transaction.digest_of("tea"))
+        (True, 16)
+        """
         if key in self._pending:
             waiting = self._pending[key]
             return None if waiting is None else waiting.extracted.digest
@@ -246,6 +256,10 @@ class Transaction(Reading):
 
         For one that was stated before, such as that of an export; False when it stands already. Raises InputError where
         it would close a circle.
+
+        >>> with store.transaction() as transaction:
+        ...     transaction.restate(kvstore.Alias("cuppa", "Tea time", "alias"))
+        True
         """
         self._require_open()
         alias = Alias(stated_name(alias.name), stated_name(alias.entity), alias.kind)
@@ -299,6 +313,12 @@ class Transaction(Reading):
         """Make the changes durable and visible; on any error nothing has happened.
 
         Raises StoreFullError where the store may not grow, and what the embedder raises.
+
+        >>> transaction = store.transaction()
+        >>> _ = transaction.put("milk", "Milk goes into tea.")
+        >>> transaction.commit()
+        >>> store.keys("milk"), transaction.open
+        (['milk'], False)
         """
         self._require_open()
         try:
@@ -320,7 +340,14 @@ class Transaction(Reading):
         self._open = False
 
     def rollback(self) -> None:
-        """Forget all changes."""
+        """Forget all changes.
+
+        >>> transaction = store.transaction()
+        >>> _ = transaction.put("milk", "Milk goes into tea.")
+        >>> transaction.rollback()
+        >>> store.keys("milk")
+        []
+        """
         if self._open:
             self._close()
 

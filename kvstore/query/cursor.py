@@ -22,7 +22,14 @@ class Cursor:
     for a statement that gives no rows; ``rowcount`` is how many rows there are or how many documents were changed, -1
     where nobody has counted; ``message`` says what was done, where the rows do not. ``problems`` are parts that could
     not be done (files that INGEST could not read); ``failed`` says that all is not well: there are such parts, or
-    CHECK found damage."""
+    CHECK found damage.
+
+    >>> with store.execute("SELECT key FROM documents ORDER BY key") as cursor:
+    ...     [key for (key,) in cursor]
+    ['coffee', 'tea']
+    >>> store.execute("DELETE DOCUMENT 'tea'").message
+    '1 document deleted'
+    """
 
     def __init__(
         self,
@@ -61,11 +68,20 @@ class Cursor:
             raise
 
     def fetchone(self) -> Row | None:
-        """The next row, or None after the last."""
+        """The next row, or None after the last.
+
+        >>> cursor = store.execute("SELECT key FROM documents ORDER BY key")
+        >>> cursor.fetchone(), cursor.fetchone(), cursor.fetchone()
+        (('coffee',), ('tea',), None)
+        """
         return next(self, None)
 
     def fetchall(self) -> list[Row]:
-        """All rows that are left."""
+        """All rows that are left.
+
+        >>> store.execute("SELECT key FROM documents ORDER BY key").fetchall()
+        [('coffee',), ('tea',)]
+        """
         return list(self)
 
     def close(self) -> None:

@@ -1,0 +1,66 @@
+"""The examples in the documentation of the public face: each runs, and no method that needs one is without."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import kvstore
+
+#: What stands for itself, or is for a program that has made parts of the work its own.
+PLAIN = {"close", "count_hit", "embed", "put_extracted", "reading", "settle_origins"}
+CLASSES = (kvstore.Store, kvstore.Snapshot, kvstore.Transaction, kvstore.Cursor)
+
+
+def documented() -> Iterator[tuple[str, Any]]:
+    """Everything public that may have an example: each method once, by its full name."""
+    seen: dict[str, Any] = {"kvstore": kvstore}
+    for name in kvstore.__all__:
+        value = getattr(kvstore, name)
+        if isinstance(value, ModuleType):
+            continue
+        seen.setdefault(f"{value.__module__}.{value.__qualname__}", value)
+        for _, method in inspect.getmembers(value, inspect.isfunction) if isinstance(value, type) else ():
+            if method.__name__[0] != "_" and method.__module__.startswith("kvstore"):
+                seen.setdefault(f"{method.__module__}.{method.__qualname__}", method)
+    yield from seen.items()
+
+
+EXAMPLES = {
+    name: examples
+    for name, value in documented()
+    if (examples := doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""))
+}
+#: The store that the examples of its methods go on with.
+SETUP = EXAMPLES["kvstore.store.Store"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_gives_what_it_says(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    examples = EXAMPLES[name] if EXAMPLES[name] is SETUP else [*SETUP, *EXAMPLES[name]]
+    test = doctest.DocTest(examples, {}, name, None, None, None)
+    told: list[str] = []
+    result = doctest.DocTestRunner().run(test, out=told.append, clear_globs=False)
+    test.globs["store"].close()
+    assert result.failed == 0, "".join(told)
+    assert result.attempted == len(examples)
+
+
+@pytest.mark.parametrize("of", CLASSES)
+def test_every_method_has_an_example(of: type) -> None:
+    shown = {name.rpartition(".")[2] for name in EXAMPLES}
+    methods = {name for name, _ in inspect.getmembers(of, inspect.isfunction) if name[0] != "_"}
+    assert methods - PLAIN - shown == set()
+    assert all(inspect.getdoc(getattr(of, name)) for name in methods)
+
+
+def test_what_is_public_is_documented() -> None:
+    assert [name for name, value in documented() if not inspect.getdoc(value)] == []
+    assert {"kvstore", "kvstore.opening.open_store", "kvstore.opening.migrate_store"} <= set(EXAMPLES)
