@@ -71,6 +71,10 @@ class EmbedderError(KvstoreError):
     """An embedder cannot be loaded or failed; names the package or setting that is missing."""
 
 
+class LanguageError(KvstoreError):
+    """A language pipeline cannot be loaded; names the package or pipeline that is missing."""
+
+
 class ModelError(KvstoreError):
     """A language model's endpoint failed, timed out or is not configured."""
 

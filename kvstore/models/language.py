@@ -1,0 +1,138 @@
+"""Language pipelines of spaCy: words, their kinds, base forms and dependencies.
+
+In: texts of any length. Out: what a function makes of their parses. ``en`` is the pipeline that kvstore ships, trained
+by ``tools/train_language.py`` on Universal Dependencies and loaded without network; any pipeline of spaCy that is
+installed goes by its name (``en_core_web_trf``, ``de_core_news_sm``) or its folder. spaCy is imported when a pipeline
+first reads. What is missing raises :class:`~kvstore.errors.LanguageError` that says what to install.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import LanguageError
+
+if TYPE_CHECKING:
+    from spacy.language import Language as SpacyLanguage
+    from spacy.tokens import Doc
+
+#: The pipeline that kvstore ships, and the name that asks for none.
+ENGLISH = "en"
+RULES = "rules"
+
+#: Characters that are parsed as one document at most, and characters of texts whose parses are held at once.
+PIECE = 20_000
+BATCH = 100_000
+
+Result = TypeVar("Result")
+
+_BORDERS = [re.compile(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """The parse of a piece of a text; ``start`` is where the piece begins in the text, in characters."""
+
+    start: int
+    doc: Doc
+
+
+class LanguagePipeline:
+    """One pipeline; it is loaded when it first reads, and may be shared between threads."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lock = threading.RLock()
+        self._loaded: SpacyLanguage | None = None
+
+    def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
+        """``extract(text, its parses)`` of each text, in order; raises LanguageError.
+
+        A text longer than :data:`PIECE` characters is parsed in pieces that end where a paragraph does, else a line, a
+        sentence, a word. The parses live until ``extract`` returns: what it makes of them must not hold words, spans
+        or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after it.
+        """
+        batch: list[str] = []
+        size = 0
+        for text in texts:
+            batch.append(text)
+            size += len(text)
+            if size >= BATCH:
+                yield from self._read(batch, extract)
+                batch, size = [], 0
+        yield from self._read(batch, extract)
+
+    def _read(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
+        if not texts:
+            return []
+        with self._lock:
+            nlp = self._pipeline()
+            # Words met for the first time are forgotten when the zone ends; without it the vocabulary grows for ever.
+            with nlp.memory_zone():
+                docs = nlp.pipe(text[start:end] for text in texts for start, end in pieces(text))
+                return [extract(text, [Parse(start, next(docs)) for start, _ in pieces(text)]) for text in texts]
+
+    def _pipeline(self) -> SpacyLanguage:
+        if self._loaded is None:
+            self._loaded = _load(self.name)
+        return self._loaded
+
+
+def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
+    """The pipeline called ``name``; None for ``rules``, which asks for none. Nothing is loaded until it reads."""
+    if not name.strip():
+        raise LanguageError(f"a language is {ENGLISH!r}, {RULES!r} or the name of a spaCy pipeline, not {name!r}")
+    return None if name == RULES else LanguagePipeline(name)
+
+
+def pieces(text: str, limit: int = PIECE) -> list[tuple[int, int]]:
+    """Spans of characters of at most ``limit`` that together cover ``text``, ended at the best border there is."""
+    spans = []
+    start = 0
+    while len(text) - start > limit:
+        end = start + limit
+        for border in _BORDERS:
+            # Only the second half is searched, so that pieces do not become many and small.
+            ends = [match.end() for match in border.finditer(text, start + limit // 2, end)]
+            if ends:
+                end = ends[-1]
+                break
+        spans.append((start, end))
+        start = end
+    return [*spans, (start, len(text))]
+
+
+def _load(name: str) -> SpacyLanguage:
+    if importlib.util.find_spec("spacy") is None:
+        raise LanguageError(
+            f"language {name!r} needs the package spacy; run pip install spacy, or make the store with "
+            f"language = {RULES!r}"
+        )
+    import spacy
+
+    from .noun_chunks import noun_chunks
+
+    packaged = Path(__file__).parent / "english"
+    try:
+        nlp = spacy.load(packaged if name == ENGLISH else name)
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).partition(". ")[0]
+        raise LanguageError(
+            f"language {name!r}: spaCy cannot load such a pipeline ({reason}); install it (python -m spacy download "
+            f"{name}), or use {ENGLISH!r}, the pipeline that kvstore ships, or {RULES!r}"
+        ) from error
+    if not {"parser", "experimental_biaffine_parser"} & set(nlp.pipe_names):
+        raise LanguageError(
+            f"language {name!r}: this pipeline has no parser, which names and relations are read from; use another, "
+            f"{ENGLISH!r} or {RULES!r}"
+        )
+    if name == ENGLISH or nlp.vocab.get_noun_chunks is None:
+        # spaCy's stub promises spans; its code reads bounds and labels.
+        nlp.vocab.get_noun_chunks = noun_chunks  # type: ignore[assignment]
+    return nlp
