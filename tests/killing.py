@@ -1,0 +1,107 @@
+"""A writer that can be killed at a named point, for the tests of crashes.
+
+A point is a moment in a write: a record about to be put, the filter about to give up its pages, a commit about to
+begin or just over, a file about to be flushed or renamed. ``watched`` patches the store's own code to call a function
+at each of them; nothing in the store knows of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pytest import MonkeyPatch
+
+from kvstore.ingest.changes import Changes
+from kvstore.ingest.linking import Linker
+from kvstore.storage.data_file import DataFile
+from kvstore.storage.entity_filter import EntityFilter
+from kvstore.storage.postings import PostingWriter
+from kvstore.storage.vectors import VectorWriter
+from kvstore.storage.view import WriteTransaction
+
+#: Called with the name of a point that is reached.
+Hear = Callable[[str], None]
+
+#: Where a point lies: before a call, or after it.
+POINTS: list[tuple[str, Any, str, bool]] = [
+    ("put", WriteTransaction, "put", False),
+    ("delete", WriteTransaction, "delete", False),
+    ("clear", WriteTransaction, "clear", False),
+    ("commit", WriteTransaction, "commit", False),
+    ("committed", WriteTransaction, "commit", True),
+    ("finish", Changes, "finish", False),
+    ("link older", Linker, "link_older", False),
+    ("flush postings", PostingWriter, "flush", False),
+    ("flush vectors", VectorWriter, "flush", False),
+    ("flush filter", EntityFilter, "flush", False),
+    ("write copy", DataFile, "_write_copy", False),
+    ("copied", DataFile, "_write_copy", True),
+    ("fsync", os, "fsync", False),
+    ("rename", os, "rename", False),
+    ("renamed", os, "rename", True),
+    ("rename path", Path, "rename", False),
+    ("renamed path", Path, "rename", True),
+]
+
+
+@contextmanager
+def watched(hear: Hear) -> Iterator[None]:
+    """Let ``hear`` be called at every point."""
+
+    def before(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            hear(name)
+            return function(*arguments, **options)
+
+        return call
+
+    def after(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            result = function(*arguments, **options)
+            hear(name)
+            return result
+
+        return call
+
+    with MonkeyPatch.context() as patch:
+        for name, owner, attribute, late in POINTS:
+            patch.setattr(owner, attribute, (after if late else before)(name, getattr(owner, attribute)))
+        yield
+
+
+def killed(work: Callable[[], None], *, after: float | None = None) -> bool:
+    """Run ``work`` in a child that may kill itself, or kill it ``after`` so many seconds; says whether it was killed.
+
+    An error in the child is one of the test.
+    """
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            if after is not None:
+                signal.setitimer(signal.ITIMER_REAL, after)
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            work()
+            status = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, ended = os.waitpid(child, 0)
+    if os.WIFSIGNALED(ended):
+        assert os.WTERMSIG(ended) in (signal.SIGKILL, signal.SIGALRM), f"the writer died of signal {os.WTERMSIG(ended)}"
+        return True
+    assert os.WEXITSTATUS(ended) == 0, "the writer failed; its traceback is above"
+    return False
+
+
+def die() -> None:
+    """Kill this process as nothing can prevent."""
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,283 @@
+"""A writer is killed at named points of every kind of write and at any time: what was acknowledged is there, whole.
+
+Each history of writes is run once undisturbed: that tells the points it passes and what the store holds after each
+commit. Then it is run again in other processes, each killed at one point; the store must open, pass CHECK, hold exactly
+what the commits before that point left, and take a further write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore.repair import rebuild
+from kvstore.storage.dump import dump
+
+from .killing import die, killed, watched
+
+WORDS = "Ada Lovelace Bank Engine Harbour Pump Valve Cryostat Ledger Payroll Uppsala Oslo Turbine".split()
+MAKING = {"embedder": "hashing:16", "settings": {"chunk_tokens": 16, "language": "rules"}}
+
+Write = Callable[[kvstore.Store], object]
+
+
+def text(draw: random.Random, sentences: int) -> str:
+    return " ".join(
+        f"{draw.choice(WORDS)} {draw.choice(WORDS)} keeps the {draw.choice(WORDS)} of {draw.choice(WORDS)}."
+        for _ in range(sentences)
+    )
+
+
+def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
+    """Writes of every kind, named; ``folder`` gets what they read, and takes what they write outside the store."""
+    inbox = folder / "in"
+    inbox.mkdir(parents=True)
+    for number in range(300):  # two batches
+        (inbox / f"{number:03}.txt").write_text(f"Note {number}: {draw.choice(WORDS)} met {draw.choice(WORDS)}.")
+    # So many new names that pages of the filter split.
+    names = " ".join(f"Alpha{number} Beta{number}." for number in range(draw.randint(700, 900)))
+    long, short, other = (text(draw, draw.randint(low, 20)) for low in (10, 2, 2))
+
+    def several(store: kvstore.Store) -> None:
+        with store.transaction() as transaction:
+            transaction.put("c", text(random.Random(1), 4), title="Ledger")
+            transaction.delete("b")
+            transaction.put_edge("Pump", "Turbine", tree="parts")
+
+    return [
+        ("put", lambda store: store.put("a", f"# Engine\n\n{long}\n\n## Pump\n\n{short}", format="markdown")),
+        ("put", lambda store: store.put("b", other, title="Bank", meta={"year": 1843})),
+        ("split", lambda store: store.put("names", names)),
+        ("replace", lambda store: store.put("a", short, title="Engine")),
+        ("edge", lambda store: store.put_edge("Valve", "Pump", tree="parts")),
+        ("pairs", lambda store: store.put("p", "Pump,Turbine\nOslo,Turbine\nUppsala,Turbine\n", format="pairs")),
+        ("alias", lambda store: store.alias("Rotor", "Turbine")),
+        ("ingest", lambda store: store.ingest(inbox)),
+        ("merge", lambda store: store.merge("Oslo", "Uppsala")),
+        ("heat", lambda store: (store.lookup("Ada"), store.flush())),
+        ("transaction", several),
+        ("update", lambda store: store.update("c", title="Payroll")),
+        ("backup", lambda store: store.backup(folder / "copy")),
+        ("export", lambda store: store.export(folder / "all.jsonl")),
+        ("delete", lambda store: store.delete("names")),
+        ("prune", lambda store: ((inbox / "007.txt").unlink(missing_ok=True), store.ingest(inbox, prune=True))),
+        ("compact", lambda store: store.compact()),
+        ("repair", lambda store: rebuild(store.environment, store.settings, store.embed)),
+        ("import", lambda store: store.import_(folder / "all.jsonl")),
+        ("unedge", lambda store: store.delete_edge("Valve", "Pump", tree="parts")),
+        ("delete", lambda store: store.delete("a")),
+    ]
+
+
+def held(store: kvstore.Store) -> str:
+    """A digest of everything that a store holds but vectors, times and temperatures."""
+    with store.reading() as view:
+        return hashlib.sha256(repr(dump(view)).encode()).hexdigest()
+
+
+@dataclass
+class Course:
+    """An undisturbed run: the points it passed, and what the store held after each commit."""
+
+    #: Kind of write and point, in order.
+    points: list[tuple[str, str]] = field(default_factory=list)
+    #: How many commits came before each point.
+    commits: list[int] = field(default_factory=list)
+    #: Digests: of the empty store, and after each commit.
+    states: list[str] = field(default_factory=list)
+    #: How many commits each write was over after, itself included.
+    after_write: list[int] = field(default_factory=list)
+
+
+def undisturbed(seed: int, folder: Path) -> Course:
+    """Run a history to its end, noting points and states."""
+    course = Course()
+    kind = ""
+
+    def hear(point: str) -> None:
+        if point == "committed":
+            course.states.append(held(store))
+        course.points.append((kind, point))
+        course.commits.append(len(course.states) - 1)
+
+    writes = history(random.Random(seed), folder)
+    with kvstore.open(folder / "store", **MAKING) as store:
+        course.states.append(held(store))
+        with watched(hear):
+            for name, write in writes:
+                kind = name
+                write(store)
+                course.after_write.append(len(course.states) - 1)
+        assert store.check() == []
+    return course
+
+
+def run(seed: int, folder: Path, hear: Callable[[str], None], acknowledge: Callable[[], None]) -> None:
+    """The same history in a process that will not survive it."""
+    writes = history(random.Random(seed), folder)
+    with kvstore.open(folder / "store", **MAKING) as store, watched(hear):
+        for _, write in writes:
+            write(store)
+            acknowledge()
+
+
+def after_the_crash(folder: Path, expected: set[str]) -> None:
+    """The store is sound, holds one of the states expected, and takes a write; its copies are whole or absent."""
+    with kvstore.open(folder / "store", create=False) as store:
+        assert store.check() == []
+        assert held(store) in expected
+        store.put("after", "The Harbour is open again.")
+        assert store.get("after") is not None
+        assert store.check() == []
+    assert sorted(entry.name for entry in (folder / "store").iterdir()) == ["data.mdb", "lock.mdb", "writer.lock"]
+    if (folder / "copy").exists():
+        with kvstore.open(folder / "copy", create=False) as copy:
+            assert copy.check() == []
+    if (folder / "all.jsonl").exists():
+        with kvstore.open(folder / "imported", **MAKING) as imported:
+            imported.import_(folder / "all.jsonl")
+            assert imported.check() == []
+
+
+@pytest.fixture(scope="module")
+def courses(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Course]:
+    known: dict[int, Course] = {}
+
+    def course(seed: int) -> Course:
+        if seed not in known:
+            folder = tmp_path_factory.mktemp(f"course-{seed}")
+            known[seed] = undisturbed(seed, folder)
+            shutil.rmtree(folder)
+        return known[seed]
+
+    return course
+
+
+def chosen(course: Course, count: int, draw: random.Random) -> list[int]:
+    """Places in a course: every kind of write at every kind of point first, then any."""
+    every: dict[tuple[str, str], list[int]] = {}
+    for place, point in enumerate(course.points):
+        every.setdefault(point, []).append(place)
+    places = [draw.choice(found) for found in every.values()]
+    draw.shuffle(places)
+    return (places + draw.choices(range(len(course.points)), k=count))[:count]
+
+
+def kill_at(seed: int, place: int, course: Course, folder: Path) -> None:
+    passed = -1
+
+    def hear(_: str) -> None:
+        nonlocal passed
+        passed += 1
+        if passed == place:
+            die()
+
+    assert killed(lambda: run(seed, folder, hear, lambda: None)), course.points[place]
+    after_the_crash(folder, {course.states[course.commits[place]]})
+
+
+def kill_after(seed: int, seconds: float, course: Course, folder: Path) -> bool:
+    """Kill a run after some time; says whether it was still at work."""
+    reading, writing = os.pipe()
+    try:
+        was_killed = killed(lambda: run(seed, folder, lambda _: None, lambda: os.write(writing, b".")), after=seconds)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            writes = len(pipe.read())
+    except BaseException:
+        os.close(reading)
+        raise
+    if not (folder / "store" / "data.mdb").exists():
+        return was_killed
+    first = course.after_write[writes - 1] if writes else 0
+    last = course.after_write[writes] if writes < len(course.after_write) else first
+    after_the_crash(folder, set(course.states[first : last + 1]))
+    return was_killed
+
+
+def test_a_writer_killed_at_named_points(courses: Callable[[int], Course], tmp_path: Path) -> None:
+    for turn, place in enumerate(chosen(courses(0), 20, random.Random(0))):
+        kill_at(0, place, courses(0), tmp_path / str(turn))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_a_writer_killed_at_every_kind_of_point(courses: Callable[[int], Course], tmp_path: Path, seed: int) -> None:
+    """Fifty kills a seed: with ten seeds, five hundred."""
+    course = courses(seed)
+    for turn, place in enumerate(chosen(course, 50, random.Random(seed))):
+        kill_at(seed, place, course, tmp_path / str(turn))
+        shutil.rmtree(tmp_path / str(turn))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_a_writer_killed_at_any_time(courses: Callable[[int], Course], tmp_path: Path, seed: int) -> None:
+    course = courses(seed)
+    begin = time.perf_counter()
+    assert not killed(lambda: run(seed, tmp_path / "timing", lambda _: None, lambda: None))
+    whole = time.perf_counter() - begin
+    draw = random.Random(seed)
+    for turn in range(30):
+        kill_after(seed, draw.uniform(0.02, whole), course, tmp_path / str(turn))
+        shutil.rmtree(tmp_path / str(turn), ignore_errors=True)
+
+
+# Migration -----------------------------------------------------------------------------------------------------------
+
+
+def old_store(path: Path) -> None:
+    path.mkdir(parents=True)
+    packed = Path(__file__).parent / "stores" / "format_1" / "data.mdb.xz"
+    (path / "data.mdb").write_bytes(lzma.decompress(packed.read_bytes()))
+
+
+def migrated(path: Path) -> str:
+    kvstore.migrate(path)
+    with kvstore.open(path, create=False) as store:
+        assert store.check() == []
+        return held(store)
+
+
+def points_of_migration(folder: Path) -> Iterator[tuple[int, str]]:
+    passed: list[str] = []
+    old_store(folder / "store")
+    with watched(passed.append):
+        kvstore.migrate(folder / "store")
+    return enumerate(passed)
+
+
+@pytest.mark.parametrize("turn", range(6))
+def test_a_migration_killed_is_finished_by_the_next(tmp_path: Path, turn: int) -> None:
+    places = list(points_of_migration(tmp_path / "course"))
+    old_store(tmp_path / "whole" / "store")
+    whole = migrated(tmp_path / "whole" / "store")
+    place = random.Random(turn).choice(places)[0] if turn else len(places) - 1
+    folder = tmp_path / "killed"
+    old_store(folder / "store")
+    passed = -1
+
+    def hear(_: str) -> None:
+        nonlocal passed
+        passed += 1
+        if passed == place:
+            die()
+
+    def work() -> None:
+        with watched(hear):
+            kvstore.migrate(folder / "store")
+
+    assert killed(work)
+    assert migrated(folder / "store") == whole
+    for copy in folder.glob("store.format-1*"):
+        assert migrated(copy) == whole
