@@ -165,7 +165,7 @@ def import_file(store: Destination, path: str | os.PathLike[str]) -> ImportRepor
     and its chunks. Raises InputError for a file or a line that cannot be read, ReadOnlyError, and what a commit raises.
     """
     if store.readonly:
-        raise ReadOnlyError(f"{store.path} was opened read-only; open it without readonly to import")
+        raise ReadOnlyError(f"{store.path} was opened read-only; open it for writing to import")
     return _Import(store, Path(path)).run()
 
 

@@ -164,7 +164,7 @@ class Store(Reading, Changing):
         (True, ['coffee'], ['coffee', 'tea'])
         """
         if self.readonly:
-            raise ReadOnlyError(f"{self.path} was opened read-only; open it without readonly to change it")
+            raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to change it")
         return Transaction(self, timeout)
 
     def ingest(
@@ -189,7 +189,7 @@ class Store(Reading, Changing):
         from .ingest.pipeline import ingest
 
         if self.readonly:
-            raise ReadOnlyError(f"{self.path} was opened read-only; open it without readonly to ingest")
+            raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to ingest")
         given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
         return ingest(
             _Commits(self),

@@ -29,6 +29,17 @@ INTERRUPTED = 130
 _STORE = click.argument("store", type=click.Path(path_type=Path))
 _MODE = click.option("--mode", type=click.Choice(MODES), help="How results are written (terminal: table, else tsv).")
 
+#: Seconds to wait for another writer.
+_PATIENCE = 5.0
+_LOCK_TIMEOUT = click.option(
+    "--lock-timeout",
+    type=click.FloatRange(0),
+    default=_PATIENCE,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long a change waits for another writer.",
+)
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kvstore", prog_name="kvstore")
@@ -44,6 +55,7 @@ def cli() -> None:
 @click.option("--readonly", is_flag=True, help="Open to read only; a missing store is not made.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure; an open transaction is rolled back.")
 @click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@_LOCK_TIMEOUT
 @click.option("--no-warn", is_flag=True, help="Do not ask before a statement that deletes by condition.")
 def shell(
     store: Path,
@@ -53,12 +65,13 @@ def shell(
     readonly: bool,
     bail: bool,
     embedder: str | None,
+    lock_timeout: float,
     no_warn: bool,
 ) -> int:
     """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store."""
 
     def open_store() -> kvstore.Store:
-        return _open(store, create=not readonly, readonly=readonly, embedder=embedder)
+        return _open(store, create=not readonly, readonly=readonly, embedder=embedder, lock_timeout=lock_timeout)
 
     if not commands and not files and sys.stdin.isatty():
         return _converse(store, open_store, mode=mode, bail=bail, warn=not no_warn)
@@ -110,6 +123,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @click.option("--as", "form", type=click.Choice(FORMATS), help="What the files are (default: by their names).")
 @click.option("--prune", is_flag=True, help="Remove documents whose files vanished from a folder named here.")
 @click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@_LOCK_TIMEOUT
 @click.option("--quiet", is_flag=True, help="Tell failures only.")
 @click.option(
     "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the reader (repeatable)."
@@ -120,6 +134,7 @@ def ingest(
     form: str | None,
     prune: bool,
     embedder: str | None,
+    lock_timeout: float,
     quiet: bool,
     options: tuple[str, ...],
 ) -> int:
@@ -127,7 +142,7 @@ def ingest(
     from .progress import ProgressLine
 
     given = dict(_option(option) for option in options)
-    with _open(store, create=True, embedder=embedder) as opened:
+    with _open(store, create=True, embedder=embedder, lock_timeout=lock_timeout) as opened:
         line = ProgressLine(sys.stderr, silent=quiet)
         try:
             report = opened.ingest(list(paths), format=form, prune=prune, options=given, progress=line.show)
@@ -252,12 +267,19 @@ def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = 
         return FAILED if console.failed else 0
 
 
-def _open(path: Path, *, create: bool = False, readonly: bool = False, embedder: str | None = None) -> kvstore.Store:
+def _open(
+    path: Path,
+    *,
+    create: bool = False,
+    readonly: bool = False,
+    embedder: str | None = None,
+    lock_timeout: float = _PATIENCE,
+) -> kvstore.Store:
     import kvstore
     from kvstore.errors import StoreNotFoundError
 
     try:
-        return kvstore.open(path, create=create, readonly=readonly, embedder=embedder)
+        return kvstore.open(path, create=create, readonly=readonly, embedder=embedder, lock_timeout=lock_timeout)
     except StoreNotFoundError as error:
         if create:
             raise

@@ -7,17 +7,15 @@ import resource
 import shutil
 import signal
 import struct
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from other_process import python, said, tell
 
 from kvstore import Store
 from kvstore.errors import (
@@ -37,7 +35,6 @@ from kvstore.storage.store_view import StoreView
 from kvstore.storage.vectors import FREE, Vectors, VectorWriter, block_shape
 from kvstore.storage.writer_lock import WriterLock
 
-PRELUDE = "import os, sys, time\nfrom kvstore.storage.environment import Environment\npath = sys.argv[1]\n"
 OPEN = """
 environment = Environment.open(path, readonly=READONLY)
 print("open", flush=True)
@@ -50,37 +47,6 @@ NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 
 Contents = dict[bytes, bytes]
-
-
-@contextmanager
-def python(code: str, *arguments: object, preexec: Callable[[], None] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """Another Python process that runs ``code``; it ends with its input, well or killed by itself."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=preexec,
-    )
-    try:
-        yield process
-    except BaseException:
-        process.kill()
-        raise
-    finally:
-        output, _ = process.communicate(timeout=60)
-    assert process.returncode in (0, -signal.SIGKILL), output
-
-
-def said(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def tell(process: subprocess.Popen[str]) -> None:
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
 
 
 def contents(environment: Environment) -> Contents:
@@ -488,7 +454,10 @@ def test_it_is_refused_within_a_transaction(path: Path) -> None:
 
 def test_it_is_refused_where_nothing_may_be_written(path: Path) -> None:
     wasteful(path)
-    with Environment.open(path, readonly=True) as environment, pytest.raises(ReadOnlyError, match="readonly=True"):
+    with (
+        Environment.open(path, readonly=True) as environment,
+        pytest.raises(ReadOnlyError, match="for writing"),
+    ):
         environment.compact()
     with pytest.raises(ClosedError):
         environment.compact()

@@ -7,11 +7,8 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ import lmdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from other_process import python, said, tell
 
 from kvstore.errors import (
     ClosedError,
@@ -35,38 +33,6 @@ from kvstore.errors import (
 from kvstore.storage.environment import Environment, WriteTransaction
 
 SMALL_MAP = 1 << 20
-PRELUDE = "import os, sys, time\nfrom kvstore.storage.environment import Environment\npath = sys.argv[1]\n"
-
-
-@contextmanager
-def python(code: str, *arguments: object, preexec: Callable[[], None] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """Another Python process that runs ``code``; it is told to end by closing its input, and must end well."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + code, *map(str, arguments)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=preexec,
-    )
-    try:
-        yield process
-    except BaseException:
-        process.kill()
-        raise
-    finally:
-        output, _ = process.communicate(timeout=60)
-    assert process.returncode in (0, -signal.SIGKILL), output
-
-
-def said(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def tell(process: subprocess.Popen[str], line: str = "") -> None:
-    assert process.stdin is not None
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
 
 
 def put(environment: Environment, key: bytes, value: bytes, table: str = "a") -> None:
@@ -573,7 +539,7 @@ def test_a_reader_only_reads(environment: Environment) -> None:
     with Environment.open(environment.path, readonly=True) as reader:
         assert value(reader, b"key") == b"value"
         for change in (reader.write, lambda: reader.write_with_growth(lambda transaction: None)):
-            with pytest.raises(ReadOnlyError, match="readonly=True"):
+            with pytest.raises(ReadOnlyError, match="read-only"):
                 change()
 
 

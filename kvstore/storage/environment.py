@@ -354,7 +354,7 @@ class Environment:
         """Take the writer's lock, with the file open for writing."""
         self._file.require_open()
         if self.readonly:
-            raise ReadOnlyError(f"{self.path}: opened with readonly=True; open it without to change it")
+            raise ReadOnlyError(f"{self.path}: was opened read-only; open it for writing to change it")
         self._writer_lock.acquire(self.lock_timeout if timeout is None else timeout)
         try:
             self._file.require_open()

@@ -51,7 +51,7 @@ class Presence:
                     raise LockTimeoutError(
                         f"{self.path.parent}: {name_of_holder(self.path.with_name(WRITER_FILE))} has been compacting "
                         f"the store for the whole {timeout:g} s; wait for it to finish, or allow more time with "
-                        "lock_timeout"
+                        "lock_timeout (of the command: --lock-timeout)"
                     )
                 if self._has_the_name(descriptor):
                     self._descriptor = descriptor

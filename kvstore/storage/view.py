@@ -87,7 +87,7 @@ def translate(error: lmdb.Error, place: str) -> KvstoreError:
     if isinstance(error, lmdb.BadValsizeError):
         return InputError(f"{place}: a key must be 1 to 511 bytes long")
     if isinstance(error, lmdb.ReadonlyError) or code in (errno.EPERM, errno.EROFS):
-        return ReadOnlyError(f"{place}: may not be written; open the store with readonly=True, or get the right to")
+        return ReadOnlyError(f"{place}: may not be written; open the store read-only, or get the right to")
     if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)):
         return CorruptionError(f"{place}: LMDB found the data file damaged ({error}); restore it from a backup")
     if isinstance(error, lmdb.BadTxnError):

@@ -112,7 +112,7 @@ class WriterLock:
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise ReadOnlyError(
-                    f"{self.path}: {error.strerror}; open the store with readonly=True, or give this user the right "
+                    f"{self.path}: {error.strerror}; open the store read-only, or give this user the right "
                     "to write to its directory"
                 ) from error
             raise
@@ -133,7 +133,7 @@ class WriterLock:
     def _timeout(self, timeout: float, holder: str) -> LockTimeoutError:
         return LockTimeoutError(
             f"{self.path.parent}: {holder} has held the writer's lock for the whole {timeout:g} s; wait for it to "
-            "finish, or allow more time with lock_timeout"
+            "finish, or allow more time with lock_timeout (of the command: --lock-timeout)"
         )
 
     def _after_fork(self) -> None:
