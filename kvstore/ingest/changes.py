@@ -125,6 +125,7 @@ class Changes:
             if edge is not None:
                 child, parent = (ids[entity_key(form)] for form in (edge.child, edge.parent))
                 self._link_nodes(self.forest.state(edge.tree, child, parent, (edge.child, edge.parent)), linker)
+        self.forest.settle()
         linker.flush()
         self._postings.flush()
         self._vectors.flush()

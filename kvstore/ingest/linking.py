@@ -116,6 +116,8 @@ class Linker:
     def link_older(self, new: Mapping[str, int]) -> None:
         """Find names that have just become known in the documents already stored, through the postings."""
         self._keys.update((entity, key) for key, entity in new.items())
+        if self._postings.empty:
+            return
         by_chunk: dict[int, list[str]] = {}
         for key, chunks in self._candidates(new):
             for chunk in map(int, chunks):

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..storage import addresses, tables
 from ..storage.documents import heading_path
+from ..storage.edge_filter import ACCEPTED
 from ..storage.forest import USER
 from ..storage.records import U32, U64
 from ..text.normalize import entity_key
@@ -213,7 +214,7 @@ def _tree_source(reader: Reader, row: Row, record: Any) -> str | None:
     """The document that states a tree's edges; NULL where several do, or the user."""
     stating: set[int] = set()
     for node, _ in reader.view.forest.nodes(row):
-        for parent in reader.view.forest.parents(node):
+        for parent in reader.view.forest.stated_parents(node):
             stating.update(reader.view.forest.stated_by(node, parent))
             if len(stating) > 1:
                 return None
@@ -270,13 +271,13 @@ def _stated(reader: Reader, child: int, parent: int) -> Iterator[Edge]:
 
 def _edges_up(reader: Reader, nodes: Rows) -> Rows:
     for node in nodes:
-        for parent in reader.view.forest.parents(node):
+        for parent in reader.view.forest.stated_parents(node):
             yield from _stated(reader, node, parent)
 
 
 def _edges_down(reader: Reader, nodes: Rows) -> Rows:
     for node in nodes:
-        for child in reader.view.forest.children(node):
+        for child in reader.view.forest.stated_children(node):
             yield from _stated(reader, child, node)
 
 
@@ -296,6 +297,7 @@ _EDGES = SqlTable(
         "document": ("TEXT", lambda reader, row, record: _stating(reader, row[2].document)),
         "start": ("INTEGER", lambda reader, row, record: row[2].start),
         "end": ("INTEGER", lambda reader, row, record: row[2].end),
+        "accepted": ("INTEGER", lambda reader, row, record: reader.view.forest.verdict(row[0], row[1]) == ACCEPTED),
     },
     scan=lambda reader: (edge for pair in reader.view.forest.edges() for edge in _stated(reader, *pair)),
     number=hashed_number,

@@ -14,17 +14,16 @@ import numpy as np
 from ..errors import KvstoreError
 from ..text.normalize import entity_key, fold
 from ..text.words import chunk_terms, stemmer
-from . import addresses, tables
+from . import addresses
 from .aliases import ALIAS, MERGE
 from .chunks import GROUP, ChunkRecord
 from .counters import Counters
 from .documents import DocumentRecord, heading_path
 from .entities import PLACE_MENTION, MentionArray
-from .forest import USER
+from .forest_check import check_forest
 from .places import Places, places_of
 from .postings import term_bytes
 from .recognition import headed_places, mentions_in
-from .records import U64_PAIR
 from .store_view import StoreView
 from .vectors import FREE
 
@@ -53,7 +52,6 @@ class _Check:
             self._check_documents,
             self._check_orphans,
             self._check_forest,
-            self._check_stated_edges,
             self._check_aliases,
             self._check_entities,
             self._check_filter,
@@ -203,54 +201,13 @@ class _Check:
 
     def _check_forest(self) -> Iterator[str]:
         forest = self._view.forest
-        sizes = {USER: 0} | {record.id: record.size for record in self._documents}
-        downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in self._view.view.scan(tables.EDGES_DOWN)}
-        touched: set[int] = set()
-        stating: dict[int, list[tuple[int, int]]] = {}
-        for child, parent in forest.edges():
-            touched |= {child, parent}
-            self._totals["edges"] += 1
-            if (child, parent) not in downwards:
-                yield f"edge {child} under {parent} is not kept downwards"
-            statements = list(forest.statements(child, parent))
-            if not statements or any(not 0 <= s.start <= s.end <= sizes.get(s.document, -1) for s in statements):
-                yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
-            for document in forest.stated_by(child, parent):
-                stating.setdefault(document, []).append((child, parent))
-            if (USER in stating and stating[USER][-1] == (child, parent)) != (
-                forest.stated_edge(child, parent) is not None
-            ):
-                yield f"edge {child} under {parent}: whether the user states it is not certain"
-        for document in sorted(set(stating) - {USER} | {record.id for record in self._documents}):
-            if forest.document_edges(document) != stating.get(document, []):
-                yield f"document {document}: the edges that it states are not those kept with it"
-        self._totals["statements"] += sum(map(len, stating.values()))
-        if self._totals["statements"] != self._view.view.count(tables.STATEMENTS):
-            yield "there are statements without an edge"
-        if len(downwards) != self._totals["edges"]:
-            yield "there are downward edges without an upward one"
+        self._totals["edges"] = sum(1 for _ in forest.edges())
         for node, place in forest.nodes():
-            if forest.find(place.tree, place.entity) != node or node not in touched:
-                yield f"tree node {node} is not found by its name, or no edge touches it"
             self._places.setdefault(place.entity, []).append((node, addresses.NODE))
-        for tree, name in forest.trees():
-            if forest.tree_name(tree) != name or next(forest.nodes(tree), None) is None:
-                yield f"tree {name!r} has no nodes or another name"
-        if self._view.view.count(tables.TREES) != self._view.view.count(tables.TREE_NAMES):
-            yield "there are trees that are not found by their names"
-
-    def _check_stated_edges(self) -> Iterator[str]:
-        forest = self._view.forest
         for child, parent, edge in forest.stated_edges():
-            if USER not in forest.stated_by(child, parent):
-                yield f"the user states that {edge.child!r} is under {edge.parent!r}, and there is no such edge"
-            if forest.tree_name(forest.node(child).tree) != edge.tree:
-                yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
-            for node, form in ((child, edge.child), (parent, edge.parent)):
-                entity = forest.node(node).entity
-                if self._view.entities.get(entity).key != entity_key(form):
-                    yield f"tree node {node} is not that of {form!r}, as the user states"
-                self._introduce(entity, form, "tree")
+            self._introduce(forest.node(child).entity, edge.child, "tree")
+            self._introduce(forest.node(parent).entity, edge.parent, "tree")
+        yield from check_forest(self._view, self._documents)
 
     def _check_aliases(self) -> Iterator[str]:
         aliases = self._view.aliases

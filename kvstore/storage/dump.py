@@ -77,7 +77,10 @@ def dump(view: StoreView) -> dict[str, Rows]:
             for term, block in view.postings.scan()
             for chunk, frequency, length in zip(*(column.tolist() for column in block), strict=True)
         ],
-        "edges": [(places.node(child), places.node(parent)) for child, parent in view.forest.edges()],
+        "edges": [
+            (places.node(child), places.node(parent), view.forest.verdict(child, parent))
+            for child, parent in view.forest.edges()
+        ],
         "statements": [
             (places.node(child), places.node(parent), places.document(statement.document), *statement[1:])
             for child, parent in view.forest.edges()

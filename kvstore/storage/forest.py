@@ -1,20 +1,21 @@
 """The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
 
 In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``trees`` (id →
-name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``edges_up``
-(child, parent → nothing), ``edges_down`` (parent, child → nothing), ``statements`` (child, parent, document → how and
-where the document states the edge), ``document_edges`` (document → its edges) and ``stated_edges`` (child, parent →
-what the user stated, as typed: enough to state it again). A node is stored once a tree and lives while an edge touches
-it; a tree lives while it has nodes. Self-pointing edges are refused by the caller; cycles may be stated, so every walk
-keeps what it has seen.
+name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
+(child, parent, document → how and where the document states the edge), ``document_edges`` (document → its edges),
+``stated_edges`` (child, parent → what the user stated, as typed: enough to state it again), and what
+:mod:`~kvstore.storage.accepted_edges` makes of the stated edges. A node is stored once a tree and lives while a stated
+edge touches it; a tree lives while it has nodes. Self-pointing edges are refused by the caller; the accepted edges of a
+tree have no cycle.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,12 @@ import numpy as np
 from ..errors import CorruptionError
 from ..text.normalize import entity_key
 from . import records, tables
+from .edge_filter import ACCEPTED, Edge, Strength
+from .entities import Entities
 from .environment import View
 
 NODE = struct.Struct("<II")
+STRENGTH = struct.Struct("<qII")
 
 EDGE_ARRAY = np.dtype([("child", "<u8"), ("parent", "<u8")])
 
@@ -88,6 +92,7 @@ class Forest:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._entities = Entities(view)
 
     def node(self, node: int) -> Node:
         """Tree and entity of a node that must exist; raises CorruptionError where it does not."""
@@ -131,17 +136,89 @@ class Forest:
                 yield int(records.U64.unpack(value)[0]), Node(tree, records.U32_PAIR.unpack(key)[1])
 
     def parents(self, node: int) -> Iterator[int]:
-        """The node's parents, in order of their ids."""
+        """The node's accepted parents, in order of their ids."""
         return self._neighbours(tables.EDGES_UP, node)
 
     def children(self, node: int) -> Iterator[int]:
-        """The node's children, in order of their ids."""
+        """The node's accepted children, in order of their ids."""
         return self._neighbours(tables.EDGES_DOWN, node)
 
-    def edges(self) -> Iterator[tuple[int, int]]:
-        """All edges, as (child node, parent node), in order."""
-        for key, _ in self._view.scan(tables.EDGES_UP):
-            yield records.U64_PAIR.unpack(key)
+    def refused_parents(self, node: int) -> Iterator[int]:
+        """The parents that are stated and not accepted."""
+        return self._neighbours(tables.REFUSED_UP, node)
+
+    def refused_children(self, node: int) -> Iterator[int]:
+        """The children that are stated and not accepted."""
+        return self._neighbours(tables.REFUSED_DOWN, node)
+
+    def stated_parents(self, node: int) -> Iterator[int]:
+        """All parents that are stated, accepted or not."""
+        return chain(self.parents(node), self.refused_parents(node))
+
+    def stated_children(self, node: int) -> Iterator[int]:
+        """All children that are stated, accepted or not."""
+        return chain(self.children(node), self.refused_children(node))
+
+    def looped_parents(self, node: int) -> Iterator[int]:
+        """The parents by edges that lie on a cycle of stated edges: those of the same strongly connected component."""
+        return self._neighbours(tables.LOOPED_EDGES, node)
+
+    def edges(self) -> Iterator[Edge]:
+        """All edges that are stated, as (child node, parent node), in order."""
+        last: Edge | None = None
+        for key, _ in self._view.scan(tables.STATEMENTS):
+            edge: Edge = records.U64_PAIR.unpack(key[: records.U64_PAIR.size])
+            if edge != last:
+                last = edge
+                yield edge
+
+    def tree_edges(self, tree: int) -> list[Edge]:
+        """The edges that are stated in one tree."""
+        return [(node, parent) for node, _ in self.nodes(tree) for parent in self.stated_parents(node)]
+
+    def verdict(self, child: int, parent: int) -> int | None:
+        """Whether an edge is accepted, or why not; None where nobody states it."""
+        key = records.U64_PAIR.pack(child, parent)
+        if self._view.get(tables.EDGES_UP, key) is not None:
+            return ACCEPTED
+        value = self._view.get(tables.REFUSED_UP, key)
+        return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
+
+    def stated_strength(self, child: int, parent: int) -> Strength:
+        """How firmly an edge is stated, from its statements."""
+        statements = list(self.statements(child, parent))
+        return Strength(
+            -sum(round(1000 * statement.confidence) for statement in statements),
+            min(0 if s.kind in DATA_KINDS else s.end - s.start for s in statements),
+            min(statement.start for statement in statements),
+        )
+
+    def looped(self, child: int, parent: int) -> bool:
+        """Whether an edge lies on a cycle of stated edges."""
+        return self._view.get(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent)) is not None
+
+    def strength(self, child: int, parent: int) -> Strength:
+        """The strength kept with an edge that lies on a cycle of stated edges; raises CorruptionError for any other."""
+        key = records.U64_PAIR.pack(child, parent)
+        value = self._view.get(tables.LOOPED_EDGES, key)
+        if value is None:
+            raise CorruptionError(f"edge {child} under {parent} is said to lie on a cycle and does not; run CHECK")
+        return Strength(*STRENGTH.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
+
+    def strongest_first(self, edges: Collection[Edge]) -> list[Edge]:
+        """Edges that lie on cycles in order of their strength; equals in order of their names."""
+        strengths = {edge: self.strength(*edge) for edge in edges}
+        ordered: list[Edge] = []
+        for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
+            equals = list(group)
+            ordered += (
+                equals if len(equals) == 1 else sorted(equals, key=lambda edge: [self.key(node) for node in edge])
+            )
+        return ordered
+
+    def key(self, node: int) -> str:
+        """The normal form of a node's name."""
+        return self._entities.get(self.node(node).entity).key
 
     def statements(self, child: int, parent: int) -> Iterator[Statement]:
         """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
@@ -155,7 +232,7 @@ class Forest:
         """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""
         return list(dict.fromkeys(statement.document for statement in self.statements(child, parent)))
 
-    def document_edges(self, document: int) -> list[tuple[int, int]]:
+    def document_edges(self, document: int) -> list[Edge]:
         """The edges that a document states, as (child node, parent node), in order."""
         key = records.u64(document)
         value = self._view.get(tables.DOCUMENT_EDGES, key)
@@ -163,7 +240,7 @@ class Forest:
             return []
         return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_ARRAY).tolist()))
 
-    def pair(self, tree: str, child: int, parent: int) -> tuple[int, int] | None:
+    def pair(self, tree: str, child: int, parent: int) -> Edge | None:
         """The nodes of two entities in the tree of this name, or None where one of them has none."""
         number = self.tree(tree)
         if number is None:

@@ -7,10 +7,12 @@ In: statements of documents and of the user, by tree name and entity. On disk: t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
 from . import records, tables
+from .accepted_edges import AcceptedEdges
 from .counters import Counters
 from .environment import WriteView
 from .forest import EDGE_ARRAY, NODE, USER, USER_STATEMENT, Forest, Statement
@@ -26,6 +28,7 @@ class ForestWriter(Forest):
         super().__init__(view)
         self._write = view
         self._counters = counters
+        self._accepted = AcceptedEdges(self, view, counters)
 
     def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Statement]]) -> Nodes:
         """Take in all that a document states, by tree, child and parent entity; returns the nodes made for it."""
@@ -60,6 +63,10 @@ class ForestWriter(Forest):
         self._withdraw(child, parent, USER, gone)
         return gone
 
+    def settle(self) -> None:
+        """Judge what is left to be judged; must come after a set of changes, before anybody reads."""
+        self._accepted.settle()
+
     def _state(
         self, tree: str, child: int, parent: int, statements: Sequence[Statement], made: Nodes
     ) -> tuple[int, int]:
@@ -68,23 +75,25 @@ class ForestWriter(Forest):
         lower, upper = (self._node_for(number, entity, made) for entity in (child, parent))
         key = records.U64_PAIR.pack(lower, upper)
         rows = sorted((statement[1:] for statement in statements), key=lambda row: (*row[2:], *row[:2]))
+        known = self.verdict(lower, upper) is not None
         self._write.put(tables.STATEMENTS, key + records.u64(statements[0].document), records.pack(rows))
-        if self._view.get(tables.EDGES_UP, key) is None:
-            self._write.put(tables.EDGES_UP, key, b"")
-            self._write.put(tables.EDGES_DOWN, records.U64_PAIR.pack(upper, lower), b"")
+        if known:
+            self._accepted.strengthen(lower, upper)
+        else:
             self._counters.edges += 1
+            self._accepted.add(lower, upper)
         return lower, upper
 
     def _withdraw(self, child: int, parent: int, document: int, gone: Nodes) -> None:
         key = records.U64_PAIR.pack(child, parent)
         self._write.delete(tables.STATEMENTS, key + records.u64(document))
         if next(self.statements(child, parent), None) is not None:
+            self._accepted.strengthen(child, parent)
             return
-        self._write.delete(tables.EDGES_UP, key)
-        self._write.delete(tables.EDGES_DOWN, records.U64_PAIR.pack(parent, child))
         self._counters.edges -= 1
+        self._accepted.remove(child, parent)
         for node in (child, parent):
-            if next(self.parents(node), None) is None and next(self.children(node), None) is None:
+            if next(chain(self.stated_parents(node), self.stated_children(node)), None) is None:
                 gone.append((node, self._remove_node(node)))
 
     def _remove_node(self, node: int) -> int:

@@ -94,6 +94,11 @@ class Postings:
         prefix = term_bytes(term)
         return _join([_decode(key, value) for key, value in self._blocks(prefix)])
 
+    @property
+    def empty(self) -> bool:
+        """Whether no text is stored."""
+        return not self._view.count(tables.POSTINGS)
+
     def count(self, term: str) -> int:
         """In how many chunks a term occurs; blocks are counted by their size, not decoded."""
         fixed = _COUNT.size + records.CHECKSUM.size

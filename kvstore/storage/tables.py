@@ -23,6 +23,9 @@ NODES = "nodes"
 NODE_NAMES = "node_names"
 EDGES_UP = "edges_up"
 EDGES_DOWN = "edges_down"
+REFUSED_UP = "refused_up"
+REFUSED_DOWN = "refused_down"
+LOOPED_EDGES = "looped_edges"
 STATEMENTS = "statements"
 DOCUMENT_EDGES = "document_edges"
 STATED_EDGES = "stated_edges"
@@ -58,6 +61,9 @@ ALL = (
     NODE_NAMES,
     EDGES_UP,
     EDGES_DOWN,
+    REFUSED_UP,
+    REFUSED_DOWN,
+    LOOPED_EDGES,
     STATEMENTS,
     DOCUMENT_EDGES,
     STATED_EDGES,
