@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import KvstoreError
 from ..text.normalize import entity_key, fold
 from ..text.words import chunk_terms, stemmer
-from . import addresses
+from . import addresses, tables
 from .aliases import ALIAS, MERGE
 from .chunks import GROUP, ChunkRecord
 from .counters import Counters
