@@ -92,12 +92,14 @@ class Documents:
         self._view = view
 
     def identify(self, key: str) -> int | None:
-        """The id of the document with this key, or None."""
+        """The id of the document with this key, or None; raises CorruptionError where the key leads to another."""
         value = self._view.get(tables.DOCUMENT_KEYS, key_bytes(key)) if key else None
         if value is None:
             return None
-        document = records.U64.unpack(value)[0]
-        return document if self.get(document).key == key else None
+        document = int(records.U64.unpack(value)[0])
+        if self.get(document).key != key:
+            raise CorruptionError(f"document key {key!r} leads to another document; run CHECK")
+        return document
 
     def get(self, document: int) -> DocumentRecord:
         """The record of a document id that must exist; raises CorruptionError where it does not."""

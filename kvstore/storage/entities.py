@@ -61,9 +61,14 @@ class Entities:
         return EntityRecord(*records.unpack(value, tables.ENTITIES, key))
 
     def identify(self, key: str) -> int | None:
-        """The id under a normal form, from the ordered index."""
+        """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
         value = self._view.get(tables.ENTITY_NAMES, key.encode())
-        return None if value is None else int(records.U32.unpack(value)[0])
+        if value is None:
+            return None
+        entity = int(records.U32.unpack(value)[0])
+        if self.get(entity).key != key:
+            raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
+        return entity
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
         """All entities in order of their ids."""

@@ -105,12 +105,22 @@ class Forest:
     def find(self, tree: int, entity: int) -> int | None:
         """The node of an entity in a tree, or None."""
         value = self._view.get(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
-        return None if value is None else int(records.U64.unpack(value)[0])
+        if value is None:
+            return None
+        node = int(records.U64.unpack(value)[0])
+        if self.node(node) != (tree, entity):
+            raise CorruptionError(f"entity {entity} of tree {tree} leads to another's node; run CHECK")
+        return node
 
     def tree(self, name: str) -> int | None:
         """The id of the tree of this name, or None."""
         value = self._view.get(tables.TREE_NAMES, name.encode())
-        return None if value is None else int(records.U32.unpack(value)[0])
+        if value is None:
+            return None
+        tree = int(records.U32.unpack(value)[0])
+        if self.tree_name(tree) != name:
+            raise CorruptionError(f"the name {name!r} leads to another tree; run CHECK")
+        return tree
 
     def tree_name(self, tree: int) -> str:
         key = records.u32(tree)
@@ -129,7 +139,10 @@ class Forest:
         """Nodes of one tree in order of their entities, or all nodes in order of their ids."""
         if tree is None:
             for key, value in self._view.scan(tables.NODES):
-                yield records.U64.unpack(key)[0], Node._make(NODE.unpack(value[: NODE.size]))
+                yield (
+                    records.U64.unpack(key)[0],
+                    Node._make(NODE.unpack(records.unseal(value, tables.NODES, bytes(key)))),
+                )
         else:
             prefix = records.u32(tree)
             for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.u32(tree + 1)):

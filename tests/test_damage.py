@@ -1,0 +1,153 @@
+"""A bit flipped in any value: every question gets a typed error or the right answer, never a wrong one, and in time."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore.errors import KvstoreError
+from kvstore.retrieval.strategies import STRATEGIES
+from kvstore.storage import tables
+from kvstore.storage.environment import Environment
+
+QUESTION = "Who keeps the Cryostat cold in Uppsala?"
+
+Ask = Callable[[kvstore.Store], object]
+
+#: Every way to read, each giving something that can be compared.
+QUESTIONS: dict[str, Ask] = {
+    "keys": lambda store: store.keys(),
+    "get": lambda store: [store.get(key) for key in ("pumps", "cold", "own", "parts", "nothing")],
+    "names": lambda store: store.names(""),
+    "aliases": lambda store: store.aliases(),
+    "lookup": lambda store: store.lookup("Cryostat", "Maria Lindqvist", "The Pump", limit=20),
+    "unknown": lambda store: [bool(store.lookup(name)) for name in ("Nobody", "Absent Name", "Zz")],
+    "expand": lambda store: [store.expand(name, depth=3) for name in ("Cryostat", "Turbine", "Maria Lindqvist")],
+    "tree": lambda store: store.expand("Cryostat", depth=3, tree="parts"),
+    **{
+        f"retrieve {name}": lambda store, name=name: store.retrieve(QUESTION, using=name, top=4).hits  # type: ignore[misc]
+        for name in STRATEGIES
+    },
+    "ask": lambda store: (store.ask(QUESTION).text, store.ask(QUESTION).citations),
+    **{
+        f"select {table}": lambda store, table=table: store.execute(f"SELECT * FROM {table}").fetchall()  # type: ignore[misc]
+        for table in ("documents", "chunks", "abstracts", "entities", "mentions", "trees", "nodes", "edges", "aliases")
+    },
+    "where": lambda store: store.execute("SELECT * FROM documents WHERE key = 'cold'").fetchall(),
+    "entity": lambda store: store.execute("SELECT * FROM entities WHERE name = 'Cryostat'").fetchall(),
+    "statistics": lambda store: store.statistics()["documents"],
+}
+
+
+class TooLong(BaseException):
+    """A question that took longer than any should."""
+
+
+@contextmanager
+def within(seconds: int) -> Iterator[None]:
+    def ring(*_: object) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A store with something in every table, and what it answers."""
+    path = tmp_path_factory.mktemp("damage") / "store"
+    with kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 16, "language": "rules"}) as store:
+        store.put(
+            "pumps",
+            "# Pumps\n\nThe Vacuum Pump feeds the Cryostat. It was built in Uppsala by Maria Lindqvist.\n\n## Care\n\n"
+            "Ask Maria Lindqvist before the Vacuum Pump is opened. The Turbine is next to it.\n\n"
+            + "The Cryostat stands in Uppsala and the Turbine turns. "
+            * 12,
+            title="Vacuum Pump",
+            format="markdown",
+        )
+        store.put("cold", "The Cryostat keeps the Detector cold in Uppsala.", title="Cryostat", meta={"year": 2023})
+        store.put("parts", "Vacuum Pump,Cryostat\nCryostat,Turbine\nTurbine,Instrument\n", format="pairs")
+        store.put("own", "A text whose vector its owner brought along.", vectors=[np.linspace(-1, 1, 32)])
+        store.put("names", " ".join(f"Alpha{number} is Beta{number}." for number in range(300)))
+        store.put("gone", "The Old Harbour is deleted again.")
+        store.put_edge("Maria Lindqvist", "Laboratory", tree="staff")
+        store.alias("The Pump", "Vacuum Pump")
+        store.merge("Detector", "Instrument")
+        store.delete("gone")
+        assert store.check() == []
+    with kvstore.open(path, readonly=True) as store:
+        return path, {name: ask(store) for name, ask in QUESTIONS.items()}
+
+
+def flip(path: Path, draw: random.Random) -> str:
+    """Flip one bit of one value of a table drawn at random; says where."""
+    with Environment.open(path) as environment, environment.write() as view:
+        table = draw.choice([name for name in tables.ALL if view.count(name)])
+        records = [(bytes(key), bytes(value)) for key, value in view.scan(table) if len(value)]
+        if not records:
+            return f"{table}: no values"
+        key, value = draw.choice(records)
+        place, bit = draw.randrange(len(value)), draw.randrange(8)
+        view.put(table, key, value[:place] + bytes([value[place] ^ 1 << bit]) + value[place + 1 :])
+    return f"{table}, key {key!r}, byte {place} of {len(value)}, bit {bit}"
+
+
+def examine(path: Path, where: str, right: dict[str, Any]) -> bool:
+    """Ask a damaged store everything; says whether it noticed the damage by itself."""
+    noticed = False
+    try:
+        store = kvstore.open(path, readonly=True)
+    except KvstoreError:
+        return True
+    with store:
+        for name, ask in QUESTIONS.items():
+            try:
+                with within(20):
+                    answer = ask(store)
+            except KvstoreError:
+                noticed = True
+            else:
+                assert answer == right[name], f"{where}: a wrong answer to {name}"
+        with within(60):
+            problems = store.check()
+        assert problems or not noticed, f"{where}: a question met damage, CHECK did not"
+    return noticed
+
+
+def damages(sound: tuple[Path, dict[str, Any]], folder: Path, seeds: range) -> None:
+    path, right = sound
+    for seed in seeds:
+        copy = folder / "copy"
+        copy.mkdir()
+        shutil.copy(path / "data.mdb", copy)
+        where = flip(copy, random.Random(seed))
+        examine(copy, f"seed {seed}: {where}", right)
+        shutil.rmtree(copy)
+
+
+def test_a_flipped_bit_gives_no_wrong_answer(sound: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    damages(sound, tmp_path, range(40))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(1, 25))
+def test_a_thousand_flipped_bits_give_no_wrong_answer(
+    sound: tuple[Path, dict[str, Any]], tmp_path: Path, part: int
+) -> None:
+    """With the quick test's forty, a thousand."""
+    damages(sound, tmp_path, range(40 * part, 40 * (part + 1)))
