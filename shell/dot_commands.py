@@ -81,16 +81,15 @@ def _quit(console: Console, arguments: list[str]) -> None:
 
 
 def _tables(console: Console, arguments: list[str]) -> None:
-    for name, _, _ in console.store.execute("SHOW TABLES"):
-        print(name, file=console.out)
+    for table in console.store.tables():
+        print(table.name, file=console.out)
 
 
 def _schema(console: Console, arguments: list[str]) -> None:
-    for name in arguments or [name for name, _, _ in console.store.execute("SHOW TABLES")]:
-        quoted = name.replace('"', '""')
-        rows = console.store.execute(f'DESCRIBE "{quoted}"')
-        columns = ", ".join(f'"{column}" {kind or ""}'.rstrip() for column, kind, _ in rows)
-        print(f'CREATE TABLE "{name}" ({columns});', file=console.out)
+    store = console.store
+    for table in map(store.describe_table, arguments) if arguments else store.tables():
+        columns = ", ".join(f'"{column.name}" {column.type or ""}'.rstrip() for column in table.columns)
+        print(f'CREATE TABLE "{table.name}" ({columns});', file=console.out)
 
 
 def _mode(console: Console, arguments: list[str]) -> None:
@@ -141,8 +140,9 @@ def _edit(console: Console, arguments: list[str]) -> None:
     if not console.watched:
         raise ValueError(".edit needs a person at a terminal; in a script, write the statement")
     text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last
-    # What comes back stands at the prompt, to be run with Enter or not at all.
-    console.draft = (click.edit(text, extension=".sql") or "").strip()
+    edited = click.edit(text, extension=".sql")
+    # What comes back, or was left as it is, stands at the prompt, to be run with Enter or not at all.
+    console.draft = (text if edited is None else edited).strip()
 
 
 def _import(console: Console, arguments: list[str]) -> None:

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prompt_toolkit import Application, PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -96,15 +96,16 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
             text = session.prompt(default=draft)
             console.store  # noqa: B018 (waits until it is open)
         except KeyboardInterrupt:
-            if interrupted and not session.default_buffer.text:
+            empty = not session.default_buffer.text
+            if interrupted and empty:
                 return 0
-            interrupted = True
+            interrupted = empty
             continue
         except EOFError:
             return 0
         interrupted = False
         try:
-            for piece in pieces(text):
+            for piece in pieces(_command(text)):
                 console.run(piece)
         except KeyboardInterrupt:
             console.tell("cancelled")
@@ -147,7 +148,13 @@ def _end(application: Application[str], error: Exception) -> None:
 
 def _may_be_run(text: str) -> bool:
     """Whether Enter runs what is typed, instead of beginning another line."""
-    return text.lstrip().startswith(".") or is_complete(text)
+    return _command(text).lstrip().startswith(".") or is_complete(text)
+
+
+def _command(text: str) -> str:
+    """What is typed; of ``quit``, ``exit`` and ``help``, which other shells know without a dot, the command."""
+    word = text.strip().rstrip(";").lower()
+    return f".{word}" if word in ("quit", "exit", "help") else text
 
 
 def _confirm(statement: str) -> bool:
@@ -250,8 +257,8 @@ class LiveCatalog:
 
     def tables(self) -> Mapping[str, Sequence[str]]:
         if not self._tables:
-            rows = self._console.store.execute("SHOW TABLES")
-            self._tables = {name: columns.split(", ") for name, columns, _ in rows}
+            tables = self._console.store.tables()
+            self._tables = {table.name: [column.name for column in table.columns] for table in tables}
         return self._tables
 
     def strategies(self) -> Mapping[str, Sequence[str]]:
@@ -264,7 +271,7 @@ class LiveCatalog:
 
     def trees(self) -> Sequence[str]:
         if self._trees is None:
-            self._trees = [row[0] for row in self._query("SELECT name FROM trees LIMIT 100")]
+            self._trees = [name for (name,) in self._console.store.execute("SELECT name FROM trees LIMIT 100")]
         return self._trees
 
     def entity_names(self, prefix: str, most: int) -> Sequence[str]:
@@ -272,9 +279,8 @@ class LiveCatalog:
             return snapshot.names(prefix, most)
 
     def document_keys(self, prefix: str, most: int) -> Sequence[str]:
-        last = prefix + "\U0010ffff"
-        rows = self._query("SELECT key FROM documents WHERE key >= ? AND key <= ? LIMIT ?", prefix, last, most)
-        return [row[0] for row in rows]
+        with self._console.store.snapshot() as snapshot:
+            return snapshot.keys(prefix, most)
 
     def paths(self, prefix: str) -> Sequence[str]:
         folder, slash, start = prefix.rpartition("/")
@@ -290,6 +296,3 @@ class LiveCatalog:
 
     def modes(self) -> Sequence[str]:
         return list(MODES)
-
-    def _query(self, text: str, *parameters: object) -> list[tuple[Any, ...]]:
-        return self._console.store.execute(text, parameters).fetchall()

@@ -186,7 +186,7 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
         ("LOOKUP 'a", 1, 8, "never closed"),
         ("LOOKUP", 1, 7, "ends too early; expected a string"),
         ("LOOKUP 'a';\n\nEXPAND 'b' DEEPTH 2", 3, 12, "did you mean DEPTH?"),
-        ("EXPAND UP DOWN", 1, 11, "DIRECTION stands here for the second time"),
+        ("EXPAND UP DOWN", 1, 11, "UP, DOWN or BOTH stands here for the second time"),
         ("EXPAND DEPTH 1.5", 1, 14, "whole number"),
         ("SEARCH 'a' WHERE (b = 1 TOP 3", 1, 18, "never closed"),
         ("SEARCH 'a' WHERE b) = 1", 1, 19, "closes nothing"),
@@ -319,8 +319,8 @@ def test_parameters_stand_for_values() -> None:
 @pytest.mark.parametrize(
     ("text", "parameters", "said"),
     [
-        ("LOOKUP ?", (), "1 parameters, 0 values"),
-        ("LOOKUP ?", ("a", "b"), "1 parameters, 2 values"),
+        ("LOOKUP ?", (), "are needed: 1, not 0"),
+        ("LOOKUP ?", ("a", "b"), "are needed: 1, not 2"),
         ("LOOKUP ?", "a", "write (value,)"),
         ("LOOKUP ?", (1,), "expected text"),
         ("LOOKUP ?", ([],), "a list cannot be"),

@@ -665,6 +665,30 @@ def test_import_is_ingest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert cli.run(["shell", "s", "-c", ".edit"]) == 1
 
 
+def test_words_of_other_shells_need_no_dot(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send("help\r")
+    see(child, r"\.schema \[TABLE\]")
+    see(child, "kvstore>")
+    child.send("quit;\r")
+    see(child, pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+
+
+def test_ctrl_c_on_what_is_typed_is_not_the_first_of_two(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    for half in ("SELECT half", "LOOKUP 'half"):
+        child.send(half)
+        see(child, "half")
+        child.sendintr()
+        see(child, "kvstore>")
+        child.sendintr()
+        see(child, "kvstore>")
+    child.send("SELECT 6*7;\r")
+    see(child, "42")
+
+
 def test_enter_waits_for_the_semicolon() -> None:
     assert not is_complete("SELECT 1")
     assert is_complete("SELECT 1;")

@@ -101,7 +101,8 @@ class Builder:
     def _add_clause(self, clauses: dict[str, Any], tree: Tree[Terminal]) -> None:
         name = _FIELDS.get(tree.data, tree.data)
         if name in clauses:
-            raise failure(self._text, tree.meta.start_pos, f"{name.upper()} stands here for the second time")
+            clause = "UP, DOWN or BOTH" if name == "direction" else name.upper()
+            raise failure(self._text, tree.meta.start_pos, f"{clause} stands here for the second time")
         clauses[name] = self._clause(tree)
 
     def _clause(self, tree: Tree[Terminal]) -> Any:

@@ -23,10 +23,11 @@ from ..errors import InputError, StatementError
 from ..storage.store_view import StoreView
 from . import condition as conditions
 from .diagnosis import nearest
-from .literals import SqlValue
+from .literals import SqlValue, literal
 from .reader import Reader
 from .sql_table import Row, Rows, SqlTable
 from .tables import TABLES
+from .tokens import unquote
 
 #: Makes the error for a place in the query (None: no place is known) and a reason.
 Failure = Callable[[int | None, str], StatementError]
@@ -330,6 +331,9 @@ class Selection:
             near = nearest(name, TABLES)
             remedy = f"did you mean {near}?" if near else f"there are {', '.join(TABLES)}"
             return self._failed(max(place, 0), f"there is no table {name}; {remedy}")
+        if kind == "no such column" and (quoted := re.match(r'("[^"]+") - should this be a string', name)):
+            text = literal(unquote(quoted[1]))
+            return self._failed(place, f"there is no column {quoted[1]}; text stands in single quotes: {text}")
         if kind == "no such column":
             known = {column for table in TABLES.values() for column in table.columns}
             near = nearest(name.rpartition(".")[2].split(" ")[0].strip('"'), known)
@@ -339,10 +343,17 @@ class Selection:
         if kind == "incomplete input":
             return self._failed(len(self._text), "the query ends too early")
         if met := re.match(r'near "([^\W\d]\w*)": syntax error', message):
-            near = nearest(met[1], _WORDS)
-            hint = f"; did you mean {near}?" if near and near.lower() != met[1].lower() else ""
-            return self._failed(place, f"{met[1]} may not stand here{hint}")
+            return self._failed(place, f"{met[1]} may not stand here{self._misspelt(met[1], place)}")
         return self._failed(place, message)
+
+    def _misspelt(self, met: str, place: int | None) -> str:
+        """A hint that the word SQLite stumbled over, or else the one before it, was to be another."""
+        before = re.search(r"([^\W\d]\w*)\s+$", self._text if place is None else self._text[:place])
+        for word in (met, before[1]) if before else (met,):
+            near = nearest(word, _WORDS)
+            if near and near.lower() != word.lower():
+                return f"; did you mean {near}" + ("?" if word == met else f" instead of {word}?")
+        return ""
 
 
 def matching_documents(view: StoreView, condition: str, parameters: Parameters = ()) -> set[int]:

@@ -146,7 +146,7 @@ def _bind(text: str, found: list[Token], parameters: Parameters) -> dict[int, Pa
             raise failure(text, token.start, "the value given holds a character that is not Unicode")
         bound[token.start] = Parameter(name, value)
     if not named and len(found) != len(parameters):
-        raise StatementError(f"the text has {len(found)} parameters, {len(parameters)} values were given")
+        raise StatementError(f"as many values as parameters are needed: {len(found)}, not {len(parameters)}")
     return bound
 
 
