@@ -1,11 +1,11 @@
 """A set of changes to documents, edges and aliases carried into one write transaction, exactly.
 
-In: a :class:`Batch`: extracted documents with their vectors, edges and aliases that the user states, and what is to go.
-On disk: every structure of the store, changed so that what it holds is a function of the surviving documents, edges and
-aliases alone (DESIGN.md, law 2). The order inside: what goes is taken out, names are counted, names without an
-introduction left are removed everywhere, new names are looked for in the older chunks through the postings, then the
-new documents are recognised, written and linked. Nothing is visible before the caller commits; any error leaves the
-transaction to be aborted.
+In: a :class:`Batch`: extracted documents with their vectors, triples that others found in them, edges and aliases that
+the user states, and what is to go. On disk: every structure of the store, changed so that what it holds is a function
+of the surviving documents (with their triples), edges and aliases alone (DESIGN.md, law 2). The order inside: what goes
+is taken out, names are counted, names without an introduction left are removed everywhere, new names are looked for in
+the older chunks through the postings, then the new documents are recognised, written and linked, and at last the graph
+follows. Nothing is visible before the caller commits; any error leaves the transaction to be aborted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from ..storage.entities import EntityWriter, MentionWriter
 from ..storage.entity_filter import EntityFilter
 from ..storage.forest import EdgeKey, StatedEdge, Statement
 from ..storage.forest_writer import ForestWriter, Nodes
+from ..storage.graph import GraphWriter
 from ..storage.postings import PostingWriter
+from ..storage.triples import KIND, DocumentTriples, TripleWriter
 from ..storage.vectors import Matrix, VectorWriter
 from ..storage.view import WriteView
 from ..text.normalize import entity_key
@@ -51,8 +53,9 @@ class Prepared:
 class Batch:
     """Changes to be applied together, each document, edge and name once; ``deleted`` are keys of documents.
 
-    An edge or alias stands in place of the one of its key; None takes that one back. ``origins`` names the folder that
-    documents, otherwise unchanged, were found in last.
+    An edge or alias stands in place of the one of its key; None takes that one back. ``triples`` stand in place of
+    those of a document, by its key; it is stored, or one of ``documents``. ``origins`` names the folder that documents,
+    otherwise unchanged, were found in last.
     """
 
     documents: Sequence[Prepared] = ()
@@ -60,6 +63,7 @@ class Batch:
     edges: Mapping[EdgeKey, StatedEdge | None] = field(default_factory=dict)
     aliases: Mapping[str, Alias | None] = field(default_factory=dict)
     origins: Mapping[str, str | None] = field(default_factory=dict)
+    triples: Mapping[str, DocumentTriples] = field(default_factory=dict)
 
 
 class Changes:
@@ -78,6 +82,8 @@ class Changes:
         self._vectors = VectorWriter(view, settings.dimension)
         self.forest = ForestWriter(view, self.counters)
         self.aliases = AliasWriter(view)
+        self.triples = TripleWriter(view)
+        self._graph = GraphWriter(view)
         self.filter = EntityFilter(view, hash_seed=settings.hash_seed, temperature_sort=temperature_sort)
 
     def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
@@ -101,6 +107,8 @@ class Changes:
             self._mentions,
             self._postings,
             self.filter,
+            self._graph,
+            self.triples,
             self._settings,
         )
         names = NameChanges(self._entities, self.filter)
@@ -114,6 +122,8 @@ class Changes:
             self._change_edge(edge_key, edge, linker, names)
         for name, alias in batch.aliases.items():
             self._change_alias(name, alias, names)
+        for key, triples in batch.triples.items():
+            self._change_triples(key, triples, linker, names)
         self._postings.flush()
         for item in batch.documents:
             for introduced in item.extracted.introductions:
@@ -126,7 +136,10 @@ class Changes:
                 child, parent = (ids[entity_key(form)] for form in (edge.child, edge.parent))
                 self._link_nodes(self.forest.state(edge.tree, child, parent, (edge.child, edge.parent)), linker)
         self.forest.settle()
+        for key, triples in batch.triples.items():
+            self._add_triples(key, triples, linker)
         linker.flush()
+        linker.flush_graph()
         self._postings.flush()
         self._vectors.flush()
 
@@ -152,6 +165,7 @@ class Changes:
         """Remove a document and all that is its own; its names lose one introduction each."""
         outline = self.documents.outline(record.id)
         stem = stemmer(self._settings.stemmer)
+        self._remove_triples(record, linker, names)
         linker.unlink_document(record)
         for chunk in record.chunk_ids():
             stored = self._chunks.get(chunk)
@@ -211,6 +225,31 @@ class Changes:
             statement = Statement(document, relation.kind, relation.confidence, relation.start, relation.end)
             edges.setdefault((tree, child, parent), []).append(statement)
         self._link_nodes(self.forest.state_document(document, edges), linker)
+
+    def _change_triples(self, key: str, triples: DocumentTriples, linker: Linker, names: NameChanges) -> None:
+        """Take back the triples of a document, and count the names of those it has now."""
+        record = self.documents.find(key)
+        if record is not None:
+            self._remove_triples(record, linker, names)
+        for name, form in triples.introductions().items():
+            names.introduce(name, form, KIND)
+            self.counters.introductions += 1
+
+    def _remove_triples(self, record: DocumentRecord, linker: Linker, names: NameChanges) -> None:
+        triples = self.triples.of(record.id)
+        if triples:
+            linker.change_triples(record, triples, -1)
+            introduced = triples.introductions()
+            for entity, form in zip(self.filter.find_many(list(introduced)), introduced.values(), strict=True):
+                names.withdraw(int(entity), form, KIND)
+                self.counters.introductions -= 1
+            self.triples.put(record.id, DocumentTriples())
+
+    def _add_triples(self, key: str, triples: DocumentTriples, linker: Linker) -> None:
+        record = self.documents.find(key)
+        if record is not None and triples:
+            self.triples.put(record.id, triples)
+            linker.change_triples(record, triples, 1)
 
     def _link_nodes(self, made: Nodes, linker: Linker) -> None:
         for node, entity in made:

@@ -1,9 +1,10 @@
 """Linking names to the places they are mentioned in, both ways.
 
-In: documents just written, names just introduced, and what is about to go. On disk: ``mentions`` and
-``place_mentions`` (place → names) and the block lists of the entity filter (name → places), kept equal. A mention is
-a function of a name and a text, nothing else; the rank of an address is a function of the name's mentions in that
-abstract (:mod:`kvstore.storage.addresses`).
+In: documents just written, names just introduced, triples, and what is about to go. On disk: ``mentions`` and
+``place_mentions`` (place → names) and the block lists of the entity filter (name → places), kept equal; and the graph,
+whose rows are made anew for every passage of which a mention has changed. A mention is a function of a name and a
+text, nothing else; the rank of an address is a function of the name's mentions in that abstract
+(:mod:`kvstore.storage.addresses`), a row of the graph of all mentions in the passage (:mod:`kvstore.storage.passages`).
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from ..storage.chunks import FIRST_UPPER, GROUP, Abstracts, Chunks
 from ..storage.documents import DocumentRecord, Documents, Section
 from ..storage.entities import MENTION, PLACE_MENTION, Entities, MentionArray, MentionWriter
 from ..storage.entity_filter import EntityFilter, occurrences
+from ..storage.graph import ENTITY, TITLE_LINK, TRIPLE_LINK, GraphWriter
+from ..storage.passages import DocumentPassages, Passage, title_pair, unmentioned
 from ..storage.places import Places, places_of
 from ..storage.postings import Postings
 from ..storage.recognition import Mention, headed_places, mentions_in
+from ..storage.triples import DocumentTriples, Triples
 from ..text.normalize import entity_key, fold
 from ..text.words import stemmer
 
@@ -42,6 +46,8 @@ class Linker:
         mentions: MentionWriter,
         postings: Postings,
         entity_filter: EntityFilter,
+        graph: GraphWriter,
+        triples: Triples,
         settings: FixedSettings,
     ) -> None:
         self._documents = documents
@@ -51,10 +57,13 @@ class Linker:
         self._mentions = mentions
         self._postings = postings
         self._filter = entity_filter
+        self._graph = graph
+        self._triples = triples
         self._settings = settings
         self._added: dict[str, Places] = {}
         self._removed: dict[str, Places] = {}
         self._keys: dict[int, str] = {}
+        self._stale: dict[int, set[int]] = {}
 
     def flush(self) -> None:
         """Carry the gathered address changes into the block lists, removals first."""
@@ -63,6 +72,13 @@ class Linker:
             if keys:
                 change(keys, [addresses.of_places(gathered[key]) for key in keys])
             gathered.clear()
+
+    def flush_graph(self) -> None:
+        """Make the graph's rows of all passages anew that were touched; to be called when all mentions are written."""
+        for document in sorted(self._stale):
+            self._put_passages(document, self._stale[document])
+        self._stale.clear()
+        self._graph.flush()
 
     def link_node(self, entity: int, node: int) -> None:
         """Give an entity the address of a tree node."""
@@ -89,6 +105,8 @@ class Linker:
         self._mentions.put_places(record.id, place_rows)
         for entity, pairs in places_of(rows, place_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
+        self._touch(record.id, record.chunk_ids())
+        self._change_title_link(record, 1)
 
     def unlink_document(self, record: DocumentRecord) -> None:
         """Remove all mentions of a document that is about to go, and their addresses."""
@@ -98,6 +116,9 @@ class Linker:
             self._removed.setdefault(self._key(entity), []).extend(pairs)
         for chunk in rows:
             self._mentions.put_chunk(chunk, np.empty(0, MENTION))
+            self._graph.put_passage(chunk, np.empty(0, ENTITY))
+        self._stale.pop(record.id, None)
+        self._change_title_link(record, -1)
         self._mentions.put_places(record.id, np.empty(0, PLACE_MENTION))
 
     def unlink_entity(self, entity: int, key: str) -> None:
@@ -106,12 +127,23 @@ class Linker:
             _, place = addresses.split(int(number))
             document = self._abstracts.get(place).document
             place_rows = self._mentions.in_places(document)
-            self._mentions.put_places(document, place_rows[place_rows["entity"] != entity])
+            kept = place_rows["entity"] != entity
+            if not kept.all():
+                self._mentions.put_places(document, place_rows[kept])
+                self._touch(document, self._documents.get(document).chunk_ids())
             if place < FIRST_UPPER:
                 for chunk in range(GROUP * place, GROUP * place + GROUP):
                     rows = self._mentions.in_chunk(chunk)
                     if len(rows):
                         self._mentions.put_chunk(chunk, rows[rows["entity"] != entity])
+                        self._touch(document, [chunk])
+
+    def change_triples(self, record: DocumentRecord, triples: DocumentTriples, by: int) -> None:
+        """Say of the triples of a document once more (or less) what they join; their names must be known."""
+        for one, other in self._pairs(triples):
+            if one != other:
+                self._graph.change_link(one, other, TRIPLE_LINK, by)
+        self._touch(record.id, record.chunk_ids())
 
     def link_older(self, new: Mapping[str, int]) -> None:
         """Find names that have just become known in the documents already stored, through the postings."""
@@ -160,6 +192,7 @@ class Linker:
             if found:
                 rows[chunk] = np.array(found, MENTION)
                 self._mentions.put_chunk(chunk, np.concatenate((self._mentions.in_chunk(chunk), rows[chunk])))
+        self._touch(document, rows)
         record = self._documents.get(document)
         every = sorted({key for keys in candidates.values() for key in keys})
         places = [
@@ -170,8 +203,37 @@ class Linker:
         place_rows = np.unique(np.array(places, PLACE_MENTION))
         if len(place_rows):
             self._mentions.put_places(document, np.concatenate((self._mentions.in_places(document), place_rows)))
+            self._touch(document, record.chunk_ids())
         for entity, pairs in places_of(rows, place_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
+
+    def _touch(self, document: int, chunks: Iterable[int]) -> None:
+        self._stale.setdefault(document, set()).update(chunks)
+
+    def _put_passages(self, document: int, chunks: set[int]) -> None:
+        record = self._documents.get(document)
+        mentions = {chunk: self._mentions.in_chunk(chunk) for chunk in record.chunk_ids()}
+        pairs = self._pairs(self._triples.of(document))
+        lone = unmentioned(pairs, list(mentions.values()))
+        outline = self._documents.outline(document)
+        rows = DocumentPassages(record, outline, pairs, self._filter, self._settings.name_words)
+        text = self._documents.text(document)
+        for chunk in sorted(chunks):
+            stored = self._chunks.get(chunk)
+            passage = Passage(chunk, text[stored.start : stored.end], stored.section, mentions[chunk])
+            self._graph.put_passage(chunk, rows.row(passage, lone))
+
+    def _pairs(self, triples: DocumentTriples) -> list[tuple[int, int]]:
+        """The entities that triples join, each pair once."""
+        keys = sorted(set(triples.pairs()))
+        ones, others = (self._filter.find_many([pair[end] for pair in keys]).tolist() for end in (0, 1))
+        return list(zip(ones, others, strict=True))
+
+    def _change_title_link(self, record: DocumentRecord, by: int) -> None:
+        pair = title_pair(record.title, self._settings.name_words) if record.groups else None
+        if pair is not None:
+            whole, shorter = map(int, self._filter.find_many(pair))
+            self._graph.change_link(whole, shorter, TITLE_LINK, by)
 
     def _occurring(self, data: bytes, keys: Iterable[str]) -> Iterator[str]:
         return (key for key in keys if occurrences(data, key.encode(), self._settings.name_words))

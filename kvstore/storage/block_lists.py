@@ -1,13 +1,14 @@
-"""Long block lists: the addresses of entities that have too many for their record in a block-list page.
+"""Block lists: the numbers of an entity, such as its addresses, in blocks that stay cheap to change however many.
 
-On disk: ``address_blocks``, entity (u32) and first address (u64), both big-endian → up to 124 addresses, ascending,
-packed as little-endian u64 and sealed. Blocks lie in LMDB's own tree, so one address among n is added or removed in
-O(log n). Out: ascending arrays of u64. Damage gives CorruptionError.
+On disk: a table such as ``address_blocks``, entity (u32) and first number (u64), both big-endian → up to 124 numbers,
+ascending, packed as little-endian u64 and sealed. Blocks lie in LMDB's own tree, so one number among n is added or
+removed in O(log n). Out: ascending arrays of u64. Damage gives CorruptionError. The entity filter keeps its long lists
+of addresses so, the graph the passages of an entity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,16 +29,17 @@ _LAST = (1 << 64) - 1
 
 
 class BlockLists:
-    """The long lists of one view."""
+    """The lists of one table in one view."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
         self._view = view
+        self._table = table
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Addresses:
         """The addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
         parts: list[Addresses] = []
         wanted = _LAST if limit is None else limit
-        first = self._at_or_before(entity, start)
+        first = self._at_or_before(entity, start) if start else None
         for _, block in self._blocks(entity, start if first is None else first):
             part = block[np.searchsorted(block, np.uint64(start)) :][:wanted]
             parts.append(part)
@@ -46,11 +48,16 @@ class BlockLists:
                 break
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
+    def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
+        """All blocks of some entities, entity by entity in the order given: the entity, and numbers of its own."""
+        found = self._view.get_below(self._table, list(map(records.u32, entities)))
+        return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in found]
+
     def first(self, entity: int) -> int:
         """The first address of an entity that must have a long list; raises CorruptionError where it has none."""
         for first, _ in self._blocks(entity, 0):
             return first
-        raise CorruptionError(f"table {tables.ADDRESS_BLOCKS}: entity {entity} has no addresses here; run CHECK")
+        raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
     def add(self, entity: int, addresses: Addresses) -> int:
         """Add ascending addresses; returns how many were new."""
@@ -65,7 +72,7 @@ class BlockLists:
             added += len(merged) - len(block)
             if len(merged) != len(block):
                 if here and here[0][0] != merged[0]:
-                    view.delete(tables.ADDRESS_BLOCKS, _key(entity, here[0][0]))
+                    view.delete(self._table, _key(entity, here[0][0]))
                 self._put(view, entity, merged)
             done = upto
         return added
@@ -85,10 +92,10 @@ class BlockLists:
             removed += len(block) - len(left)
             if len(left) != len(block):
                 if len(left) < _SMALL and len(here) > 1 and len(left) + len(here[1][1]) <= _JOINED:
-                    view.delete(tables.ADDRESS_BLOCKS, _key(entity, here[1][0]))
+                    view.delete(self._table, _key(entity, here[1][0]))
                     left = np.concatenate((left, here[1][1]))
                 if len(left) == 0 or left[0] != first:
-                    view.delete(tables.ADDRESS_BLOCKS, _key(entity, first))
+                    view.delete(self._table, _key(entity, first))
                 self._put(view, entity, left)
             done = upto
         return removed
@@ -98,14 +105,14 @@ class BlockLists:
         view = self._writable()
         blocks = list(self._blocks(entity, 0))
         for first, _ in blocks:
-            view.delete(tables.ADDRESS_BLOCKS, _key(entity, first))
+            view.delete(self._table, _key(entity, first))
         return b"".join(block.tobytes() for _, block in blocks)
 
     def scan(self) -> Iterator[tuple[int, int, Addresses]]:
         """Every block: entity, first address by its key, addresses."""
-        for key, value in self._view.scan(tables.ADDRESS_BLOCKS):
+        for key, value in self._view.scan(self._table):
             plain = bytes(key)
-            yield records.U32.unpack(plain[:4])[0], records.U64.unpack(plain[4:])[0], _decode(plain, value)
+            yield records.U32.unpack(plain[:4])[0], records.U64.unpack(plain[4:])[0], _decode(self._table, plain, value)
 
     def _writable(self) -> WriteView:
         if not self._view.writable:
@@ -115,15 +122,15 @@ class BlockLists:
     def _at_or_before(self, entity: int, address: int) -> int | None:
         """The first address of the last block that begins at or before ``address``."""
         stop = _key(entity, address + 1) if address < _LAST else _end(entity)
-        for key, _ in self._view.scan(tables.ADDRESS_BLOCKS, records.u32(entity), stop, reverse=True):
+        for key, _ in self._view.scan(self._table, records.u32(entity), stop, reverse=True):
             return int(records.U64.unpack(bytes(key)[4:])[0])
         return None
 
     def _blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
         """Blocks of an entity that begin at ``start`` or later: the first address by the key, and the addresses."""
-        for key, value in self._view.scan(tables.ADDRESS_BLOCKS, _key(entity, start), _end(entity)):
+        for key, value in self._view.scan(self._table, _key(entity, start), _end(entity)):
             plain = bytes(key)
-            yield records.U64.unpack(plain[4:])[0], _decode(plain, value)
+            yield records.U64.unpack(plain[4:])[0], _decode(self._table, plain, value)
 
     def _next_two(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
         blocks = self._blocks(entity, start)
@@ -135,7 +142,7 @@ class BlockLists:
         for block in np.array_split(addresses, max(1, -(-len(addresses) // BLOCK))):
             if len(block):
                 key = _key(entity, int(block[0]))
-                view.put(tables.ADDRESS_BLOCKS, key, records.seal(block.astype("<u8").tobytes()))
+                view.put(self._table, key, records.seal(block.astype("<u8").tobytes()))
 
 
 def _key(entity: int, first: int) -> bytes:
@@ -147,9 +154,9 @@ def _end(entity: int) -> bytes:
     return records.u32(entity) + b"\xff" * 9
 
 
-def _decode(key: bytes, value: memoryview) -> Addresses:
-    payload = records.unseal(value, tables.ADDRESS_BLOCKS, key)
+def _decode(table: str, key: bytes, value: memoryview) -> Addresses:
+    payload = records.unseal(value, table, key)
     if len(key) != 12 or len(payload) % 8 or not len(payload):
-        raise CorruptionError(f"table {tables.ADDRESS_BLOCKS}, key {key.hex()}: not a block of addresses; run CHECK")
+        raise CorruptionError(f"table {table}, key {key.hex()}: not a block of numbers; run CHECK")
     # Copied: a buffer of a write transaction goes stale at the next put.
     return np.frombuffer(payload, "<u8").astype(np.uint64)

@@ -20,7 +20,9 @@ from .entities import Entities, Mentions
 from .entity_filter import EntityFilter
 from .environment import View
 from .forest import Forest
+from .graph import Graph
 from .postings import Postings
+from .triples import Triples
 from .vectors import Ids, Matrix, VectorCache, Vectors
 
 
@@ -64,6 +66,14 @@ class StoreView:
     @cached_property
     def forest(self) -> Forest:
         return Forest(self.view)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return Graph(self.view)
+
+    @cached_property
+    def triples(self) -> Triples:
+        return Triples(self.view)
 
     @cached_property
     def aliases(self) -> Aliases:

@@ -35,6 +35,11 @@ FILTER_DIRECTORY = "filter_directory"
 BUCKET_PAGES = "bucket_pages"
 BLOCK_PAGES = "block_pages"
 ADDRESS_BLOCKS = "address_blocks"
+PASSAGE_ENTITIES = "passage_entities"
+ENTITY_PASSAGES = "entity_passages"
+ENTITY_HEADS = "entity_heads"
+ENTITY_LINKS = "entity_links"
+TRIPLES = "triples"
 
 #: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
 REBUILD = b"rebuild"
@@ -73,4 +78,9 @@ ALL = (
     BUCKET_PAGES,
     BLOCK_PAGES,
     ADDRESS_BLOCKS,
+    PASSAGE_ENTITIES,
+    ENTITY_PASSAGES,
+    ENTITY_HEADS,
+    ENTITY_LINKS,
+    TRIPLES,
 )

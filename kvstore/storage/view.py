@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -46,6 +46,14 @@ class View(Protocol):
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """The value under ``key``, or None."""
+        ...
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[Record]:
+        """The records of those of ``keys`` that are there, in the order given."""
+        ...
+
+    def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
+        """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         ...
 
     def scan(
@@ -154,6 +162,36 @@ class LmdbView:
             return transaction.get(key, db=handle)
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[Record]:
+        """The records of those of ``keys`` that are there, in the order given; one call for all of them."""
+        transaction = self._current()
+        handle = self._handles.get(table)
+        if handle is None:
+            return []
+        try:
+            with transaction.cursor(db=handle) as cursor:
+                return [(bytes(key), value) for key, value in cursor.getmulti(keys)]
+        except lmdb.Error as error:
+            raise translate(error, f"table {table}") from error
+
+    def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
+        """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
+        transaction = self._current()
+        handle = self._handles.get(table)
+        if handle is None:
+            return []
+        found: list[Record] = []
+        try:
+            with transaction.cursor(db=handle) as cursor:
+                for prefix in prefixes:
+                    more = cursor.set_range(prefix)
+                    while more and (key := bytes(cursor.key())).startswith(prefix):
+                        found.append((key, cursor.value()))
+                        more = cursor.next()
+        except lmdb.Error as error:
+            raise translate(error, f"table {table}") from error
+        return found
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False

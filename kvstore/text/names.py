@@ -73,17 +73,22 @@ def is_name_key(key: str, most_words: int) -> bool:
     )
 
 
+def title_forms(title: str) -> tuple[str, ...]:
+    """A title or heading in plain words, without a number before it; then the same without a bracket at its end, where
+    it has one. Empty where nothing is left."""
+    whole = _NUMBERED.sub("", plain(title)).strip(" .:;,")
+    shorter = _BRACKETED.sub("", whole)
+    return tuple(dict.fromkeys(form for form in (whole, shorter) if form))
+
+
 def title_names(title: str, kind: str) -> Iterator[Name]:
     """The names a title or heading introduces: itself, without a trailing bracket, without a number, and its
     singular."""
-    whole = _NUMBERED.sub("", plain(title)).strip(" .:;,")
-    if not whole:
+    forms = title_forms(title)
+    if not forms:
         return
-    yield Name(whole, kind)
-    shorter = _BRACKETED.sub("", whole)
-    if shorter and shorter != whole:
-        yield Name(shorter, kind)
-    single = _singular(shorter or whole)
+    yield from (Name(form, kind) for form in forms)
+    single = _singular(forms[-1])
     if single:
         yield Name(single, kind)
 

@@ -1,0 +1,216 @@
+# distutils: language = c++
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Personalised PageRank by forward push, over rows of a graph that arrive as they are needed.
+
+In: seeds with masses, a restart probability, an error bound, and rows (a node, its neighbours, the weights of its
+edges). Out: the nodes whose rows are wanted next; in the end the mass of every node touched. Nodes are u64 and mean
+nothing here.
+
+Andersen, Chung, Lang 2006, "Local graph partitioning using PageRank vectors", section 3: every node has an estimate
+p and a residual r; a push keeps the share ``restart`` of the residual as estimate and hands the rest to the
+neighbours. p + (PageRank of r) never changes, so the sum of the residuals is the distance to the exact vector. A
+node is pushed while r > epsilon * size, where the size is at least 1 and stands for the length of its row. Every push
+takes more than restart * epsilon * size from a total of at most 1: so the sizes of all pushes add up to less than
+1 / (restart * epsilon), whatever the graph, and the work does not depend on what lies beyond.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libcpp.deque cimport deque
+from libcpp.vector cimport vector
+
+import numpy as np
+
+
+cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
+    """SplitMix64's finalizer: spreads ids that follow one another."""
+    x = (x ^ (x >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * <uint64_t> 0x94D049BB133111EB
+    return x ^ (x >> 31)
+
+
+cdef class ForwardPush:
+    """One PageRank: :meth:`run`, answer what it wants with :meth:`add_rows`, and again until it wants nothing."""
+
+    cdef double _restart, _epsilon
+    # An open-addressed table from nodes to their numbers + 1, and by number: node, estimate, residual, size.
+    cdef vector[int64_t] _table
+    cdef vector[uint64_t] _nodes
+    cdef vector[double] _estimate, _residual, _size
+    cdef vector[uint8_t] _known, _queued
+    # Rows, where they are known: begin and end in the neighbours (numbers) and in their shares (which sum to 1).
+    cdef vector[int64_t] _begin, _end, _neighbours
+    cdef vector[double] _shares
+    cdef vector[int64_t] _seeds
+    cdef vector[double] _seed_shares
+    cdef deque[int64_t] _queue
+    cdef vector[int64_t] _wanted
+    # What left dead ends, on its way back to the seeds.
+    cdef double _returning
+    cdef readonly int64_t pushes, rows
+    #: The sizes of all pushes added up.
+    cdef readonly double work
+
+    def __init__(self, const uint64_t[::1] seeds, const double[::1] masses, const double[::1] sizes,
+                 double restart, double epsilon) -> None:
+        """Masses are above 0 and sum to 1; sizes are at least 1; restart and epsilon lie between 0 and 1."""
+        cdef Py_ssize_t i
+        cdef int64_t number
+        self._restart = restart
+        self._epsilon = epsilon
+        self._table.assign(1 << 10, 0)
+        for i in range(seeds.shape[0]):
+            number = self._number(seeds[i], sizes[i])
+            self._seeds.push_back(number)
+            self._seed_shares.push_back(masses[i])
+            self._receive(number, masses[i])
+
+    cdef int64_t _number(self, uint64_t node, double size) noexcept nogil:
+        """The number of a node, which is new with this size where it has not been met."""
+        cdef uint64_t mask = self._table.size() - 1
+        cdef uint64_t place = mixed(node) & mask
+        cdef int64_t number
+        while self._table[place]:
+            if self._nodes[self._table[place] - 1] == node:
+                return self._table[place] - 1
+            place = (place + 1) & mask
+        number = self._nodes.size()
+        self._nodes.push_back(node)
+        self._estimate.push_back(0)
+        self._residual.push_back(0)
+        self._size.push_back(size)
+        self._known.push_back(0)
+        self._queued.push_back(0)
+        self._begin.push_back(0)
+        self._end.push_back(0)
+        self._table[place] = number + 1
+        if 2 * self._nodes.size() > self._table.size():
+            self._grow()
+        return number
+
+    cdef void _grow(self) noexcept nogil:
+        cdef uint64_t mask = 2 * self._table.size() - 1, place
+        cdef size_t number
+        self._table.assign(mask + 1, 0)
+        for number in range(self._nodes.size()):
+            place = mixed(self._nodes[number]) & mask
+            while self._table[place]:
+                place = (place + 1) & mask
+            self._table[place] = number + 1
+
+    cdef inline void _receive(self, int64_t number, double mass) noexcept nogil:
+        self._residual[number] += mass
+        if not self._queued[number] and self._residual[number] > self._epsilon * self._size[number]:
+            self._queued[number] = 1
+            self._queue.push_back(number)
+
+    def add_rows(self, const uint64_t[::1] nodes, const int64_t[::1] bounds, const uint64_t[::1] neighbours,
+                 const double[::1] weights, const double[::1] sizes) -> None:
+        """Rows of nodes, in any order: row i is ``neighbours[bounds[i]:bounds[i + 1]]``, with the weights of its edges.
+
+        Weights are not negative; a row whose weights sum to 0 is a dead end. ``sizes`` are those of the neighbours,
+        for nodes met the first time. A row that came before is passed over.
+        """
+        cdef Py_ssize_t i, j
+        cdef int64_t number
+        cdef double total
+        with nogil:
+            for i in range(nodes.shape[0]):
+                number = self._number(nodes[i], 1)
+                if self._known[number]:
+                    continue
+                total = 0
+                for j in range(bounds[i], bounds[i + 1]):
+                    total += weights[j]
+                self._begin[number] = self._neighbours.size()
+                if total > 0:
+                    for j in range(bounds[i], bounds[i + 1]):
+                        if weights[j] > 0:
+                            self._neighbours.push_back(self._number(neighbours[j], sizes[j]))
+                            self._shares.push_back(weights[j] / total)
+                self._end[number] = self._neighbours.size()
+                self._known[number] = 1
+                self.rows += 1
+
+    def run(self):
+        """Push as far as the rows go; returns the nodes whose rows are wanted (u64), none when it is done."""
+        cdef size_t i
+        with nogil:
+            for i in range(self._wanted.size()):
+                self._queue.push_back(self._wanted[i])
+            self._wanted.clear()
+            self._push_all()
+        return self._nodes_of(self._wanted)
+
+    cdef void _push_all(self) noexcept nogil:
+        cdef int64_t node, j
+        cdef size_t i
+        cdef double mass
+        while True:
+            while not self._queue.empty():
+                node = self._queue.front()
+                self._queue.pop_front()
+                if not self._known[node]:
+                    # It stays marked as queued, and is when its row has come.
+                    self._wanted.push_back(node)
+                    continue
+                self._queued[node] = 0
+                mass = self._residual[node]
+                self._residual[node] = 0
+                self._estimate[node] += self._restart * mass
+                mass *= 1 - self._restart
+                self.pushes += 1
+                self.work += self._size[node]
+                if self._begin[node] == self._end[node]:
+                    self._returning += mass
+                for j in range(self._begin[node], self._end[node]):
+                    self._receive(self._neighbours[j], mass * self._shares[j])
+            if not self._wanted.empty() or self._returning == 0:
+                return
+            mass = self._returning
+            self._returning = 0
+            for i in range(self._seeds.size()):
+                self._receive(self._seeds[i], mass * self._seed_shares[i])
+
+    def masses(self):
+        """Every node met (u64) with its mass (f64), and how much of the total mass of 1 is still missing from them."""
+        cdef size_t i
+        cdef double missing = 0
+        cdef vector[int64_t] numbers
+        for i in range(self._nodes.size()):
+            numbers.push_back(i)
+        found = np.empty(numbers.size(), np.float64)
+        cdef double[::1] out = found
+        for i in range(numbers.size()):
+            # What a push would keep of the residual is certain already.
+            out[i] = self._estimate[i] + self._restart * self._residual[i]
+            missing += (1 - self._restart) * self._residual[i]
+        return self._nodes_of(numbers), found, missing
+
+    def sources(self, uint64_t node, size_t limit):
+        """The nodes that handed most to a node (u64, at most ``limit``) and how much (f64), most first."""
+        cdef uint64_t mask = self._table.size() - 1
+        cdef uint64_t place = mixed(node) & mask
+        cdef int64_t target, j
+        cdef size_t i
+        cdef vector[int64_t] numbers
+        cdef vector[double] given
+        while self._table[place] and self._nodes[self._table[place] - 1] != node:
+            place = (place + 1) & mask
+        target = self._table[place] - 1
+        for i in range(self._nodes.size()):
+            if self._estimate[i] > 0:
+                for j in range(self._begin[i], self._end[i]):
+                    if self._neighbours[j] == target:
+                        numbers.push_back(i)
+                        given.push_back(self._estimate[i] * (1 - self._restart) / self._restart * self._shares[j])
+        found = np.array(given, np.float64)
+        order = np.argsort(-found, kind="stable")[:limit]
+        return self._nodes_of(numbers)[order], found[order]
+
+    cdef object _nodes_of(self, const vector[int64_t]& numbers):
+        cdef size_t i
+        found = np.empty(numbers.size(), np.uint64)
+        cdef uint64_t[::1] out = found
+        for i in range(numbers.size()):
+            out[i] = self._nodes[numbers[i]]
+        return found

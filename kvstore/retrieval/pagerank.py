@@ -1,0 +1,253 @@
+"""Personalised PageRank over the stored graph of passages and entities (HippoRAG; by forward push).
+
+In: seeds, passages and entities with masses; how much each kind of edge weighs. Out: the masses of all passages and
+entities that the walk touched. The kernel (:mod:`kvstore_cext.pagerank`) asks for the rows it lacks; they are read
+from the store, many at a time, and weighed with the counts of this snapshot. What lies beyond is never read, so the
+cost is that of the neighbourhood and of the error bound. Seeds of no mass, and options out of range, are InputErrors.
+
+A walk goes from a passage to an entity with a probability in proportion to weight · rarity, from an entity to a passage
+in proportion to weight, from an entity to one it is linked with in proportion to weight · rarity of the other. Rarity
+is ln(1 + passages / passages of the entity), to the power of ``rarity_exponent``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.pagerank import ForwardPush
+
+from ..errors import InputError
+from ..storage import graph
+from ..storage.graph import Graph
+from ..storage.store_view import StoreView
+
+_ENTITY = 1 << 63
+#: What a passage's row costs, in neighbours: about as many entities does a chunk name.
+_PASSAGE_SIZE = 16.0
+
+Nodes = npt.NDArray[np.uint64]
+Masses = npt.NDArray[np.float64]
+
+
+def passage_node(chunk: int) -> int:
+    """The node of a chunk."""
+    return chunk
+
+
+def entity_node(entity: int) -> int:
+    """The node of an entity."""
+    return _ENTITY | entity
+
+
+def is_entity(node: int) -> bool:
+    """Whether a node is that of an entity; else it is a chunk's id."""
+    return node >= _ENTITY
+
+
+def entity_of(node: int) -> int:
+    """The entity of a node that is one's."""
+    return node ^ _ENTITY
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeWeights:
+    """How much the edges weigh.
+
+    Of a passage and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, and what titles,
+    headings and triples add; ``title_other`` is the factor of titles on all but the document's first passage. Of two
+    entities: that of the kind of link · count ^ ``count_exponent``; links of a kind that weighs 0 are not read. An
+    entity in more than ``most_passages`` is walked neither to nor through.
+    """
+
+    count_exponent: float = 0.5
+    lower: float = 0.2
+    title_whole: float = 2.0
+    title_part: float = 0.5
+    title_other: float = 0.5
+    heading_whole: float = 1.0
+    heading_part: float = 0.3
+    triple_name: float = 1.0
+    title_link: float = 1.0
+    triple_link: float = 1.0
+    rarity_exponent: float = 1.0
+    most_passages: int = 1000
+
+    def of_link(self, kind: int) -> float:
+        """The weight of one link of a kind."""
+        return {graph.TITLE_LINK: self.title_link, graph.TRIPLE_LINK: self.triple_link}[kind]
+
+    @property
+    def linking(self) -> bool:
+        """Whether any links weigh anything."""
+        return self.title_link > 0 or self.triple_link > 0
+
+
+DEFAULT_WEIGHTS = EdgeWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class PageRank:
+    """Masses of all passages and entities touched, unordered; together with ``missing`` they come to 1.
+
+    ``missing`` is the error, the L1 distance to the exact vector, and no mass is above the exact one. ``pushes``,
+    ``rows`` (rows read) and ``rounds`` say what it cost.
+    """
+
+    passages: Nodes
+    passage_masses: Masses
+    entities: npt.NDArray[np.uint32]
+    entity_masses: Masses
+    missing: float
+    pushes: int
+    rows: int
+    rounds: int
+    _push: ForwardPush
+
+    def sources(self, node: int, limit: int) -> list[tuple[int, float]]:
+        """The neighbours that handed most mass to a node, and how much, most first."""
+        nodes, masses = self._push.sources(node, limit)
+        return list(zip(nodes.tolist(), masses.tolist(), strict=True))
+
+
+def personalised_pagerank(
+    view: StoreView,
+    seeds: Mapping[int, float],
+    *,
+    restart: float = 0.3,
+    epsilon: float = 1e-5,
+    weights: EdgeWeights = DEFAULT_WEIGHTS,
+) -> PageRank:
+    """The PageRank of seeds, nodes with masses above 0 (which are made to sum to 1).
+
+    ``restart`` is the probability to go back to a seed; a node is expanded while what has arrived there exceeds
+    ``epsilon`` for each of its edges, so that at most 1 / (restart · epsilon) edges are walked. Andersen, Chung, Lang
+    2006, section 3.
+    """
+    total = sum(seeds.values())
+    if not seeds or not all(mass > 0 for mass in seeds.values()) or not np.isfinite(total):
+        raise InputError("a PageRank needs one seed or more, each of a mass above 0")
+    if not 0 < restart < 1 or not 0 < epsilon < 1:
+        raise InputError(f"restart and epsilon lie between 0 and 1, not {restart} and {epsilon}")
+    rows = _Rows(view.graph, view.counters.chunks, weights)
+    nodes = np.array(list(seeds), np.uint64)
+    masses = np.array(list(seeds.values()), np.float64) / total
+    push = ForwardPush(nodes, masses, rows.sizes(nodes), restart, epsilon)
+    rounds = 0
+    while len(wanted := push.run()):
+        rounds += 1
+        entities = wanted >= np.uint64(_ENTITY)
+        if not entities.all():
+            push.add_rows(*rows.of_passages(wanted[~entities]))
+        if entities.any():
+            push.add_rows(*rows.of_entities(wanted[entities]))
+    found, masses, missing = push.masses()
+    entities = found >= np.uint64(_ENTITY)
+    return PageRank(
+        found[~entities],
+        masses[~entities],
+        found[entities].astype(np.uint32),
+        masses[entities],
+        missing,
+        push.pushes,
+        push.rows,
+        rounds,
+        push,
+    )
+
+
+#: Rows as the kernel takes them: nodes, bounds, neighbours, weights, sizes of the neighbours.
+_KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
+
+
+class _Rows:
+    """Rows of one snapshot's graph, weighed."""
+
+    def __init__(self, stored: Graph, passages: int, weights: EdgeWeights) -> None:
+        self._graph = stored
+        self._passages = max(1, passages)
+        self._weights = weights
+        self._of_strength = _strength_weights(weights)
+
+    def sizes(self, nodes: Nodes) -> Masses:
+        """What the rows of nodes cost."""
+        sizes = np.full(len(nodes), _PASSAGE_SIZE)
+        entities = nodes >= np.uint64(_ENTITY)
+        sizes[entities] = _at_least_one(self._graph.heads(nodes[entities].astype(np.uint32)).degrees)
+        return sizes
+
+    def of_passages(self, nodes: Nodes) -> _KernelRows:
+        nodes = np.sort(nodes)
+        bounds, entities, strengths = self._graph.passages(nodes)
+        degrees = self._graph.heads(entities).degrees
+        weights = self._of_strength[strengths] * self._rarity(degrees)
+        return nodes, bounds, entities | np.uint64(_ENTITY), weights, _at_least_one(degrees)
+
+    def of_entities(self, nodes: Nodes) -> _KernelRows:
+        entities = nodes.astype(np.uint32)
+        heads = self._graph.heads(entities)
+        bounds, passages, strengths = self._graph.entities(entities, heads, self._weights.most_passages)
+        weights = self._of_strength[strengths]
+        sizes = np.full(len(passages), _PASSAGE_SIZE)
+        linked = np.flatnonzero(heads.linked & self._weights.linking)
+        if not len(linked):
+            return nodes, bounds, passages, weights, sizes
+        return nodes, *self._with_links(entities, linked, bounds, passages, weights, sizes)
+
+    def _with_links(
+        self,
+        entities: npt.NDArray[np.uint32],
+        linked: npt.NDArray[np.int64],
+        bounds: npt.NDArray[np.int64],
+        neighbours: Nodes,
+        weights: Masses,
+        sizes: Masses,
+    ) -> tuple[npt.NDArray[np.int64], Nodes, Masses, Masses]:
+        """Rows of entities with the links of some (by position) added."""
+        exponent = self._weights.count_exponent
+        links = [
+            (row, link.other, self._weights.of_link(link.kind) * link.count**exponent)
+            for row in linked.tolist()
+            for link in self._graph.links(int(entities[row]))
+        ]
+        row, other, weight = (np.array(column) for column in zip(*links, strict=True))
+        degrees = self._graph.heads(other.astype(np.uint32)).degrees
+        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), row))
+        order = np.argsort(rows, kind="stable")
+        bounds = np.searchsorted(rows[order], np.arange(len(entities) + 1))
+        neighbours = np.concatenate((neighbours, other.astype(np.uint64) | np.uint64(_ENTITY)))[order]
+        weights = np.concatenate((weights, weight * self._rarity(degrees)))[order]
+        sizes = np.concatenate((sizes, _at_least_one(degrees)))[order]
+        return bounds, neighbours, weights, sizes
+
+    def _rarity(self, degrees: npt.NDArray[np.int64]) -> Masses:
+        rarity = np.log1p(self._passages / _at_least_one(degrees)) ** self._weights.rarity_exponent
+        return np.where(degrees > self._weights.most_passages, 0.0, rarity)
+
+
+def _at_least_one(degrees: npt.NDArray[np.int64]) -> Masses:
+    return np.maximum(degrees, 1).astype(np.float64)
+
+
+@lru_cache(maxsize=8)
+def _strength_weights(weights: EdgeWeights) -> Masses:
+    """The weight of every strength that can be stored."""
+    strengths = np.arange(1 << 15)
+    capitalised = strengths & graph.CAPITALISED
+    lower = (strengths & graph.LOWER) >> graph.LOWER_SHIFT
+    counts = capitalised + weights.lower * lower
+    found = np.where(counts > 0, counts**weights.count_exponent, 0.0)
+    titles = np.where(strengths & graph.FIRST, 1.0, weights.title_other)
+    for flag, weight, factor in (
+        (graph.TITLE_WHOLE, weights.title_whole, titles),
+        (graph.TITLE_PART, weights.title_part, titles),
+        (graph.HEADING_WHOLE, weights.heading_whole, 1.0),
+        (graph.HEADING_PART, weights.heading_part, 1.0),
+        (graph.TRIPLE, weights.triple_name, 1.0),
+    ):
+        found += np.where(strengths & flag, weight * factor, 0.0)
+    return found

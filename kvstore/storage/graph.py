@@ -1,0 +1,311 @@
+"""The graph of passages and entities: which chunks name an entity and how, and which entities belong together.
+
+In: for a chunk the entities it names, each with a *strength* (what :mod:`.passages` counts in it); links between
+entities. On disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in blocks
+as :mod:`.block_lists` lays them out), ``entity_heads`` (by entity: its only passage, or how many it has, and whether it
+has links) and ``entity_links`` (entity, other entity, kind → count, both ways). Out: rows as packed arrays, many at a
+time. Counts are stored and weights are made when a question is asked, since rarity changes with every document. Damage
+is a CorruptionError.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import CorruptionError
+from . import records, tables
+from .block_lists import BlockLists
+from .environment import View, WriteView
+
+#: An entity that a passage names; in order of the entities.
+ENTITY = np.dtype([("entity", "<u4"), ("strength", "<u2")])
+EntityArray = npt.NDArray[np.void]
+Numbers = npt.NDArray[np.uint64]
+
+# A strength: mentions that stand in no longer one, those with a capital or digit (or in a script without capitals) and
+# those without; then what stands above the passage.
+CAPITALISED = 0x001F
+LOWER_SHIFT, LOWER = 5, 0x01E0
+TITLE_WHOLE = 0x0200  # the document's title, or its title without the bracket at its end
+TITLE_PART = 0x0400
+HEADING_WHOLE = 0x0800
+HEADING_PART = 0x1000
+TRIPLE = 0x2000  # a triple that was imported for the document names it
+FIRST = 0x4000  # with a title: this is the document's first passage
+
+# Kinds of links.
+TITLE_LINK = 1  # a title, and the same without the bracket at its end
+TRIPLE_LINK = 2
+
+_HEAD_ENCODING = b"KVG1"
+_HEAD_HEADER = struct.Struct("<4sI")
+#: Entities to a page of heads.
+HEADS = (records.page_value_size(1) - _HEAD_HEADER.size) // 8
+# A head: 0; or the entity's only passage; or the number of passages and MANY. LINKED where there are links.
+_MANY = 1 << 63
+_LINKED = 1 << 62
+_PASSAGE = _LINKED - 1
+_STRENGTH_BITS = 16
+
+_LINK_KEY = struct.Struct(">IIB")
+_COUNT = struct.Struct("<I")
+
+
+class PassageRows(NamedTuple):
+    """Entities of some passages: those of passage *i* are from ``bounds[i]`` to ``bounds[i + 1]``."""
+
+    bounds: npt.NDArray[np.int64]
+    entities: npt.NDArray[np.uint32]
+    strengths: npt.NDArray[np.uint16]
+
+
+class EntityRows(NamedTuple):
+    """Passages of some entities: those of entity *i* are from ``bounds[i]`` to ``bounds[i + 1]``."""
+
+    bounds: npt.NDArray[np.int64]
+    passages: Numbers
+    strengths: npt.NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """What is known of some entities without their rows; ``values`` are as stored."""
+
+    values: Numbers
+
+    @property
+    def degrees(self) -> npt.NDArray[np.int64]:
+        """The number of passages of each."""
+        passages = (self.values & np.uint64(_PASSAGE)).astype(np.int64)
+        return np.where(self.values & np.uint64(_MANY), passages, passages > 0)
+
+    @property
+    def linked(self) -> npt.NDArray[np.bool_]:
+        """Which have links."""
+        return (self.values & np.uint64(_LINKED)) != 0
+
+
+class Link(NamedTuple):
+    """An entity that belongs to another: by what kind of link, and how often that is said."""
+
+    other: int
+    kind: int
+    count: int
+
+
+class Graph:
+    """The graph of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._lists = BlockLists(view, tables.ENTITY_PASSAGES)
+        # Pages of heads that were read, one below the other, and where each is.
+        self._pages = np.zeros((16, HEADS), np.uint64)
+        self._page_places: dict[int, int] = {}
+
+    def passages(self, chunks: Numbers) -> PassageRows:
+        """The entities of passages, each once; a passage without any, or that is not stored, has an empty row."""
+        found = self._view.get_many(tables.PASSAGE_ENTITIES, list(map(records.u64, chunks.tolist())))
+        stored = np.frombuffer(b"".join(key for key, _ in found), ">u8").astype(np.uint64)
+        rows = [records.unseal(value, tables.PASSAGE_ENTITIES, key) for key, value in found]
+        lengths = np.zeros(len(chunks), np.int64)
+        lengths[np.isin(chunks, stored)] = [len(row) // ENTITY.itemsize for row in rows]
+        entries = np.frombuffer(b"".join(rows), ENTITY)
+        return PassageRows(_bounds(lengths), entries["entity"].copy(), entries["strength"].copy())
+
+    def heads(self, entities: npt.NDArray[np.uint32]) -> Heads:
+        """How many passages each of some entities has, and whether it has links; their rows are not read."""
+        blocks, which = np.unique(entities // np.uint32(HEADS), return_inverse=True)
+        places = np.array([self._page_place(block) for block in blocks.tolist()], np.int64)
+        return Heads(self._pages[places[which], entities % np.uint32(HEADS)])
+
+    def entities(self, entities: npt.NDArray[np.uint32], heads: Heads, most: int) -> EntityRows:
+        """The passages of entities, ascending; ``heads`` are theirs. One with more than ``most`` has an empty row."""
+        degrees = heads.degrees
+        several = (degrees > 1) & (degrees <= most)
+        blocks = self._lists.read_many(entities[several].tolist())
+        numbers = np.array([entity for entity, _ in blocks], np.uint32)
+        sizes = np.array([len(block) for _, block in blocks], np.int64)
+        single = degrees == 1
+        owners = np.concatenate((entities[single], np.repeat(numbers, sizes)))
+        entries = np.concatenate((heads.values[single] & np.uint64(_PASSAGE), *(block for _, block in blocks)))
+        rows = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
+        order = np.argsort(rows, kind="stable")
+        entries = entries[order]
+        bounds = np.searchsorted(rows[order], np.arange(len(entities) + 1))
+        return EntityRows(bounds, entries >> np.uint64(_STRENGTH_BITS), entries.astype(np.uint16))
+
+    def links(self, entity: int) -> Iterator[Link]:
+        """The links of an entity, in order of the others and kinds."""
+        for key, value in self._view.scan(tables.ENTITY_LINKS, records.u32(entity), records.u32(entity + 1)):
+            _, other, kind = _LINK_KEY.unpack(key)
+            yield Link(other, kind, _link_count(key, value))
+
+    def all_passages(self) -> Iterator[tuple[int, EntityArray]]:
+        """Every passage that names an entity, with its row."""
+        for key, value in self._view.scan(tables.PASSAGE_ENTITIES):
+            row = records.unseal(value, tables.PASSAGE_ENTITIES, key)
+            yield records.U64.unpack(key)[0], np.frombuffer(row, ENTITY)
+
+    def all_entities(self) -> Iterator[tuple[int, int, bool]]:
+        """Every entity that has passages or links: its number, its degree, and whether it has links."""
+        for key, _ in self._view.scan(tables.ENTITY_HEADS):
+            first = records.U32.unpack(key)[0] * HEADS
+            numbers = np.arange(first, first + HEADS, dtype=np.uint32)
+            numbers = numbers[self._heads(numbers) != 0]
+            yield from zip(numbers.tolist(), self.degrees(numbers).tolist(), self.linked(numbers).tolist(), strict=True)
+
+    def all_links(self) -> Iterator[tuple[int, Link]]:
+        """Every link, with the entity it belongs to."""
+        for key, value in self._view.scan(tables.ENTITY_LINKS):
+            entity, other, kind = _LINK_KEY.unpack(key)
+            yield entity, Link(other, kind, _link_count(key, value))
+
+    def listed(self) -> Iterator[int]:
+        """Every entity that has blocks in ``entity_passages``."""
+        last = 0
+        for entity, _, _ in self._lists.scan():
+            if entity != last:
+                yield entity
+            last = entity
+
+    def _page_place(self, block: int) -> int:
+        place = self._page_places.get(block)
+        if place is None:
+            place = self._page_places[block] = len(self._page_places)
+            if place == len(self._pages):
+                self._pages = np.concatenate((self._pages, np.zeros_like(self._pages)))
+            key = records.u32(block)
+            value = self._view.get(tables.ENTITY_HEADS, key)
+            if value is not None:
+                self._pages[place] = _decoded(key, value)
+        return place
+
+
+class GraphWriter(Graph):
+    """The graph of one write transaction; what entities are told of changed passages and links is gathered and written
+    by :meth:`flush`."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+        self._added: dict[int, list[int]] = {}
+        self._removed: dict[int, list[int]] = {}
+        self._link_changes: dict[tuple[int, int, int], int] = {}
+
+    def put_passage(self, chunk: int, row: EntityArray) -> None:
+        """Store what a passage names in place of what it named; an empty row forgets it."""
+        key = records.u64(chunk)
+        value = self._view.get(tables.PASSAGE_ENTITIES, key)
+        old = b"" if value is None else bytes(records.unseal(value, tables.PASSAGE_ENTITIES, key))
+        ordered = np.sort(row, order="entity")
+        if ordered.tobytes() == old:
+            return
+        before, after = set(np.frombuffer(old, ENTITY).tolist()), set(ordered.tolist())
+        for changes, entries in ((self._removed, before - after), (self._added, after - before)):
+            for entity, strength in entries:
+                changes.setdefault(entity, []).append(chunk << _STRENGTH_BITS | strength)
+        if len(ordered):
+            self._write.put(tables.PASSAGE_ENTITIES, key, records.seal(ordered.tobytes()))
+        else:
+            self._write.delete(tables.PASSAGE_ENTITIES, key)
+
+    def change_link(self, entity: int, other: int, kind: int, by: int) -> None:
+        """Say that two entities belong together so many times more (or less) often."""
+        for pair in ((entity, other), (other, entity)):
+            self._link_changes[*pair, kind] = self._link_changes.get((*pair, kind), 0) + by
+
+    def flush(self) -> None:
+        """Carry the gathered changes to the entities' side."""
+        linked = {entity: self._flush_links(entity, changes) for entity, changes in self._links_by_entity().items()}
+        changed: set[int] = set()
+        for entity in sorted(self._added.keys() | self._removed.keys() | linked.keys()):
+            block, place = divmod(entity, HEADS)
+            page = self._pages[self._page_place(block)]
+            head = self._flush_passages(entity, int(page[place]) & ~_LINKED)
+            if linked.get(entity, bool(int(page[place]) & _LINKED)):
+                head |= _LINKED
+            page[place] = head
+            changed.add(block)
+        for block in sorted(changed):
+            page = self._pages[self._page_place(block)]
+            if page.any():
+                self._write.put(tables.ENTITY_HEADS, records.u32(block), _encoded(page))
+            else:
+                self._write.delete(tables.ENTITY_HEADS, records.u32(block))
+        self._added.clear()
+        self._removed.clear()
+        self._link_changes.clear()
+
+    def _flush_passages(self, entity: int, head: int) -> int:
+        """Write the changed passages of an entity; returns its head, links left out."""
+        added = np.array(sorted(self._added.get(entity, ())), np.uint64)
+        removed = np.array(sorted(self._removed.get(entity, ())), np.uint64)
+        if head & _MANY:
+            degree = head & _PASSAGE
+            gone = self._lists.remove(entity, removed)
+            degree += self._lists.add(entity, added) - gone
+            if degree > 1:
+                return _MANY | degree
+            left = np.frombuffer(self._lists.take(entity), "<u8")
+        else:
+            single = np.array([head] if head else [], np.uint64)
+            left = np.setdiff1d(single, removed)
+            gone = len(single) - len(left)
+            left = np.union1d(left, added)
+            if len(left) > 1:
+                return _MANY | self._lists.add(entity, left)
+        if gone != len(removed):
+            raise CorruptionError(f"entity {entity}: a passage that names it is not among its passages; run CHECK")
+        return int(left[0]) if len(left) else 0
+
+    def _links_by_entity(self) -> dict[int, dict[tuple[int, int], int]]:
+        found: dict[int, dict[tuple[int, int], int]] = {}
+        for (entity, other, kind), by in self._link_changes.items():
+            if by:
+                found.setdefault(entity, {})[other, kind] = by
+        return found
+
+    def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:
+        """Write the changed links of an entity; says whether it has any then."""
+        for (other, kind), by in sorted(changes.items()):
+            key = _LINK_KEY.pack(entity, other, kind)
+            value = self._view.get(tables.ENTITY_LINKS, key)
+            count = by if value is None else _link_count(key, value) + by
+            if count:
+                self._write.put(tables.ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
+            else:
+                self._write.delete(tables.ENTITY_LINKS, key)
+        return next(self.links(entity), None) is not None
+
+
+def _bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    bounds = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    return bounds
+
+
+def _link_count(key: bytes, value: memoryview) -> int:
+    return int(_COUNT.unpack(records.unseal(value, tables.ENTITY_LINKS, key))[0])
+
+
+def _encoded(page: Numbers) -> bytes:
+    packed = page.astype("<u8").tobytes()
+    return _HEAD_HEADER.pack(_HEAD_ENCODING, zlib.crc32(packed)) + packed
+
+
+def _decoded(key: bytes, value: memoryview) -> Numbers:
+    packed = value[_HEAD_HEADER.size :]
+    if len(packed) != 8 * HEADS or _HEAD_HEADER.unpack(value[: _HEAD_HEADER.size]) != (
+        _HEAD_ENCODING,
+        zlib.crc32(packed),
+    ):
+        raise CorruptionError(f"table {tables.ENTITY_HEADS}, key {key.hex()}: the page fails its checksum; run CHECK")
+    return np.frombuffer(packed, "<u8")

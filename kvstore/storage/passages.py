@@ -1,0 +1,143 @@
+"""What the passages of a document name: the rows of the graph as a function of the document and the known names.
+
+In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
+entities with strengths, and the pairs of entities that the document links. The one rule that both linking and checking
+follow.
+
+A mention counts where it stands in no longer one ("York" not in "New York"), and is no function word. The names in
+titles and headings belong to every chunk below them; the names of a triple to the chunks that mention one of the two,
+or to the first chunk where none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..text.names import is_name_key, title_forms
+from ..text.normalize import entity_key, fold
+from ..text.words import FUNCTION_WORDS
+from . import graph
+from .documents import DocumentRecord, Section
+from .entities import MentionArray
+from .entity_filter import EntityFilter
+from .recognition import mentions_in
+
+#: Two entities that an imported triple joins.
+EntityPair = tuple[int, int]
+
+_CAPITALISED_MOST = graph.CAPITALISED
+_LOWER_MOST = graph.LOWER >> graph.LOWER_SHIFT
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk of a document: its text as stored (UTF-8), the section it is in (-1: none) and its mentions."""
+
+    chunk: int
+    text: bytes
+    section: int
+    mentions: MentionArray
+
+
+def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
+    """The normal forms of a title and of the same without the bracket at its end, where both are introduced."""
+    if title is None:
+        return None
+    keys = tuple(entity_key(form) for form in title_forms(title))
+    if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, most_words) for key in keys):
+        return None
+    return keys[0], keys[1]
+
+
+class DocumentPassages:
+    """Makes the rows of some passages of one document."""
+
+    def __init__(
+        self,
+        record: DocumentRecord,
+        outline: list[Section],
+        triples: Sequence[EntityPair],
+        entity_filter: EntityFilter,
+        most_words: int,
+    ) -> None:
+        self._outline = outline
+        self._triples = triples
+        self._filter = entity_filter
+        self._most_words = most_words
+        self._first = next(record.chunk_ids(), None)
+        self._title = self._named(record.title or "", graph.TITLE_WHOLE, graph.TITLE_PART)
+        self._headings: dict[int, dict[int, int]] = {-1: {}}
+
+    def row(self, passage: Passage, unmentioned: set[EntityPair]) -> graph.EntityArray:
+        """The entities of a passage with their strengths; ``unmentioned`` are the triples of which no chunk of the
+        document mentions a name."""
+        strengths = dict(_counted(passage))
+        first = passage.chunk == self._first
+        for entity, flag in self._title.items():
+            strengths[entity] = strengths.get(entity, 0) | flag | (graph.FIRST if first else 0)
+        for entity, flags in self._above(passage.section).items():
+            strengths[entity] = strengths.get(entity, 0) | flags
+        mentioned = set(passage.mentions["entity"].tolist())
+        for pair in self._triples:
+            if not mentioned.isdisjoint(pair) or (first and pair in unmentioned):
+                for entity in pair:
+                    strengths[entity] = strengths.get(entity, 0) | graph.TRIPLE
+        return np.array(sorted(strengths.items()), graph.ENTITY)
+
+    def _above(self, section: int) -> dict[int, int]:
+        """The names in the headings above a passage."""
+        found = self._headings.get(section)
+        if found is None:
+            heading = self._outline[section]
+            found = dict(self._above(heading.parent))
+            for entity, flag in self._named(heading.title, graph.HEADING_WHOLE, graph.HEADING_PART).items():
+                found[entity] = found.get(entity, 0) | flag
+            self._headings[section] = found
+        return found
+
+    def _named(self, text: str, whole: int, part: int) -> dict[int, int]:
+        """The names that a title or heading is, and those that it names apart from itself."""
+        mentions = list(mentions_in(self._filter, fold(text), self._most_words)) if text else []
+        wholes = {entity_key(form) for form in (text, *title_forms(text))}
+        found = {mention.entity: whole for mention in mentions if mention.key in wholes}
+        all_of_it = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
+        inner = [(m.start, m.end - m.start, m.entity, m.key) for m in mentions if m.key not in all_of_it]
+        for _, _, entity, key in _outermost(inner):
+            if key not in FUNCTION_WORDS:
+                found.setdefault(entity, part)
+        return found
+
+
+def unmentioned(triples: Sequence[EntityPair], mentions: Sequence[MentionArray]) -> set[EntityPair]:
+    """The triples of a document of which none of its chunks mentions a name."""
+    if not triples:
+        return set()
+    named = {entity for rows in mentions for entity in rows["entity"].tolist()}
+    return {pair for pair in triples if named.isdisjoint(pair)}
+
+
+def _counted(passage: Passage) -> Iterator[tuple[int, int]]:
+    """The entities mentioned in a passage, each with the counts of its mentions."""
+    counts: dict[int, list[int]] = {}
+    places = [(start, length, entity) for entity, start, length in passage.mentions.tolist()]
+    for start, length, entity in _outermost(places):
+        form = passage.text[start : start + length].decode()
+        if entity_key(form) not in FUNCTION_WORDS:
+            lower = form.islower() and not any(map(str.isdigit, form))
+            counts.setdefault(entity, [0, 0])[lower] += 1
+    for entity, (capitalised, lower) in counts.items():
+        yield entity, min(capitalised, _CAPITALISED_MOST) | min(lower, _LOWER_MOST) << graph.LOWER_SHIFT
+
+
+def _outermost(places: list[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+    """The places (start, length, ...) that do not lie inside a longer one."""
+    reach = -1
+    last = (-1, -1)
+    for place in sorted(places, key=lambda place: (place[0], -place[1])):
+        start, length = place[0], place[1]
+        if start + length > reach or (start, length) == last:
+            yield place
+            reach, last = start + length, (start, length)

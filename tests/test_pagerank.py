@@ -1,0 +1,99 @@
+"""Personalised PageRank by forward push: the kernel against the power iteration, and over a store."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvstore_cext.pagerank import ForwardPush
+
+Weights = dict[int, dict[int, float]]
+
+# Nodes far apart and close together; weights of zero and rows without any, which are dead ends.
+node = st.sampled_from([0, 1, 2, 3, 5, 8, 13, 1 << 40, (1 << 63) + 1, (1 << 63) + 2, (1 << 64) - 1])
+weight = st.one_of(st.just(0.0), st.floats(0.01, 100))
+graphs = st.dictionaries(node, st.dictionaries(node, weight, max_size=6), max_size=11)
+seeds = st.dictionaries(node, st.floats(0.01, 1), min_size=1, max_size=4)
+restarts = st.floats(0.05, 0.9)
+
+
+def push(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float) -> ForwardPush:
+    """Run a push over a graph, giving each row when it is asked for and only then."""
+    total = sum(seeds.values())
+    kernel = ForwardPush(
+        np.array(list(seeds), np.uint64),
+        np.array(list(seeds.values())) / total,
+        np.array([max(1, len(graph.get(seed, {}))) for seed in seeds], np.float64),
+        restart,
+        epsilon,
+    )
+    given: set[int] = set()
+    while len(wanted := kernel.run()):
+        assert given.isdisjoint(wanted.tolist())
+        given.update(wanted.tolist())
+        rows = [graph.get(node, {}) for node in wanted.tolist()]
+        kernel.add_rows(
+            wanted,
+            np.cumsum([0, *map(len, rows)]),
+            np.array([other for row in rows for other in row], np.uint64),
+            np.array([weight for row in rows for weight in row.values()], np.float64),
+            np.array([max(1, len(graph.get(other, {}))) for row in rows for other in row], np.float64),
+        )
+    assert kernel.rows == len(given)
+    return kernel
+
+
+def power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> dict[int, float]:
+    """PageRank with dead ends leading back to the seeds."""
+    nodes = sorted({*seeds, *graph, *(other for row in graph.values() for other in row)})
+    place = {node: index for index, node in enumerate(nodes)}
+    start = np.zeros(len(nodes))
+    for seed, mass in seeds.items():
+        start[place[seed]] = mass / sum(seeds.values())
+    moves: npt.NDArray[np.float64] = np.tile(start, (len(nodes), 1))
+    for node, row in graph.items():
+        total = sum(row.values())
+        if total > 0:
+            moves[place[node]] = 0
+            for other, weight in row.items():
+                moves[place[node], place[other]] = weight / total
+    ranks = start
+    for _ in range(2000):
+        ranks = restart * start + (1 - restart) * ranks @ moves
+    return dict(zip(nodes, ranks.tolist(), strict=True))
+
+
+@settings(max_examples=200, deadline=None)
+@given(graphs, seeds, restarts)
+def test_push_agrees_with_the_power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> None:
+    expected = power_iteration(graph, seeds, restart)
+    nodes, masses, missing = push(graph, seeds, restart, 1e-9).masses()
+    found = dict(zip(nodes.tolist(), masses.tolist(), strict=True))
+    assert missing < 1e-6
+    for node, mass in expected.items():
+        assert abs(found.get(node, 0.0) - mass) < 1e-6, node
+
+
+@settings(max_examples=200, deadline=None)
+@given(graphs, seeds, restarts, st.sampled_from([1e-1, 1e-2, 1e-3]))
+def test_error_and_work_are_bounded(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float) -> None:
+    kernel = push(graph, seeds, restart, epsilon)
+    nodes, masses, missing = kernel.masses()
+    expected = power_iteration(graph, seeds, restart)
+    errors = [expected[node] - mass for node, mass in zip(nodes.tolist(), masses.tolist(), strict=True)]
+    # Never too much, and what is missing in all is what the kernel says.
+    assert min(errors) > -1e-9
+    assert abs(masses.sum() + missing - 1) < 1e-9
+    assert missing <= (1 - restart) * epsilon * sum(max(1, len(graph.get(node, {}))) for node in nodes.tolist()) + 1e-9
+    assert kernel.pushes <= kernel.work <= 1 / (restart * epsilon)
+    assert kernel.rows <= kernel.pushes
+
+
+def test_sources_are_the_neighbours_that_gave_most() -> None:
+    kernel = push({1: {2: 3, 3: 1}, 3: {2: 1}}, {1: 1.0}, 0.5, 1e-9)
+    nodes, given = kernel.sources(2, 5)
+    assert nodes.tolist() == [1, 3]
+    assert abs(given[0] / given[1] - 0.75 / (0.25 * 0.5)) < 1e-6
+    assert len(kernel.sources(99, 5)[0]) == 0
