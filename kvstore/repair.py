@@ -1,10 +1,11 @@
-"""Repair: everything derived is made again from the stored documents, edges and aliases.
+"""Repair: everything derived is made again from the stored documents, triples, edges and aliases.
 
 In: a store whose derived structures are damaged, or were made by the rules of an older format. On disk: one write
 transaction that empties every table and fills it again from the state before, so that readers see the old store or the
 new one and a crash leaves the old. Ids go on from where they were and are never used twice; temperatures and vectors
 are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`. A
-document, edge or alias that is damaged itself cannot be made again: it is named there and is not in the store any more.
+document, triple, edge or alias that is damaged itself cannot be made again: it is named there and is not in the store
+any more.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from .storage.documents import DocumentRecord
 from .storage.environment import Environment, WriteTransaction
 from .storage.forest import EdgeKey, StatedEdge
 from .storage.store_view import StoreView
+from .storage.triples import DocumentTriples
 from .storage.vectors import Matrix
 
 Embed = Callable[[Sequence[str]], Matrix]
 
-#: Chunks, edges or aliases that are put in at once.
+#: Chunks, documents' triples, edges or aliases that are put in at once.
 _PORTION = 4096
 
 Read = TypeVar("Read")
@@ -93,6 +95,8 @@ class _Rebuild:
         changes = Changes(self._view, self._settings)
         for documents in self._documents():
             changes.apply(Batch(documents))
+        for triples in _portions(self._triples()):
+            changes.apply(Batch(triples=dict(triples)))
         for edges in _portions(self._edges()):
             changes.apply(Batch(edges=dict(edges)))
         for aliases in _portions(self._aliases()):
@@ -194,6 +198,16 @@ class _Rebuild:
             self._report.chunks += len(extracted.chunks)
         self._report.embedded += row
         return prepared
+
+    def _triples(self) -> Iterator[tuple[str, DocumentTriples]]:
+        for key, _ in self._before.view.scan(tables.TRIPLES):
+            number = records.U64.unpack(key)[0]
+            read = self._attempt(f"the triples of document {number}", self._triples_of, number)
+            if read is not None:
+                yield read
+
+    def _triples_of(self, number: int) -> tuple[str, DocumentTriples]:
+        return self._before.documents.get(number).key, self._before.triples.of(number)
 
     def _edges(self) -> Iterator[tuple[EdgeKey, StatedEdge]]:
         for key, _ in self._before.view.scan(tables.STATED_EDGES):

@@ -10,6 +10,7 @@ import kvstore
 from kvstore.storage import addresses, records, tables
 from kvstore.storage.chunks import _CHUNK
 from kvstore.storage.entities import MENTION, PLACE_MENTION
+from kvstore.storage.graph import ENTITY, HEADS
 from kvstore.storage.vectors import ENCODING, block_shape
 
 FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
@@ -38,5 +39,6 @@ def test_sizes_are_those_described() -> None:
     assert (_CHUNK.size, MENTION.itemsize, PLACE_MENTION.itemsize) == (42, 8, 16)
     assert block_shape(384) == (5 * 4096 - 16, 13)
     assert ENCODING.decode() in FORMAT
+    assert (ENTITY.itemsize, HEADS) == (6, 509)
     for rank in ("10", "18", "20", "28", "30", "3f"):
         assert f"`{rank}`" in FORMAT

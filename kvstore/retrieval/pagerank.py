@@ -210,7 +210,7 @@ class _Rows:
         """Rows of entities with the links of some (by position) added."""
         exponent = self._weights.count_exponent
         links = [
-            (row, link.other, self._weights.of_link(link.kind) * link.count**exponent)
+            (row, link.other, self._weights.of_link(link.kind) * link.times**exponent)
             for row in linked.tolist()
             for link in self._graph.links(int(entities[row]))
         ]

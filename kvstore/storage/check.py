@@ -21,10 +21,12 @@ from .counters import Counters
 from .documents import DocumentRecord, heading_path
 from .entities import PLACE_MENTION, MentionArray
 from .forest_check import check_forest
+from .graph_check import GraphCheck
 from .places import Places, places_of
 from .postings import term_bytes
 from .recognition import headed_places, mentions_in
 from .store_view import StoreView
+from .triples import KIND
 from .vectors import FREE
 
 
@@ -43,6 +45,7 @@ class _Check:
         self._introduced: dict[int, tuple[Counter[str], Counter[str]]] = {}
         self._places: dict[int, Places] = {}
         self._rows: dict[int, tuple[int, int]] = {}
+        self._graph = GraphCheck(view)
 
     def run(self) -> Iterator[str]:
         parts: list[Callable[[], Iterator[str]]] = [
@@ -55,6 +58,8 @@ class _Check:
             self._check_aliases,
             self._check_entities,
             self._check_filter,
+            self._graph.rest,
+            self._check_triples,
             self._check_counters,
         ]
         for part in parts:
@@ -133,9 +138,12 @@ class _Check:
             yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
         for entity, pairs in places_of(rows, place_rows.astype(PLACE_MENTION)).items():
             self._places.setdefault(entity, []).extend(pairs)
+        yield from self._graph.document(record, outline, text, rows)
         yield from self._check_abstracts(record)
         for entity, form, kind in view.entities.introduced(record.id):
             self._introduce(entity, form, kind)
+        for key, form in view.triples.of(record.id).introductions().items():
+            self._introduce(int(view.filter.find_many([key])[0]), form, KIND)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
@@ -198,6 +206,12 @@ class _Check:
         for abstract, node in self._view.abstracts.scan():
             if node.document not in documents:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
+
+    def _check_triples(self) -> Iterator[str]:
+        documents = {record.id for record in self._documents}
+        for document, _ in self._view.triples.scan():
+            if document not in documents:
+                yield f"triples are kept for document {document}, which is not stored"
 
     def _check_forest(self) -> Iterator[str]:
         forest = self._view.forest

@@ -92,6 +92,20 @@ def dump(view: StoreView) -> dict[str, Rows]:
         ],
         "aliases": [(key, alias.target, alias.name, alias.entity, alias.kind) for key, alias in view.aliases.scan()],
         "alias_members": [(target, tuple(names)) for target, names in view.aliases.members()],
+        "triples": [
+            (places.document(document), found.names, tuple(map(tuple, found.triples)))
+            for document, found in view.triples.scan()
+        ],
+        "passages": [
+            (*places.chunk(chunk), places.entity(entity), strength)
+            for chunk, row in view.graph.all_passages()
+            for entity, strength in row.tolist()
+        ],
+        "heads": [(places.entity(entity), degree, linked) for entity, degree, linked in view.graph.all_entities()],
+        "links": [
+            (places.entity(entity), places.entity(link.other), link.kind, link.times)
+            for entity, link in view.graph.all_links()
+        ],
         "nodes": [(places.node(node),) for node, _ in view.forest.nodes()],
         "trees": [(name,) for _, name in view.forest.trees()],
     }

@@ -89,7 +89,8 @@ class Heads:
     @property
     def linked(self) -> npt.NDArray[np.bool_]:
         """Which have links."""
-        return (self.values & np.uint64(_LINKED)) != 0
+        linked: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED)) != 0
+        return linked
 
 
 class Link(NamedTuple):
@@ -97,7 +98,7 @@ class Link(NamedTuple):
 
     other: int
     kind: int
-    count: int
+    times: int
 
 
 class Graph:
@@ -112,7 +113,7 @@ class Graph:
 
     def passages(self, chunks: Numbers) -> PassageRows:
         """The entities of passages, each once; a passage without any, or that is not stored, has an empty row."""
-        found = self._view.get_many(tables.PASSAGE_ENTITIES, list(map(records.u64, chunks.tolist())))
+        found = self._view.get_below(tables.PASSAGE_ENTITIES, list(map(records.u64, chunks.tolist())))
         stored = np.frombuffer(b"".join(key for key, _ in found), ">u8").astype(np.uint64)
         rows = [records.unseal(value, tables.PASSAGE_ENTITIES, key) for key, value in found]
         lengths = np.zeros(len(chunks), np.int64)
@@ -159,8 +160,12 @@ class Graph:
         for key, _ in self._view.scan(tables.ENTITY_HEADS):
             first = records.U32.unpack(key)[0] * HEADS
             numbers = np.arange(first, first + HEADS, dtype=np.uint32)
-            numbers = numbers[self._heads(numbers) != 0]
-            yield from zip(numbers.tolist(), self.degrees(numbers).tolist(), self.linked(numbers).tolist(), strict=True)
+            heads = self.heads(numbers)
+            for number, degree, linked in zip(
+                numbers.tolist(), heads.degrees.tolist(), heads.linked.tolist(), strict=True
+            ):
+                if degree or linked:
+                    yield number, degree, linked
 
     def all_links(self) -> Iterator[tuple[int, Link]]:
         """Every link, with the entity it belongs to."""

@@ -37,13 +37,12 @@ class MeasuredView:
             self._note(value)
         return value
 
-    def get_many(self, table: str, keys: Sequence[bytes]) -> list[Record]:
-        """The records of those of ``keys`` that are there, in the order given."""
-        return self._noted(self._view.get_many(table, keys))
-
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
-        return self._noted(self._view.get_below(table, prefixes))
+        found = self._view.get_below(table, prefixes)
+        for _, value in found:
+            self._note(value)
+        return found
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
@@ -56,11 +55,6 @@ class MeasuredView:
     def count(self, table: str) -> int:
         """The number of records in ``table``, which LMDB knows without reading them."""
         return self._view.count(table)
-
-    def _noted(self, found: list[Record]) -> list[Record]:
-        for _, value in found:
-            self._note(value)
-        return found
 
     def _note(self, value: memoryview) -> None:
         # LMDB hands out the mapped file itself, so the address of a value says on which pages it lies.

@@ -23,7 +23,7 @@ from . import graph
 from .documents import DocumentRecord, Section
 from .entities import MentionArray
 from .entity_filter import EntityFilter
-from .recognition import mentions_in
+from .recognition import Mention, mentions_in
 
 #: Two entities that an imported triple joins.
 EntityPair = tuple[int, int]
@@ -104,10 +104,8 @@ class DocumentPassages:
         wholes = {entity_key(form) for form in (text, *title_forms(text))}
         found = {mention.entity: whole for mention in mentions if mention.key in wholes}
         all_of_it = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
-        inner = [(m.start, m.end - m.start, m.entity, m.key) for m in mentions if m.key not in all_of_it]
-        for _, _, entity, key in _outermost(inner):
-            if key not in FUNCTION_WORDS:
-                found.setdefault(entity, part)
+        for mention in _telling([mention for mention in mentions if mention.key not in all_of_it]):
+            found.setdefault(mention.entity, part)
         return found
 
 
@@ -122,22 +120,24 @@ def unmentioned(triples: Sequence[EntityPair], mentions: Sequence[MentionArray])
 def _counted(passage: Passage) -> Iterator[tuple[int, int]]:
     """The entities mentioned in a passage, each with the counts of its mentions."""
     counts: dict[int, list[int]] = {}
-    places = [(start, length, entity) for entity, start, length in passage.mentions.tolist()]
-    for start, length, entity in _outermost(places):
-        form = passage.text[start : start + length].decode()
-        if entity_key(form) not in FUNCTION_WORDS:
-            lower = form.islower() and not any(map(str.isdigit, form))
-            counts.setdefault(entity, [0, 0])[lower] += 1
-    for entity, (capitalised, lower) in counts.items():
-        yield entity, min(capitalised, _CAPITALISED_MOST) | min(lower, _LOWER_MOST) << graph.LOWER_SHIFT
+    mentions = [
+        Mention(entity, start, start + length, passage.text[start : start + length].decode())
+        for entity, start, length in passage.mentions.tolist()
+    ]
+    for entity, _, _, form in _telling(mentions):
+        lower = form.islower() and not any(map(str.isdigit, form))
+        counts.setdefault(entity, [0, 0])[int(lower)] += 1
+    for entity, (capitals, others) in counts.items():
+        yield entity, min(capitals, _CAPITALISED_MOST) | min(others, _LOWER_MOST) << graph.LOWER_SHIFT
 
 
-def _outermost(places: list[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
-    """The places (start, length, ...) that do not lie inside a longer one."""
+def _telling(mentions: list[Mention]) -> Iterator[Mention]:
+    """The mentions that lie in no longer one and are no function words; their last field is the form or its key."""
     reach = -1
     last = (-1, -1)
-    for place in sorted(places, key=lambda place: (place[0], -place[1])):
-        start, length = place[0], place[1]
-        if start + length > reach or (start, length) == last:
-            yield place
-            reach, last = start + length, (start, length)
+    for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):
+        place = (mention.start, mention.end)
+        if mention.end > reach or place == last:
+            reach, last = mention.end, place
+            if entity_key(mention.key) not in FUNCTION_WORDS:
+                yield mention

@@ -48,10 +48,6 @@ class View(Protocol):
         """The value under ``key``, or None."""
         ...
 
-    def get_many(self, table: str, keys: Sequence[bytes]) -> list[Record]:
-        """The records of those of ``keys`` that are there, in the order given."""
-        ...
-
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         ...
@@ -160,18 +156,6 @@ class LmdbView:
             return None
         try:
             return transaction.get(key, db=handle)
-        except lmdb.Error as error:
-            raise translate(error, f"table {table}") from error
-
-    def get_many(self, table: str, keys: Sequence[bytes]) -> list[Record]:
-        """The records of those of ``keys`` that are there, in the order given; one call for all of them."""
-        transaction = self._current()
-        handle = self._handles.get(table)
-        if handle is None:
-            return []
-        try:
-            with transaction.cursor(db=handle) as cursor:
-                return [(bytes(key), value) for key, value in cursor.getmulti(keys)]
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
 
