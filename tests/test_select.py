@@ -251,7 +251,7 @@ def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
         ("SELECT documents.ky FROM documents", 8, "did you mean key?"),
         ("SELECT * FRM documents", 10, "did you mean FROM?"),
         ("SELECT 'a' || FROM documents", 15, "FROM may not stand here"),
-        ('SELECT key FROM documents WHERE key = "tea"', 39, "single-quotes"),
+        ('SELECT key FROM documents WHERE key = "tea"', 39, "text stands in single quotes"),
         ("SELECT no_such(1)", 8, "no such function"),
         ("SELECT key FROM", 16, "ends too early"),
     ],
