@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import re
+import signal
 import threading
 import time
 from pathlib import Path
@@ -72,6 +74,91 @@ def test_readers_in_other_processes_see_whole_generations(tmp_path: Path) -> Non
     assert faults.empty(), faults.get()
     with kvstore.open(path) as store:
         assert store.check() == []
+
+
+STATEMENTS = {
+    "search": "SEARCH 'generation at Port Ellen' USING vector TOP 40",
+    "words": "SEARCH 'generation' USING lexical TOP 40",
+    "bridge": "RETRIEVE 'What is at Port Ellen?' USING bridge TOP 40",
+    "default": "RETRIEVE 'What is at Port Ellen?' TOP 40",
+    "lookup": "LOOKUP 'Port Ellen' LIMIT 100",
+    "chunks": "SELECT text FROM chunks",
+    "joined": "SELECT c.text, d.title FROM chunks c JOIN documents d ON d.key = c.document",
+    "ask": "ASK 'Which generation is at Port Ellen?'",
+}
+
+
+def _generations(cursor: kvstore.Cursor) -> set[str]:
+    return set(re.findall(r"(?:mark|generation |Port Ellen )(\d+)", repr(cursor.fetchall())))
+
+
+def _read_statements(path: str, number: int, seconds: float, faults: multiprocessing.queues.Queue[str]) -> None:
+    """Ask every kind of statement for some seconds; each may see one generation only, and never an older one again."""
+    seen: list[int] = []
+    asked = 0
+    with kvstore.open(path, readonly=True) as store:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or (len(set(seen)) < 2 and time.monotonic() < end + 60):
+            for kind, statement in STATEMENTS.items():
+                found = _generations(store.execute(statement))
+                if len(found) != 1 or (seen and int(min(found)) < seen[-1]):
+                    faults.put(f"reader {number}, {kind}: generations {found} after {seen[-1:]}")
+                    return
+                seen.append(int(min(found)))
+                asked += 1
+    if len(set(seen)) < 2 or asked < len(STATEMENTS):
+        faults.put(f"reader {number} saw {len(set(seen))} generations in {asked} statements")
+
+
+def _replace(path: str, finished: multiprocessing.synchronize.Event) -> None:
+    generation = 0
+    with kvstore.open(path) as store:
+        while not finished.is_set():
+            generation += 1
+            with store.transaction() as transaction:
+                for number in range(DOCUMENTS):
+                    transaction.put(f"d{number}", _text(generation), title=f"Port Ellen {generation}")
+
+
+def _die_reading(path: str) -> None:
+    store = kvstore.open(path, readonly=True)
+    store.execute("SELECT text FROM chunks").fetchone()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
+def test_no_statement_of_four_readers_sees_two_generations(tmp_path: Path, seconds: float) -> None:
+    """While one process replaces all documents again and again, and other readers die in the middle of a statement."""
+    path = str(tmp_path / "s")
+    with kvstore.open(path, embedder="hashing:32") as store, store.transaction() as transaction:
+        for number in range(DOCUMENTS):
+            transaction.put(f"d{number}", _text(0), title="Port Ellen 0")
+    faults = SPAWN.Queue()
+    finished = SPAWN.Event()
+    readers = [SPAWN.Process(target=_read_statements, args=(path, n, seconds, faults)) for n in range(4)]
+    writer = SPAWN.Process(target=_replace, args=(path, finished))
+    for process in (writer, *readers):
+        process.start()
+    for _ in range(3):
+        dying = SPAWN.Process(target=_die_reading, args=(path,))
+        dying.start()
+        dying.join(60)
+        assert dying.exitcode == -signal.SIGKILL
+    for process in readers:
+        process.join(seconds + 120)
+    finished.set()
+    writer.join(60)
+    assert faults.empty(), faults.get()
+    assert [process.exitcode for process in (writer, *readers)] == [0] * 5
+    with kvstore.open(path) as store:
+        assert store.check() == []
+        # Snapshots of the dead would keep every page that was replaced since: the space is used again instead.
+        size = store.statistics()["file_bytes"]
+        for generation in range(20):
+            with store.transaction() as transaction:
+                for number in range(DOCUMENTS):
+                    transaction.put(f"d{number}", _text(generation), title=f"Port Ellen {generation}")
+        assert store.statistics()["file_bytes"] == size
 
 
 def _hold(path: str, held: multiprocessing.synchronize.Event, release: multiprocessing.synchronize.Event) -> None:
