@@ -76,7 +76,15 @@ class LanguageError(KvstoreError):
 
 
 class ModelError(KvstoreError):
-    """A language model's endpoint failed, timed out or is not configured."""
+    """A language model cannot be asked: its address, key or name is wrong, or its answers are not of the protocol."""
+
+
+class ModelUnavailableError(ModelError):
+    """A language model's endpoint is down, busy or too slow, or its answer broke off."""
+
+
+class RerankerError(KvstoreError):
+    """A reranker is not known, cannot be loaded or failed; names the package or path that is missing."""
 
 
 class UnknownStrategyError(InputError):

@@ -70,12 +70,28 @@ class FixedSettings:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a session may change with ``SET``; nothing of it is stored."""
+    """What a session may change with ``SET``; nothing of it is stored.
+
+    ``reranker`` is ``none``, ``combination`` or a cross-encoder. ``model`` names the language model of ASK and
+    ``base_url`` its server; where they are empty the environment names them, and ``none`` is no model.
+    ``prompt_tokens`` is the most that is sent to it (an estimate), ``answer_cache`` keeps its answers. Of the
+    time-outs, in seconds, ``answer_timeout`` is for everything; ``attempts`` are made until the first token comes.
+    """
 
     strategy: str = "hybrid"
     top: int = 8
     depth: int = 1
+    reranker: str = "none"
     temperature_sort: bool = True
+    model: str = ""
+    base_url: str = ""
+    prompt_tokens: int = 3000
+    answer_cache: bool = True
+    connect_timeout: float = 5.0
+    first_token_timeout: float = 120.0
+    token_timeout: float = 30.0
+    answer_timeout: float = 600.0
+    attempts: int = 3
 
     def changed(self, name: str, value: Any) -> SessionSettings:
         """A copy with one setting changed; raises InputError for an unknown name or a bad value."""
@@ -85,6 +101,9 @@ class SessionSettings:
         return replace(self, **{name: _convert(name, value, kinds[name])})
 
 
+_LIMITS = {"depth": (0, 64), "top": (1, 10_000), "prompt_tokens": (100, 10_000_000), "attempts": (1, 100)}
+#: Of every time-out.
+_SECONDS = (0.01, 86_400)
 _SWITCH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
 
 
@@ -98,10 +117,9 @@ def _convert(name: str, value: Any, kind: type) -> Any:
         return str(value)
     try:
         number = kind(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} is a number, not {value!r}") from None
-    limits = {"depth": (0, 64), "top": (1, 10_000)}
-    _check_range(name, number, *limits[name])
+    _check_range(name, number, *_LIMITS.get(name, _SECONDS))
     return number
 
 

@@ -1,8 +1,9 @@
-"""HTTP endpoints that speak the OpenAI protocol: one JSON request, its answer, and clear errors.
+"""HTTP endpoints that speak the OpenAI protocol: one JSON request, its answer, whole or as it comes, and clear errors.
 
-In: a path and a payload. Out: the decoded answer. Busy and broken connections are tried again with growing pauses; what
-remains raises the error class given, naming the address, the status and what the server said. The key goes into the
-request's header only: never into a message, and never along with a redirection to another address.
+In: a path and a payload. Out: the decoded answer, or what the caller takes from a :class:`Reply`. Busy and broken
+connections are tried again with growing pauses, or when the server says; what remains raises the error class given,
+naming the address, the status and what the server said. The key goes into the request's header only: never into a
+message, and never along with a redirection to another address.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import math
 import os
+import socket
+import ssl
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Self, TypeVar
 
 from ..errors import KvstoreError
 
@@ -27,6 +34,234 @@ RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 #: Seconds before the second attempt, doubled for each further one, and the longest wait that a server may ask for.
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
+#: Bytes read at once.
+PART = 1 << 16
+
+Taken = TypeVar("Taken")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How many seconds to wait, and how many attempts to make.
+
+    ``connect`` is for the connection, ``first`` for the first part of an answer, ``between`` for each further part, and
+    ``total`` for everything, further attempts and the pauses before them included.
+    """
+
+    connect: float
+    first: float
+    between: float
+    total: float = math.inf
+    attempts: int = 4
+
+
+def check_address(url: str, error: type[KvstoreError]) -> None:
+    """Raise ``error`` for what is no address of a server, or holds a password or a key, which would be shown."""
+    parts = urllib.parse.urlsplit(url)
+    if "@" in parts.netloc or parts.query:
+        raise error("the address of an endpoint holds no user, password or query; a key goes into the environment")
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise error(f"the endpoint {url!r} is not an address; write http://HOST:PORT/v1 or https://...")
+
+
+class Endpoint:
+    """One server; ``base_url`` and ``api_key`` come from the arguments, else from the environment.
+
+    What cannot work raises ``error``; a server that is down, busy or too slow ``unavailable`` (default: ``error``),
+    with ``remedy``.
+    """
+
+    def __init__(
+        self,
+        error: type[KvstoreError],
+        *,
+        patience: Patience,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        key_variable: str = KEY_VARIABLE,
+        unavailable: type[KvstoreError] | None = None,
+        remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
+    ) -> None:
+        given = (os.environ.get(variable) for variable in BASE_URL_VARIABLES)
+        self.base_url = (base_url or next(filter(None, given), DEFAULT_BASE_URL)).rstrip("/")
+        self.patience = patience
+        self._error = error
+        self._unavailable = unavailable or error
+        self._key = api_key or os.environ.get(key_variable)
+        self._key_variable = key_variable
+        self._remedy = remedy
+        check_address(self.base_url, error)
+        if patience.attempts < 1 or min(patience.connect, patience.first, patience.between, patience.total) <= 0:
+            raise error(f"attempts={patience.attempts} must be at least 1, and every timeout more than 0 seconds")
+        self._tls = ssl.create_default_context()
+
+    def post(self, path: str, payload: dict[str, Any]) -> Any:
+        """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class."""
+        return self.exchange(path, payload, Reply.json)
+
+    def exchange(self, path: str, payload: dict[str, Any], take: Callable[[Reply], Taken]) -> Taken:
+        """Send ``payload`` and return what ``take`` makes of the reply, which stays open; raises the error class.
+
+        An OSError in ``take`` is a broken connection, so that it is tried again; a ValueError is a broken answer.
+        """
+        url = f"{self.base_url}/{path}"
+        if self._key is None and self.base_url == DEFAULT_BASE_URL:
+            raise self._error(f"{url} needs a key; set {self._key_variable}, or name another server with base_url")
+        deadline = time.monotonic() + self.patience.total
+        pause = FIRST_PAUSE
+        for attempt in range(1, self.patience.attempts + 1):
+            asked: float | None = None
+            try:
+                return self._attempt(url, payload, deadline, take)
+            except urllib.error.HTTPError as problem:
+                with problem:
+                    reason = f"status {problem.code}: {self._said(problem)}"
+                    asked = _seconds(problem.headers.get("Retry-After"))
+                    if problem.code not in RETRIED:
+                        raise self._error(f"{url}: {reason}{self._hint(problem.code)}") from None
+            except (OSError, http.client.HTTPException) as problem:
+                reason = str(getattr(problem, "reason", "")) or str(problem) or type(problem).__name__
+            except ValueError as problem:
+                raise self._error(f"{url}: {problem}; is this the right address?") from None
+            wait = pause if asked is None else asked
+            if wait > LONGEST_PAUSE:
+                reason += f" (the server asks to wait {wait:.0f} s)"
+                break
+            if attempt == self.patience.attempts or time.monotonic() + wait > deadline:
+                break
+            time.sleep(wait)
+            pause *= 2
+        plural = "" if attempt == 1 else "s"
+        raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
+
+    def _attempt(self, url: str, payload: dict[str, Any], deadline: float, take: Callable[[Reply], Taken]) -> Taken:
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        request = urllib.request.Request(url, data=json.dumps(payload).encode(), headers=headers, method="POST")
+        line = _Line(self.patience, deadline)
+        opener = urllib.request.build_opener(_NoRedirection, _Plain(line), _Secure(line, self._tls))
+        reply = Reply(opener.open(request, timeout=line.left(self.patience.connect)), line)
+        try:
+            return take(reply)
+        except BaseException:
+            reply.close()
+            raise
+
+    def said(self, body: str) -> str:
+        """What the server said in a body, in one line, without the key should it repeat it."""
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            body = json.loads(body)["error"]["message"]
+        text = " ".join(str(body).split())[:300]
+        return text.replace(self._key, "***") if self._key else text
+
+    def _said(self, problem: urllib.error.HTTPError) -> str:
+        try:
+            body = problem.read(PART).decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException):
+            body = ""  # the status says enough
+        return self.said(body) or str(problem.reason)
+
+    def _hint(self, status: int) -> str:
+        if status in (401, 403):
+            return f"; check {self._key_variable}"
+        if status == 404:
+            return "; check the model's name and the base address"
+        return ""
+
+
+class Reply:
+    """An answer that is being received; ``close`` it, or leave its context."""
+
+    def __init__(self, response: http.client.HTTPResponse, line: _Line) -> None:
+        self._response = response
+        self._line = line
+        self.content_type: str = response.headers.get_content_type()
+
+    def read(self, seconds: float) -> bytes:
+        """What comes next, nothing at the end; raises TimeoutError where nothing comes within ``seconds``."""
+        self._line.wait(seconds)
+        return self._response.read1(PART)
+
+    def json(self) -> Any:
+        """The whole answer, decoded, and the reply closed; raises ValueError for what is not JSON."""
+        with self:
+            whole = b"".join(iter(lambda: self.read(self._line.patience.between), b""))
+        try:
+            return json.loads(whole)
+        except ValueError as problem:
+            raise ValueError(f"the answer is not JSON ({problem})") from None
+
+    def close(self) -> None:
+        """Let the connection go, which stops a server that is still writing."""
+        self._response.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Line:
+    """The connection of one attempt: how long each wait on it may be."""
+
+    def __init__(self, patience: Patience, deadline: float) -> None:
+        self.patience = patience
+        self._deadline = deadline
+        self._socket: socket.socket | None = None
+
+    def left(self, seconds: float) -> float:
+        """``seconds``, or as many as are left of the total; raises TimeoutError where none are."""
+        left = min(seconds, self._deadline - time.monotonic())
+        if left <= 0:
+            raise TimeoutError("timed out")
+        return left
+
+    def wait(self, seconds: float) -> None:
+        """Let the next wait be ``seconds``."""
+        left = self.left(seconds)
+        if self._socket is not None:
+            self._socket.settimeout(left)
+
+    def connected(self, opened: socket.socket) -> None:
+        self._socket = opened
+        self.wait(self.patience.first)
+
+
+class _PlainConnection(http.client.HTTPConnection):
+    """Tells its line when it is connected: the time to wait for an answer is not that for a connection."""
+
+    def __init__(self, *arguments: Any, line: _Line, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._line = line
+
+    def connect(self) -> None:
+        super().connect()
+        self._line.connected(self.sock)
+
+
+class _SecureConnection(_PlainConnection, http.client.HTTPSConnection):
+    """The same, encrypted."""
+
+
+class _Plain(urllib.request.HTTPHandler):
+    def __init__(self, line: _Line) -> None:
+        super().__init__()
+        self._line = line
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_PlainConnection, req, line=self._line)  # type: ignore[arg-type]  # called, not subclassed
+
+
+class _Secure(urllib.request.HTTPSHandler):
+    def __init__(self, line: _Line, tls: ssl.SSLContext) -> None:
+        super().__init__(context=tls)
+        self._line = line
+        self._tls = tls
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_SecureConnection, req, line=self._line, context=self._tls)  # type: ignore[arg-type]
 
 
 class _NoRedirection(urllib.request.HTTPRedirectHandler):
@@ -34,82 +269,12 @@ class _NoRedirection(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class Endpoint:
-    """One server; ``base_url`` and ``api_key`` come from the arguments, else from the environment."""
-
-    def __init__(
-        self,
-        error: type[KvstoreError],
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 60.0,
-        attempts: int = 4,
-    ) -> None:
-        given = (os.environ.get(variable) for variable in BASE_URL_VARIABLES)
-        self.base_url = (base_url or next(filter(None, given), DEFAULT_BASE_URL)).rstrip("/")
-        self.timeout = timeout
-        self.attempts = attempts
-        self._error = error
-        self._key = api_key or os.environ.get(KEY_VARIABLE)
-        if urllib.parse.urlsplit(self.base_url).scheme not in ("http", "https"):
-            raise error(f"the endpoint {self.base_url!r} is not an address; write http://HOST:PORT/v1 or https://...")
-        if attempts < 1 or timeout <= 0:
-            raise error(f"attempts={attempts} and timeout={timeout} must be at least 1 and more than 0 seconds")
-        self._opener = urllib.request.build_opener(_NoRedirection)
-
-    def post(self, path: str, payload: dict[str, Any]) -> Any:
-        """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class."""
-        url = f"{self.base_url}/{path}"
-        if self._key is None and self.base_url == DEFAULT_BASE_URL:
-            raise self._error(f"{url} needs a key; set {KEY_VARIABLE}, or name another server with base_url")
-        pause = FIRST_PAUSE
-        for attempt in range(1, self.attempts + 1):
-            asked: float | None = None
-            try:
-                return self._request(url, payload)
-            except urllib.error.HTTPError as problem:
-                with problem:
-                    reason = f"status {problem.code}: {self._said(problem)}"
-                    asked = _seconds(problem.headers.get("Retry-After"))
-                    if problem.code not in RETRIED:
-                        raise self._error(f"{url}: {reason}{_remedy(problem.code)}") from None
-            except (OSError, http.client.HTTPException) as problem:
-                reason = str(getattr(problem, "reason", "")) or str(problem) or type(problem).__name__
-            except ValueError as problem:
-                raise self._error(f"{url}: the answer is not JSON ({problem}); is this the right address?") from None
-            if attempt < self.attempts:
-                time.sleep(min(asked if asked is not None else pause, LONGEST_PAUSE))
-                pause *= 2
-        raise self._error(
-            f"{url}: no answer after {self.attempts} attempts of at most {self.timeout:g} s ({reason}); check that the "
-            "server runs, or give another base_url, timeout or attempts"
-        )
-
-    def _request(self, url: str, payload: dict[str, Any]) -> Any:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        request = urllib.request.Request(url, data=json.dumps(payload).encode(), headers=headers, method="POST")
-        with self._opener.open(request, timeout=self.timeout) as answer:
-            return json.loads(answer.read())
-
-    def _said(self, problem: urllib.error.HTTPError) -> str:
-        """What the server said, in one line, without the key should it repeat it."""
-        body = problem.read(2000).decode("utf-8", "replace")
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            body = json.loads(body)["error"]["message"]
-        text = " ".join(str(body).split())[:300] or str(problem.reason)
-        return text.replace(self._key, "***") if self._key else text
-
-
-def _remedy(status: int) -> str:
-    if status in (401, 403):
-        return f"; check {KEY_VARIABLE}"
-    if status == 404:
-        return "; check the model's name and the base address"
-    return ""
-
-
 def _seconds(header: str | None) -> float | None:
-    return float(header) if header is not None and header.strip().isdigit() else None
+    """Seconds to wait, of a Retry-After that gives them or a time; None where it gives neither."""
+    if header is None:
+        return None
+    if header.strip().isdecimal():
+        return float(header)
+    with contextlib.suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    return None

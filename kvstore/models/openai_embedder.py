@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbedderError
-from .endpoint import Endpoint
+from .endpoint import Endpoint, Patience
 from .protocol import Vectors, normalised
 
 #: Texts a request.
@@ -38,7 +38,8 @@ class OpenAIEmbedder:
         attempts: int = 4,
         dimension: int | None = None,
     ) -> None:
-        self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, timeout=timeout, attempts=attempts)
+        patience = Patience(timeout, timeout, timeout, attempts=attempts)
+        self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, patience=patience)
         self._model = model
         self._asked_dimension = dimension
         self._known_dimension = dimension

@@ -1,0 +1,174 @@
+"""The answer of a chat model as it comes, as server-sent events or as one JSON object.
+
+In: a reply of ``/chat/completions``. Out: pieces of text, reasoning kept apart, whether a server sends it in a field of
+its own (``reasoning_content``, ``reasoning``) or between ``<think>`` and ``</think>`` at the beginning of the text.
+Nothing in time, a stream that ends before its answer does and an answer without end raise OSError; what is not of the
+protocol raises ValueError; an error that the server sends inside the stream raises :class:`StreamError`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .endpoint import Reply
+
+#: Bytes of one answer, at most: a model that repeats itself without end must end.
+LARGEST = 4 << 20
+
+_OPENING, _CLOSING = "<think>", "</think>"
+
+
+class StreamError(Exception):
+    """What a server said inside a stream in place of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some text of an answer, or of the reasoning before it."""
+
+    text: str
+    is_reasoning: bool = False
+
+
+class ChatStream:
+    """The pieces of one answer; ``cut`` says, after the last, that the model stopped at its limit of tokens."""
+
+    def __init__(self, reply: Reply, *, first: float, between: float) -> None:
+        self._reply = reply
+        self._between = between
+        self._limit = time.monotonic() + first
+        self._thinking = _Thinking()
+        self.cut = False
+
+    def __iter__(self) -> Iterator[Piece]:
+        with self._reply:
+            for text, reasoning in self._parts():
+                if reasoning:
+                    yield Piece(reasoning, True)
+                yield from self._thinking.pieces(text)
+            yield from self._thinking.rest()
+
+    def close(self) -> None:
+        """Stop the server, where it is still writing."""
+        self._reply.close()
+
+    def _parts(self) -> Iterator[tuple[str, str]]:
+        """Text and reasoning of each event, up to the one that ends the answer."""
+        finished = False
+        for event in self._events():
+            if event.get("error"):
+                raise StreamError(json.dumps({"error": event["error"]}))
+            choices = event.get("choices")
+            if not choices:  # figures at the end, or the beginning of some servers
+                continue
+            choice = choices[0]
+            part = choice.get("delta") or choice.get("message") or {}
+            text = part.get("content") or ""
+            reasoning = part.get("reasoning_content") or part.get("reasoning") or ""
+            if not (isinstance(text, str) and isinstance(reasoning, str)):
+                raise ValueError("the answer holds no text where text belongs")
+            if text or reasoning:
+                self._limit = time.monotonic() + self._between
+                yield text, reasoning
+            finished = finished or choice.get("finish_reason") is not None
+            self.cut = self.cut or choice.get("finish_reason") == "length"
+        if not finished:
+            raise ConnectionError("the stream ended before the answer did")
+
+    def _events(self) -> Iterator[dict[str, Any]]:
+        kind = self._reply.content_type
+        if kind == "application/json":
+            yield _decoded(b"".join(self._received()))
+        elif kind == "text/event-stream":
+            for data in _data(self._received()):
+                if data == b"[DONE]":
+                    return
+                yield _decoded(data)
+        else:
+            raise ValueError(f"the answer is of type {kind}, not JSON or an event stream")
+
+    def _received(self) -> Iterator[bytes]:
+        size = 0
+        while part := self._reply.read(self._limit - time.monotonic()):
+            size += len(part)
+            if size > LARGEST:
+                raise ConnectionError(f"the answer is longer than {LARGEST >> 20} MiB, and does not end")
+            yield part
+
+
+def _data(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The data of each server-sent event (HTML Living Standard, section 9.2.6), comments and other fields left out."""
+    buffer = bytearray()
+    lines: list[bytes] = []
+    for part in parts:
+        buffer += part
+        *whole, rest = buffer.replace(b"\r\n", b"\n").split(b"\n")
+        buffer = bytearray(rest)
+        for line in whole:
+            if line.startswith(b"data:"):
+                lines.append(bytes(line[5:].removeprefix(b" ")))
+            elif not line and lines:
+                yield b"\n".join(lines)
+                lines = []
+    if lines:  # the last event of a server that forgets the empty line after it
+        yield b"\n".join(lines)
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(data)
+        choices = event.get("choices")
+        if not (choices is None or (isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices))):
+            raise ValueError("its choices are no objects")
+    except (ValueError, AttributeError, RecursionError) as problem:
+        raise ValueError(f"the answer is not JSON of the protocol ({problem})") from None
+    return dict(event)
+
+
+class _Thinking:
+    """Parts the reasoning at the beginning of a text from what follows it."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._state = "before"
+
+    def pieces(self, text: str) -> Iterator[Piece]:
+        """What is settled by some more text."""
+        self._held += text
+        if self._state == "before":
+            begun = self._held.lstrip()
+            if begun.startswith(_OPENING):
+                self._state, self._held = "inside", begun.removeprefix(_OPENING)
+            elif not _OPENING.startswith(begun):
+                self._state = "after"
+        if self._state == "inside":
+            thought, closing, after = self._held.partition(_CLOSING)
+            if closing:
+                self._state, self._held = "between", after
+            else:
+                kept = _tail(thought, _CLOSING)
+                thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
+            if thought:
+                yield Piece(thought, True)
+        if self._state == "between":
+            self._held = self._held.lstrip()
+            if self._held:
+                self._state = "after"
+        if self._state == "after" and self._held:
+            yield Piece(self._held)
+            self._held = ""
+
+    def rest(self) -> Iterator[Piece]:
+        """What was held back, the text being over."""
+        if self._held:
+            yield Piece(self._held, self._state == "inside")
+            self._held = ""
+
+
+def _tail(text: str, mark: str) -> int:
+    """How many characters at the end of ``text`` may be the beginning of ``mark``."""
+    return next((size for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])), 0)

@@ -1,0 +1,145 @@
+"""The language model that writes answers, behind an OpenAI-compatible ``/chat/completions``.
+
+In: messages. Out: what the model wrote, told piece by piece as it comes. Ollama, vLLM, the server of llama.cpp and
+OpenAI take what is sent: model, messages, ``stream`` and a temperature of 0, which is left out for a model that refuses
+it. A wrong address, key or name and an answer that is not of the protocol raise
+:class:`~kvstore.errors.ModelError`; a server that is down, busy or too slow, and one whose answer breaks off,
+:class:`~kvstore.errors.ModelUnavailableError`. Nothing is asked for again once a piece was told.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from ..errors import KvstoreError, ModelError, ModelUnavailableError
+from ..settings import SessionSettings
+from .chat_stream import ChatStream, Piece, StreamError
+from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
+from .endpoint import Endpoint, Patience, Reply
+
+MODEL_VARIABLE = "KVSTORE_LLM_MODEL"
+URL_VARIABLE = "KVSTORE_LLM_URL"
+KEY_VARIABLE = "KVSTORE_LLM_KEY"
+
+#: The name that stands for no model, where the environment or the session names one.
+NO_MODEL = "none"
+
+Message = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a model wrote; ``cut`` where its limit of tokens ended it."""
+
+    text: str
+    reasoning: str
+    cut: bool = False
+
+
+class LanguageModel:
+    """A model of one server."""
+
+    def __init__(self, name: str, *, patience: Patience, base_url: str | None = None) -> None:
+        self.name = name
+        self._patience = patience
+        address = base_url or os.environ.get(URL_VARIABLE)
+        try:
+            self._endpoint = Endpoint(
+                ModelError,
+                unavailable=ModelUnavailableError,
+                patience=patience,
+                base_url=address,
+                api_key=os.environ.get(KEY_VARIABLE),
+                # The key of OpenAI is for the address that stands beside it, and for no other.
+                key_variable=KEY_VARIABLE if address else OPENAI_KEY_VARIABLE,
+                remedy="check that the server runs, or SET base_url, connect_timeout, first_token_timeout or attempts",
+            )
+        except ModelError as problem:
+            raise self._named(problem) from None
+        self._temperature: float | None = 0.0
+
+    @property
+    def url(self) -> str:
+        """Where it is asked."""
+        return f"{self._endpoint.base_url}/chat/completions"
+
+    def identity(self) -> tuple[str, ...]:
+        """What its answers depend on, beside the messages."""
+        return self.url, self.name, "temperature 0"
+
+    def write(self, messages: Sequence[Message], on_text: Callable[[str], None] = lambda text: None) -> Written:
+        """What the model answers; ``on_text`` hears the text as it comes, without the reasoning."""
+        try:
+            stream, pieces = self._begun(messages)
+        except ModelError as problem:
+            raise self._named(problem) from None
+        text: list[str] = []
+        reasoning: list[str] = []
+        try:
+            while (piece := self._next(pieces, text)) is not None:
+                (reasoning if piece.is_reasoning else text).append(piece.text)
+                if not piece.is_reasoning:
+                    on_text(piece.text)
+        finally:
+            stream.close()
+        if not "".join(text).strip():
+            why = "its limit of tokens ended the reasoning" if stream.cut else "it wrote none"
+            raise self._named(ModelUnavailableError(f"{self.url}: an answer without text ({why}); ask another model"))
+        return Written("".join(text), "".join(reasoning), stream.cut)
+
+    def _next(self, pieces: Iterator[Piece], told: Sequence[str]) -> Piece | None:
+        """The next piece, None after the last."""
+        try:
+            return next(pieces, None)
+        except (OSError, http.client.HTTPException, StreamError, ValueError) as problem:
+            said = self._endpoint.said(str(problem)) or type(problem).__name__
+            broken = f"{self.url}: the answer broke off after {sum(map(len, told))} characters ({said})"
+            remedy = "SET token_timeout or answer_timeout where it was too slow"
+            raise self._named(ModelUnavailableError(f"{broken}; ask again, or {remedy}")) from None
+
+    def _begun(self, messages: Sequence[Message]) -> tuple[ChatStream, Iterator[Piece]]:
+        """The stream of the answer, its first piece having come: until then a broken connection is tried again."""
+        payload = {"model": self.name, "messages": [dict(message) for message in messages], "stream": True}
+        if self._temperature is not None:
+            payload["temperature"] = self._temperature
+        try:
+            return self._endpoint.exchange("chat/completions", payload, self._first_piece)
+        except ModelError as problem:
+            if self._temperature is None or "status 400" not in str(problem) or "temperature" not in str(problem):
+                raise
+        self._temperature = None
+        return self._begun(messages)
+
+    def _first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
+        stream = ChatStream(reply, first=self._patience.first, between=self._patience.between)
+        pieces = iter(stream)
+        try:
+            first = list(islice(pieces, 1))
+        except StreamError as problem:
+            raise ModelError(f"{self.url}: {self._endpoint.said(str(problem))}") from None
+        return stream, chain(first, pieces)
+
+    def _named(self, problem: KvstoreError) -> KvstoreError:
+        return type(problem)(f"language model {self.name!r}: {problem}")
+
+
+def language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:
+    """The model of this name, else of the session, else of the environment; None where none is named, or ``none``.
+
+    Raises ModelError for an address that is none.
+    """
+    wanted = name or session.model or os.environ.get(MODEL_VARIABLE) or NO_MODEL
+    if wanted.lower() == NO_MODEL:
+        return None
+    patience = Patience(
+        session.connect_timeout,
+        session.first_token_timeout,
+        session.token_timeout,
+        session.answer_timeout,
+        session.attempts,
+    )
+    return LanguageModel(wanted, patience=patience, base_url=session.base_url)
