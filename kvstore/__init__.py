@@ -19,7 +19,9 @@ from . import errors
 from .errors import KvstoreError
 
 if TYPE_CHECKING:
-    from .answer import Answer, Citation
+    from .answer import Answer
+    from .answering.citations import Citation
+    from .answering.prompt import Prompt
     from .exchange import ExportReport, ImportReport
     from .ingest.pipeline import Failure, IngestProgress, IngestReport
     from .opening import migrate_store as migrate
@@ -52,6 +54,7 @@ __all__ = [
     "IngestReport",
     "KvstoreError",
     "Location",
+    "Prompt",
     "Relative",
     "Snapshot",
     "Step",
@@ -67,7 +70,7 @@ __all__ = [
 _HOMES = {
     "Alias": ("storage.aliases", "Alias"),
     "Answer": ("answer", "Answer"),
-    "Citation": ("answer", "Citation"),
+    "Citation": ("answering.citations", "Citation"),
     "Column": ("query.descriptions", "Column"),
     "CompactReport": ("storage.environment", "CompactReport"),
     "Cursor": ("query.cursor", "Cursor"),
@@ -80,6 +83,7 @@ _HOMES = {
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Location": ("retrieval.evidence", "Location"),
+    "Prompt": ("answering.prompt", "Prompt"),
     "Relative": ("retrieval.evidence", "Relative"),
     "Snapshot": ("store", "Snapshot"),
     "Step": ("retrieval.evidence", "Step"),

@@ -6,7 +6,7 @@ Every method reads one state of all structures. ``where`` arguments are SQL cond
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from .answer import Answer, answer_from
-from .errors import InputError, ModelError
+from .answer import Answer, written_answer
+from .answering.extractive import extracted, question_rarities
+from .errors import InputError, ModelUnavailableError
 from .query.nearby import near_names, no_entity
 from .retrieval.evidence import Evidence, Hit, Location, Relative
 from .retrieval.expansion import expand
@@ -30,9 +31,14 @@ from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
 from .storage.vectors import VectorCache
 from .text.normalize import entity_key
+from .text.words import stemmer
 
 if TYPE_CHECKING:
+    from .answering.cache import AnswerCache
+    from .answering.prompt import Prompt
     from .models.embedder import Embedder
+    from .models.llm import LanguageModel
+    from .retrieval.reranking import Rerank
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,18 @@ class Context(Protocol):
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Unit vectors of some texts, shape (n, dimension)."""
+        ...
+
+    def language_model(self, name: str | None = None) -> LanguageModel | None:
+        """The language model of this name, else the session's; None where there is none."""
+        ...
+
+    def answer_cache(self) -> AnswerCache | None:
+        """Where a model's answers are kept; None where they are not."""
+        ...
+
+    def reranker(self, name: str | None = None) -> Rerank | None:
+        """The reranker of this name, else the session's; None where there is none."""
         ...
 
     def count_hit(self, key: str) -> None:
@@ -243,8 +261,8 @@ class Reading:
         """Evidence for a question by a strategy (default: the session's), best chunks first.
 
         The clauses are those of :class:`~kvstore.retrieval.query.Clauses`: ``using``, ``depth``, ``top``, ``within``,
-        ``where``, ``options``, ``vector``, ``parameters``. Raises UnknownStrategyError, InputError for values out of
-        range, EmbedderError where the embedder cannot be had.
+        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``. Raises UnknownStrategyError, InputError for
+        values out of range, EmbedderError and RerankerError where a model cannot be had.
 
         >>> evidence = store.retrieve("Who took tea to India?", using="bridge", top=1)
         >>> evidence.hits[0].document, evidence.steps[0].name
@@ -254,24 +272,61 @@ class Reading:
             strategy, query = self._asked(view, question, **clauses)
             return strategy.retrieve(query)
 
-    def ask(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> Answer:
-        """An answer with citations; extractive, since no language model is configured.
+    def ask(
+        self,
+        question: str,
+        *,
+        model: str | None = None,
+        on_text: Callable[[str], None] = lambda text: None,
+        **clauses: Unpack[Clauses],
+    ) -> Answer:
+        """An answer with citations: by the language model ``model``, else by the session's, else extractive.
 
-        Raises what :meth:`retrieve` raises, and ModelError for a ``model`` that is not there.
+        ``on_text`` hears what a model writes, piece by piece, as it comes; together the pieces are the answer's text.
+        Where the model's server is down, busy or too slow, or breaks off, the answer is extractive and its ``problem``
+        says why, whatever was heard before. Raises what :meth:`retrieve` raises, and ModelError for a model that cannot
+        be asked.
 
         >>> answer = store.ask("What is tea made from?")
         >>> answer.text, answer.citations[0].document
         ('Tea is made from leaves. [1]', 'tea')
         """
-        if model is not None:
-            raise ModelError(f"no language model {model!r} is configured; leave MODEL out for an extractive answer")
+        chosen = self._context.language_model(model)
         with self.reading() as view:
             strategy, query = self._asked(view, question, **clauses)
             evidence = strategy.retrieve(query)
-            with query.trace.step("choose sentences") as step:
-                answer = answer_from(evidence, view, lambda texts: self._similarity(query, texts))
-                step.detail, step.count = "extractive: no language model is configured", len(answer.citations)
-        return answer
+            rarities = question_rarities(question, view)
+        # From here on the state need not stay: a model may write for minutes.
+        problem = None
+        if chosen is not None and evidence.hits:
+            prompt = self._prompt(evidence, query)
+            try:
+                return written_answer(evidence, prompt, chosen, self._context.answer_cache(), query.trace, on_text)
+            except ModelUnavailableError as error:
+                problem = f"{error}. This answer is extractive."
+        with query.trace.step("choose sentences") as step:
+            stem = stemmer(query.view.settings.stemmer)
+            text, citations = extracted(evidence, rarities, stem, lambda texts: self._similarity(query, texts))
+            why = "no language model is configured" if problem is None else "the language model did not answer"
+            step.detail, step.count = f"extractive: {why}", len(citations)
+        return Answer(text, citations, True, None, evidence, problem=problem)
+
+    def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt:
+        """What :meth:`ask` would send to a language model, not sent."""
+        with self.reading() as view:
+            strategy, query = self._asked(view, question, **clauses)
+            return self._prompt(strategy.retrieve(query), query)
+
+    def _prompt(self, evidence: Evidence, query: Query) -> Prompt:
+        from .answering.prompt import build_prompt
+
+        budget = self._context.session.prompt_tokens
+        with query.trace.step("build prompt") as step:
+            prompt = build_prompt(evidence, budget)
+            given, found = len(prompt.passages), len(evidence.hits)
+            size = f"about {prompt.tokens:,} tokens of {budget:,}"
+            step.detail, step.count = f"{given} of {found} passages, {prompt.abstracts} abstracts, {size}", given
+        return prompt
 
     def _similarity(self, query: Query, texts: Sequence[str]) -> list[float]:
         """Cosines of some texts with the question; zeros in a store whose vectors are the user's own."""
@@ -293,6 +348,7 @@ class Reading:
         options: Mapping[str, Any] | None = None,
         vector: npt.ArrayLike | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
+        reranker: str | None = None,
     ) -> tuple[Strategy, Query]:
         """The strategy to ask, and the question as it takes it."""
         session = self._context.session
@@ -323,6 +379,7 @@ class Reading:
             within=within,
             options=options or {},
             count_hit=self._context.count_hit,
+            rerank=self._context.reranker(reranker),
         )
         if vector is not None:
             query.vector = unit_rows(vector, view.settings.dimension, 1)[0]

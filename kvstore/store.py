@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .changing import Changing
-from .errors import LockTimeoutError, ReadOnlyError
+from .errors import InputError, LockTimeoutError, ReadOnlyError
 from .ingest.extraction import Extracted
 from .models.embedder import Embedder, open_embedder
 from .reading import Context, Reading
@@ -32,14 +32,17 @@ from .storage.vectors import VectorCache
 from .transaction import Transaction
 
 if TYPE_CHECKING:
+    from .answering.cache import AnswerCache
     from .exchange import ExportReport, ImportReport
     from .ingest.pipeline import IngestProgress, IngestReport
+    from .models.llm import LanguageModel
     from .query.cursor import Cursor
     from .query.descriptions import Table
     from .query.session import Writable
     from .repair import RepairReport
     from .retrieval.evidence import Step
     from .retrieval.query import Strategy
+    from .retrieval.reranking import Rerank
 
 
 class Snapshot(Reading):
@@ -95,6 +98,8 @@ class Store(Reading, Changing):
         self.vector_cache = VectorCache()
         self._embedder = embedder
         self._embedder_lock = threading.Lock()
+        #: The reranker that was last asked for, by name: it may hold a model.
+        self._reranker: tuple[str, Rerank | None] | None = None
 
     @property
     def path(self) -> Path:
@@ -117,6 +122,32 @@ class Store(Reading, Changing):
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Unit vectors of some texts, shape (n, dimension); the embedder is not loaded for none."""
         return self.embedder.embed(texts) if texts else np.empty((0, self.settings.dimension), np.float32)
+
+    def language_model(self, name: str | None = None) -> LanguageModel | None:
+        """The language model that ASK has answer: of this name, else the session's, else the environment's.
+
+        None where none is named, or ``none``. Raises ModelError for an address that is none.
+        """
+        from .models.llm import language_model
+
+        return language_model(name, self.session)
+
+    def answer_cache(self) -> AnswerCache | None:
+        """Where a language model's answers are kept; None where they are not."""
+        from .answering.cache import AnswerCache
+
+        return AnswerCache() if self.session.answer_cache else None
+
+    def reranker(self, name: str | None = None) -> Rerank | None:
+        """What puts rankings into another order: of this name, else the session's; raises RerankerError."""
+        wanted = name or self.session.reranker
+        if wanted == "none":
+            return None
+        if self._reranker is None or self._reranker[0] != wanted:
+            from .retrieval.reranking import reranker_named
+
+            self._reranker = wanted, reranker_named(wanted)
+        return self._reranker[1]
 
     def close(self) -> None:
         """Fold in temperatures where the writer's lock is free, and close; waits for open snapshots.
@@ -225,12 +256,14 @@ class Store(Reading, Changing):
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         *,
         progress: Callable[[IngestProgress], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
     ) -> Cursor:
         """Run the statements of a text one after another, and return the cursor of the last.
 
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping); the language is described in
-        ``kvstore/query/LANGUAGE.md``. ``progress`` hears how far an INGEST is. A text that cannot be parsed raises
-        StatementError before anything has run.
+        ``kvstore/query/LANGUAGE.md``. ``progress`` hears how far an INGEST is, ``on_text`` what a language model
+        writes as it comes (see :meth:`ask`). A text that cannot be parsed raises StatementError before anything is
+        run.
 
         >>> cursor = store.execute("SELECT key, chunks FROM documents WHERE key LIKE ?", ("t%",))
         >>> cursor.columns, cursor.fetchall()
@@ -238,7 +271,7 @@ class Store(Reading, Changing):
         """
         from .query.executor import execute
 
-        return execute(self, sql, parameters, progress=progress)
+        return execute(self, sql, parameters, progress=progress, on_text=on_text)
 
     def explain(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False
@@ -412,6 +445,14 @@ class Store(Reading, Changing):
             from .retrieval.strategies import strategy_named
 
             value = strategy_named(str(value)).name
+        if name == "reranker":
+            from .retrieval.reranking import reranker_named
+
+            reranker_named(str(value))
+        if name == "base_url" and value:
+            from .models.endpoint import check_address
+
+            check_address(str(value), InputError)
         self.session = self.session.changed(name, value)
 
 

@@ -173,13 +173,22 @@ def _option(text: str) -> tuple[str, str]:
 @click.option("--using", metavar="STRATEGY", help="How evidence is found; SHOW STRATEGIES lists the ways.")
 @click.option("--top", type=click.IntRange(1), help="Chunks of evidence.")
 @click.option("--depth", type=click.IntRange(0), help="Levels of abstracts to expand.")
+@click.option("--model", metavar="NAME", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @_MODE
-def ask(store: Path, question: str, using: str | None, top: int | None, depth: int | None, mode: str | None) -> int:
+def ask(
+    store: Path,
+    question: str,
+    using: str | None,
+    top: int | None,
+    depth: int | None,
+    model: str | None,
+    mode: str | None,
+) -> int:
     """Answer QUESTION from STORE, with citations."""
     from .console import Console
     from .script import Piece
 
-    clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top}
+    clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model}
     with _open(store, readonly=True) as opened:
         given = {name: value for name, value in clauses.items() if value is not None}
         statement = "ASK ?" + "".join(f" {name} ?" for name in given)

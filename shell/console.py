@@ -69,6 +69,8 @@ class Console:
         #: Where the next result goes, once (``.once``), before ``out`` again.
         self.once: Path | None = None
         self._reading = 0
+        #: Whether the answer of the statement that runs was shown while it came.
+        self._told = False
 
     @property
     def store(self) -> kvstore.Store:
@@ -137,15 +139,21 @@ class Console:
                 self.fail()
 
     def _execute(self, text: str, parameters: Sequence[Any]) -> kvstore.Cursor:
-        if not self.watched:
-            return self.store.execute(text, parameters)
         from .progress import ProgressLine
+        from .streaming import AnswerStream
 
-        line = ProgressLine(sys.stderr)
+        line = ProgressLine(sys.stderr, silent=not self.watched)
+        streams = self.mode == "table" and self.once is None
+        answer = AnswerStream(self.out, self.width) if streams and self.width is not None else None
         try:
-            return self.store.execute(text, parameters, progress=line.show)
+            return self.store.execute(
+                text, parameters, progress=line.show, on_text=None if answer is None else answer.show
+            )
         finally:
             line.close()
+            if answer is not None:
+                answer.end()
+            self._told = answer is not None and answer.told
 
     def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
         """Write a result where results go now; returns the number of rows."""
@@ -155,7 +163,7 @@ class Console:
                 return render.write(kind, columns, rows, file, mode=self.mode)
         if self.pager is not None and self.on_terminal:
             return self._write_paged(kind, columns, rows, self.pager)
-        written = render.write(kind, columns, rows, self.out, mode=self.mode, width=self.width)
+        written = render.write(kind, columns, rows, self.out, mode=self.mode, width=self.width, told=self._told)
         self.out.flush()
         return written
 
@@ -163,7 +171,7 @@ class Console:
         counted = render.Counted(rows)
         paged = Paged(self.out, pager)
         with suppress(BrokenPipeError):  # whoever leaves the pager has seen enough
-            render.write(kind, columns, counted, paged, mode=self.mode, width=self.width)
+            render.write(kind, columns, counted, paged, mode=self.mode, width=self.width, told=self._told)
         paged.close()
         return counted.count
 

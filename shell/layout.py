@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -33,7 +33,11 @@ def width_of(text: str) -> int:
 
 def printable(text: str) -> str:
     """``text`` on one line: white space as single spaces, other control characters as ``�``."""
-    text = " ".join(text.split())
+    return masked(" ".join(text.split()))
+
+
+def masked(text: str) -> str:
+    """``text`` with control characters, white space but the blank among them, as ``�``."""
     if text.isprintable():
         return text
     return "".join("�" if unicodedata.category(c) in ("Cc", "Cs") or c in _MARKS else c for c in text)
@@ -243,11 +247,13 @@ def _limited(text: str, width: int | None) -> str:
     return text if width is None else cut(text, width)
 
 
-def answer(text: str, citations: Sequence[Mapping[str, Any]], extractive: bool, width: int | None) -> Iterator[str]:
-    """ASK's answer, wrapped, with its citations under it."""
-    for paragraph in text.split("\n"):
-        line = printable(paragraph)
-        yield from [line] if width is None else wrap(line, width)
+def answer(row: Row, width: int | None, *, told: bool = False) -> Iterator[str]:
+    """ASK's answer, wrapped, with its citations under it; ``told`` where the text has been shown while it came."""
+    text, citations, extractive, model, _ = row
+    if extractive or not told:
+        for paragraph in text.split("\n"):
+            line = printable(paragraph)
+            yield from [line] if width is None else wrap(line, width)
     if citations:
         yield ""
     for citation in citations:
@@ -256,5 +262,8 @@ def answer(text: str, citations: Sequence[Mapping[str, Any]], extractive: bool, 
     if extractive and citations:
         yield ""
         yield from wrap(
-            "  Extractive: sentences of the documents, word for word; no language model was asked.", width or 200
+            "  Extractive: sentences of the documents, word for word; no language model wrote them.", width or 200
         )
+    elif model is not None:
+        yield ""
+        yield _limited(f"  Written by {printable(model)}.", width)

@@ -32,13 +32,15 @@ def write(
     *,
     mode: str,
     width: int | None = None,
+    told: bool = False,
 ) -> int:
     """Write a result to ``out``; returns the number of rows.
 
     ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables fit it,
-    and in mode ``table`` EXPAND is drawn as a tree and an answer is wrapped, its citations numbered."""
+    and in mode ``table`` EXPAND is drawn as a tree and an answer is wrapped, its citations numbered; ``told`` says that
+    the text of a model's answer has been shown while it came."""
     counted = Counted(rows)
-    for line in _lines(kind, columns, counted, mode, width):
+    for line in _lines(kind, columns, counted, mode, width, told):
         out.write(line)
         out.write("\n")
     return counted.count
@@ -57,12 +59,14 @@ class Counted:
             yield row
 
 
-def _lines(kind: str, columns: Sequence[str], rows: Iterable[Row], mode: str, width: int | None) -> Iterator[str]:
+def _lines(
+    kind: str, columns: Sequence[str], rows: Iterable[Row], mode: str, width: int | None, told: bool
+) -> Iterator[str]:
     if mode == "table" and width is not None:
         if kind == "EXPAND":
             return layout.relatives(rows, width)
         if kind == "ASK":
-            return (line for row in rows for line in layout.answer(row[0], row[1], row[2], width))
+            return (line for row in rows for line in layout.answer(row, width, told=told))
     if mode not in MODES:
         raise ValueError(f"there is no mode {mode}; there are {', '.join(MODES)}")
     return MODES[mode](columns, rows, width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 if TYPE_CHECKING:
     from kvstore import Store
 
+
+# A model that the person at this machine has configured is none of the tests' business.
+for _variable in ("KVSTORE_LLM_MODEL", "KVSTORE_LLM_URL", "KVSTORE_LLM_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    os.environ.pop(_variable, None)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and so would every process they start.

@@ -103,9 +103,9 @@ def test_search_and_retrieve_have_the_rows_of_the_methods(filled: kvstore.Store)
 
 def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
     cursor = filled.execute("ASK 'How long is parental leave?'")
-    assert cursor.columns == ("answer", "citations", "extractive")
-    ((answer, citations, extractive),) = cursor.fetchall()
-    assert extractive is True
+    assert cursor.columns == ("answer", "citations", "extractive", "model", "dropped")
+    ((answer, citations, extractive, model, dropped),) = cursor.fetchall()
+    assert (extractive, model, dropped) == (True, None, [])
     first = citations[0]
     assert set(first) == {"number", "document", "chunk", "start", "end"}
     document = filled.get(first["document"])

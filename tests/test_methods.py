@@ -26,7 +26,7 @@ def answered(answer: kvstore.Answer) -> list[tuple[Any, ...]]:
     cited = [
         {name: getattr(c, name) for name in ("number", "document", "chunk", "start", "end")} for c in answer.citations
     ]
-    return [(answer.text, cited, answer.extractive)]
+    return [(answer.text, cited, answer.extractive, answer.model, answer.dropped)]
 
 
 def properties(found: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -155,13 +155,17 @@ PAIRS: list[tuple[type, str, Call]] = [
 
 #: Methods that no statement stands for.
 WORDLESS = {
+    "answer_cache",  # ASK looks there
     "close",
     "count_hit",  # LOOKUP and the strategies do
     "embed",
     "execute",
     "flush",  # every commit does
+    "language_model",  # MODEL names it
     "nearest_names",  # what a message says of a name that is not known
+    "prompt",  # EXPLAIN ASK shows it
     "reading",
+    "reranker",  # the option of WITH names it
     "snapshot",
 }
 #: Parts of transactions that statements are made of, or that only programs need.

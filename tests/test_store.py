@@ -315,5 +315,5 @@ def test_unknown_things_suggest_the_nearest(store: kvstore.Store) -> None:
         store.expand("Robert Fortun")
     with pytest.raises(errors.InputError, match="no option"):
         store.retrieve("tea", using="bridge", options={"pol": 1})
-    with pytest.raises(errors.ModelError, match="no language model"):
+    with pytest.raises(errors.ModelError, match="language model 'gpt'.* needs a key"):
         store.ask("tea?", model="gpt")

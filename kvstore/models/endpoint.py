@@ -14,7 +14,6 @@ import json
 import math
 import os
 import socket
-import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -93,7 +92,6 @@ class Endpoint:
         check_address(self.base_url, error)
         if patience.attempts < 1 or min(patience.connect, patience.first, patience.between, patience.total) <= 0:
             raise error(f"attempts={patience.attempts} must be at least 1, and every timeout more than 0 seconds")
-        self._tls = ssl.create_default_context()
 
     def post(self, path: str, payload: dict[str, Any]) -> Any:
         """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class."""
@@ -140,7 +138,7 @@ class Endpoint:
             headers["Authorization"] = f"Bearer {self._key}"
         request = urllib.request.Request(url, data=json.dumps(payload).encode(), headers=headers, method="POST")
         line = _Line(self.patience, deadline)
-        opener = urllib.request.build_opener(_NoRedirection, _Plain(line), _Secure(line, self._tls))
+        opener = urllib.request.build_opener(_NoRedirection, _Plain(line), _Secure(line))
         reply = Reply(opener.open(request, timeout=line.left(self.patience.connect)), line)
         try:
             return take(reply)
@@ -255,13 +253,12 @@ class _Plain(urllib.request.HTTPHandler):
 
 
 class _Secure(urllib.request.HTTPSHandler):
-    def __init__(self, line: _Line, tls: ssl.SSLContext) -> None:
-        super().__init__(context=tls)
+    def __init__(self, line: _Line) -> None:
+        super().__init__()
         self._line = line
-        self._tls = tls
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_SecureConnection, req, line=self._line, context=self._tls)  # type: ignore[arg-type]
+        return self.do_open(_SecureConnection, req, line=self._line)  # type: ignore[arg-type]
 
 
 class _NoRedirection(urllib.request.HTTPRedirectHandler):

@@ -103,6 +103,17 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
 
 def _load(name: str, model: str, device: str | None) -> Any:
     from sentence_transformers import SentenceTransformer
+
+    try:
+        with without_bars():
+            return SentenceTransformer(model, device=device)
+    except (OSError, RuntimeError, ValueError, ImportError) as error:
+        raise EmbedderError(f"embedder {name}: cannot load {model!r}: {error}") from error
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Load a model without the progress bars of transformers."""
     from transformers.utils import logging as transformers_logging
 
     logging: Any = transformers_logging
@@ -110,9 +121,7 @@ def _load(name: str, model: str, device: str | None) -> Any:
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        return SentenceTransformer(model, device=device)
-    except (OSError, RuntimeError, ValueError, ImportError) as error:
-        raise EmbedderError(f"embedder {name}: cannot load {model!r}: {error}") from error
+        yield
     finally:
         if bars:
             logging.enable_progress_bar()

@@ -64,19 +64,26 @@ _UNAVAILABLE: dict[type, tuple[str, str]] = {
 }
 
 
-def execute(session: Session, sql: str, parameters: Parameters = (), *, progress: Progress | None = None) -> Cursor:
+def execute(
+    session: Session,
+    sql: str,
+    parameters: Parameters = (),
+    *,
+    progress: Progress | None = None,
+    on_text: Callable[[str], None] | None = None,
+) -> Cursor:
     """Run the statements of ``sql`` one after another; returns the cursor of the last.
 
-    ``progress`` hears how far an INGEST is. Raises StatementError for what cannot be parsed, before anything is done,
-    and what the statements raise.
+    ``progress`` hears how far an INGEST is, ``on_text`` what a language model writes. Raises StatementError for what
+    cannot be parsed, before anything is done, and what the statements raise.
     """
     parsed = parse(sql, parameters)
     if not parsed:
         raise StatementError("there is no statement here; one such as SHOW TABLES was expected")
-    for one in parsed[:-1]:
-        _run(Running(session, sql, one.start, one.places, progress), one.statement).close()
-    last = parsed[-1]
-    return _run(Running(session, sql, last.start, last.places, progress), last.statement)
+    *before, last = ((Running(session, sql, one.start, one.places, progress, on_text), one.statement) for one in parsed)
+    for running, statement in before:
+        _run(running, statement).close()
+    return _run(*last)
 
 
 def explain(session: Session, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:

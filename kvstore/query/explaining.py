@@ -2,8 +2,8 @@
 
 In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT. Out: a cursor with one row a step: what was done, with what, and
 how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step was the first to
-read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run by ANALYZE only. Any other
-statement is an error."""
+read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a language model asked
+by ANALYZE only. Any other statement is an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..storage.measured_view import MeasuredView
 from ..text.normalize import entity_key
 from . import statements as s
 from .cursor import Cursor
-from .finding import answer, evidence, expand, selected
+from .finding import answer, evidence, expand, retrieval_clauses, selected
 from .reader import Reader
 from .running import Running
 
@@ -37,7 +37,7 @@ def steps(running: Running, statement: s.PlainStatement, *, analyze: bool) -> li
         if isinstance(statement, s.Select):
             return _select_steps(measuring, statement, analyze)
         start = time.perf_counter()
-        found = _steps(measuring, statement)
+        found = _steps(measuring, statement, analyze)
         whole = round(1000 * (time.perf_counter() - start), 3)
     return [*found, _whole(None, whole, measured)] if analyze else found
 
@@ -46,7 +46,7 @@ def _whole(count: int | None, milliseconds: float, measured: MeasuredView | None
     return Step("run", "the whole statement", count, milliseconds, None if measured is None else measured.pages)
 
 
-def _steps(running: Running, statement: s.PlainStatement) -> list[Step]:
+def _steps(running: Running, statement: s.PlainStatement, analyze: bool) -> list[Step]:
     match statement:
         case s.Lookup():
             return _lookup_steps(running, statement)
@@ -58,8 +58,19 @@ def _steps(running: Running, statement: s.PlainStatement) -> list[Step]:
         case s.Retrieve():
             return evidence(running, statement).steps
         case s.Ask():
-            return answer(running, statement).evidence.steps
+            return _ask_steps(running, statement, analyze)
     raise running.failure("EXPLAIN takes LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT")
+
+
+def _ask_steps(running: Running, statement: s.Ask, analyze: bool) -> list[Step]:
+    """How an answer is found; without ``analyze`` a language model is not asked, and what it would be sent is shown."""
+    model = running.session.language_model(statement.model)
+    if model is None or analyze:
+        return answer(running, statement).evidence.steps
+    prompt = running.target.prompt(statement.question, **retrieval_clauses(running, statement))
+    messages = [Step(f"{message['role']} message", message["content"], None, None) for message in prompt.messages]
+    not_sent = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
+    return [*prompt.evidence.steps, Step("ask model", not_sent, None, None), *messages]
 
 
 @contextmanager
@@ -67,14 +78,14 @@ def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]
     """The statement on a state whose pages are counted. An open transaction's are not: they are no pages of the file
     yet."""
     if running.session.begun is not None:
-        yield running, None
+        yield replace(running, on_text=None), None
         return
     snapshot = running.session.snapshot()
     try:
         measured = MeasuredView(snapshot.view.view)
         snapshot.view = copy.copy(snapshot.view)
         snapshot.view.view = measured
-        yield replace(running, state=snapshot), measured
+        yield replace(running, state=snapshot, on_text=None), measured
     finally:
         snapshot.close()
 

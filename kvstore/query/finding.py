@@ -23,7 +23,7 @@ from .running import Running
 LOOKUP_COLUMNS = ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
 EXPAND_COLUMNS = ("entity", "tree", "level", "relative", "via", "text")
 HIT_COLUMNS = ("rank", "score", "document", "chunk", "text")
-ANSWER_COLUMNS = ("answer", "citations", "extractive")
+ANSWER_COLUMNS = ("answer", "citations", "extractive", "model", "dropped")
 
 #: A query of no more rows than this leaves no snapshot open.
 _READ_AT_ONCE = 1000
@@ -68,17 +68,23 @@ def retrieve(running: Running, statement: s.Retrieve) -> Cursor:
 
 def evidence(running: Running, statement: s.Retrieve) -> Evidence:
     """What a RETRIEVE finds, and how."""
-    return running.target.retrieve(statement.question, **_retrieval_clauses(statement))
+    return running.target.retrieve(statement.question, **retrieval_clauses(running, statement))
 
 
-def _retrieval_clauses(statement: s.Retrieve | s.Ask) -> dict[str, Any]:
+def retrieval_clauses(running: Running, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
+    """The clauses of a RETRIEVE or ASK, as methods take them."""
+    options = dict(statement.options)
+    reranker = options.pop("reranker", None)
+    if not (reranker is None or isinstance(reranker, str)):
+        raise running.failure("the option reranker is a name: none, combination or a cross-encoder")
     return given(
         using=statement.using,
         depth=statement.depth,
         top=statement.top,
         within=statement.within,
         where=statement.where,
-        options=statement.options or None,
+        options=options or None,
+        reranker=reranker,
     )
 
 
@@ -88,12 +94,14 @@ def ask(running: Running, statement: s.Ask) -> Cursor:
         {"number": c.number, "document": c.document, "chunk": c.chunk, "start": c.start, "end": c.end}
         for c in found.citations
     ]
-    return Cursor("ASK", ANSWER_COLUMNS, [(found.text, citations, found.extractive)], rowcount=1)
+    row = (found.text, citations, found.extractive, found.model, found.dropped)
+    return Cursor("ASK", ANSWER_COLUMNS, [row], rowcount=1, message="\n".join(found.remarks) or None)
 
 
 def answer(running: Running, statement: s.Ask) -> Answer:
     """What an ASK answers, and how."""
-    return running.target.ask(statement.question, **_retrieval_clauses(statement), **given(model=statement.model))
+    clauses = retrieval_clauses(running, statement)
+    return running.target.ask(statement.question, **clauses, **given(model=statement.model, on_text=running.on_text))
 
 
 def select(running: Running, statement: s.Select) -> Cursor:

@@ -27,8 +27,8 @@ Progress = Callable[["IngestProgress"], None]
 class Running:
     """A statement of ``text`` that begins at character ``start``.
 
-    ``places`` say where its condition stands; ``progress`` hears how far an INGEST is; ``state`` is what the statement
-    reads where that is settled already.
+    ``places`` say where its condition stands; ``progress`` hears how far an INGEST is, ``on_text`` what a language
+    model writes; ``state`` is what the statement reads where that is settled already.
     """
 
     session: Session
@@ -36,6 +36,7 @@ class Running:
     start: int
     places: Places = ()
     progress: Progress | None = None
+    on_text: Callable[[str], None] | None = None
     state: Readable | None = None
 
     @property

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..answer import Answer
+    from ..answering.prompt import Prompt
     from ..ingest.pipeline import IngestProgress, IngestReport
+    from ..models.llm import LanguageModel
     from ..repair import RepairReport
     from ..retrieval.evidence import Evidence, Hit, Location, Relative
     from ..retrieval.query import Clauses
@@ -45,7 +47,16 @@ class Readable(Protocol):
 
     def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence: ...
 
-    def ask(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> Answer: ...
+    def ask(
+        self,
+        question: str,
+        *,
+        model: str | None = None,
+        on_text: Callable[[str], None] = ...,
+        **clauses: Unpack[Clauses],
+    ) -> Answer: ...
+
+    def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt: ...
 
     def describe_document(self, key: str) -> dict[str, Any]: ...
 
@@ -154,6 +165,8 @@ class Session(Readable, Protocol):
         options: Mapping[str, Any] | None = None,
         progress: Callable[[IngestProgress], None] | None = None,
     ) -> IngestReport: ...
+
+    def language_model(self, name: str | None = None) -> LanguageModel | None: ...
 
     def check(self) -> list[str]: ...
 

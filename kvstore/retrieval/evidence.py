@@ -57,7 +57,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked."""
+    """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked.
+
+    ``context`` are lines about the question's entities that go into a prompt beside the chunks.
+    """
 
     question: str
     strategy: str
@@ -65,6 +68,7 @@ class Evidence:
     abstracts: list[AbstractNote] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     pool: int = 0
+    context: list[str] = field(default_factory=list)
 
 
 class Trace:

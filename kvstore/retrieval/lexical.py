@@ -23,29 +23,35 @@ def term_rarity(chunks: int, containing: int) -> float:
 
 def rank_by_words(query: Query, top: int, k1: float = _K1, b: float = _B) -> Ranking:
     """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
+    with query.trace.step("lexical search") as step:
+        found, scores = word_scores(query, k1, b)
+        keep = query.keep_allowed(found)
+        ranking = ranked(found[keep], scores[keep], top)
+        step.detail, step.count = "BM25 of " + ", ".join(_question_terms(query)), len(ranking)
+    return ranking
+
+
+def word_scores(query: Query, k1: float = _K1, b: float = _B) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
+    """The BM25 score of every chunk that has a term of the question, by chunk id, ascending."""
     view = query.view
     counters = view.counters
-    terms = list(dict.fromkeys(content_terms(query.question, stemmer(view.settings.stemmer))))
-    with query.trace.step("lexical search") as step:
-        chunk_parts: list[npt.NDArray[np.uint64]] = []
-        score_parts: list[npt.NDArray[np.float64]] = []
-        average = counters.words / max(1, counters.chunks)
-        for term in terms:
-            chunks, frequencies, lengths = view.postings.get(term)
-            if not len(chunks):
-                continue
-            rarity = term_rarity(counters.chunks, len(chunks))
-            norm = k1 * (1 - b + b * lengths / average)
-            chunk_parts.append(chunks)
-            score_parts.append(rarity * frequencies * (k1 + 1) / (frequencies + norm))
-        ranking: Ranking = []
-        if chunk_parts:
-            found, places = np.unique(np.concatenate(chunk_parts), return_inverse=True)
-            scores = np.asarray(np.bincount(places, np.concatenate(score_parts), len(found)), np.float64)
-            keep = query.keep_allowed(found)
-            ranking = ranked(found[keep], scores[keep], top)
-        step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
-    return ranking
+    chunk_parts: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64)]
+    score_parts: list[npt.NDArray[np.float64]] = [np.empty(0)]
+    average = counters.words / max(1, counters.chunks)
+    for term in _question_terms(query):
+        chunks, frequencies, lengths = view.postings.get(term)
+        if not len(chunks):
+            continue
+        rarity = term_rarity(counters.chunks, len(chunks))
+        norm = k1 * (1 - b + b * lengths / average)
+        chunk_parts.append(chunks)
+        score_parts.append(rarity * frequencies * (k1 + 1) / (frequencies + norm))
+    found, places = np.unique(np.concatenate(chunk_parts), return_inverse=True)
+    return found, np.asarray(np.bincount(places, np.concatenate(score_parts), len(found)), np.float64)
+
+
+def _question_terms(query: Query) -> list[str]:
+    return list(dict.fromkeys(content_terms(query.question, stemmer(query.view.settings.stemmer))))
 
 
 class LexicalStrategy:

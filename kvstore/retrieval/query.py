@@ -24,6 +24,8 @@ from .evidence import AbstractNote, Evidence, Hit, Trace
 
 #: How many chunks SEARCH gives where nothing else is asked for.
 SEARCH_TOP = 10
+#: Chunks that a reranker looks at, where more are not asked for.
+CANDIDATES = 50
 
 #: (chunk id, score), best first.
 Ranking = list[tuple[int, float]]
@@ -34,7 +36,8 @@ class Clauses(TypedDict, total=False):
 
     ``using`` names the strategy, ``options`` are its own; ``depth`` counts levels of abstracts, ``top`` chunks;
     ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition over the columns of ``documents``,
-    with values for its ``parameters``; ``vector``, shape (dimension,), stands in for the embedder's.
+    with values for its ``parameters``; ``vector``, shape (dimension,), stands in for the embedder's; ``reranker``
+    puts what was found into another order.
     """
 
     using: str | None
@@ -45,6 +48,7 @@ class Clauses(TypedDict, total=False):
     options: Mapping[str, Any] | None
     vector: npt.ArrayLike | None
     parameters: Sequence[Any] | Mapping[str, Any]
+    reranker: str | None
 
 
 @dataclass
@@ -52,7 +56,8 @@ class Query:
     """A question on one snapshot.
 
     ``allowed`` are the ids of the documents that may answer (None: all); ``within`` the most tokens of all hits
-    together; ``options`` what the statement's WITH gave, checked against the strategy's own.
+    together; ``options`` what the statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking
+    into another order, of which it may look at the first ``CANDIDATES``.
     """
 
     question: str
@@ -64,6 +69,7 @@ class Query:
     within: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     count_hit: Callable[[str], None] = lambda key: None
+    rerank: Callable[[Query, Ranking], Ranking] | None = None
     trace: Trace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,8 +94,9 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """How far down a ranking is worth reading: further where hits may be left out for their length."""
-        return self.top if self.within is None else 4 * self.top + 20
+        """How far down a ranking is worth reading: further where hits may be left out for their length, or moved."""
+        wanted = self.top if self.within is None else 4 * self.top + 20
+        return wanted if self.rerank is None else max(wanted, CANDIDATES)
 
     def keep_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which of some chunks may answer."""
@@ -147,6 +154,8 @@ def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[in
     hits: list[Hit] = []
     notes: dict[int, AbstractNote] = {}
     room = query.within
+    if query.rerank is not None:
+        ranking = query.rerank(query, ranking)
     with query.trace.step("read chunks") as step:
         for chunk, score in ranking:
             if len(hits) == query.top:

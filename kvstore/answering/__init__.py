@@ -1,0 +1,1 @@
+"""What an answer is made of: sentences, prompts, citations, and answers that were given before."""

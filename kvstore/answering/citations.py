@@ -1,0 +1,85 @@
+"""Citations of an answer, and those of a model's text checked while it comes.
+
+In: text with numbers in brackets (``[1]``, ``[2, 3]``, ``[1-3]``, ``【4】``), in pieces. Out: the same text, in which
+only numbers of passages that were given stand, each list written ``[2, 3]``. A number that was not given is left out
+and remembered. A number of more than three digits, such as a year, is no citation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..retrieval.evidence import Hit
+
+#: A citation, with the white space before it.
+_CITATION = re.compile(r"\s*[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
+#: What may yet become one, at the end of a piece.
+_BEGUN = re.compile(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
+_RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Where a statement of an answer stands: document key, chunk id, bytes ``start`` to ``end`` of the stored text."""
+
+    number: int
+    document: str
+    chunk: int
+    start: int
+    end: int
+    text: str
+
+
+def citation_of(number: int, hit: Hit) -> Citation:
+    """The citation of a whole chunk."""
+    return Citation(number, hit.document, hit.chunk, hit.start, hit.end, hit.text)
+
+
+class CitationFilter:
+    """Lets citations of passages 1 to ``given`` pass and drops the others, piece by piece.
+
+    ``cited`` are the numbers that passed and ``dropped`` those that did not, each in order of its first place.
+    """
+
+    def __init__(self, given: int) -> None:
+        self._given = given
+        self._held = ""
+        self._cited: dict[int, None] = {}
+        self._dropped: dict[int, None] = {}
+
+    @property
+    def cited(self) -> list[int]:
+        return list(self._cited)
+
+    @property
+    def dropped(self) -> list[int]:
+        return list(self._dropped)
+
+    def feed(self, text: str) -> str:
+        """What is settled by some more text."""
+        self._held += text
+        begun = _BEGUN.search(self._held)
+        settled = len(self._held) if begun is None else begun.start()
+        ready, self._held = self._held[:settled], self._held[settled:]
+        return _CITATION.sub(self._checked, ready)
+
+    def rest(self) -> str:
+        """What was held back, the text being over."""
+        ready, self._held = self._held, ""
+        return _CITATION.sub(self._checked, ready).rstrip()
+
+    def _checked(self, found: re.Match[str]) -> str:
+        spread = _RANGE.sub(_spread, found[1])
+        numbers = list(dict.fromkeys(map(int, _NUMBER.findall(spread))))
+        kept = [number for number in numbers if 1 <= number <= self._given]
+        self._cited |= dict.fromkeys(kept)
+        self._dropped |= dict.fromkeys(number for number in numbers if number not in kept)
+        before = found[0][: len(found[0]) - len(found[0].lstrip())]
+        return f"{before}[{', '.join(map(str, kept))}]" if kept else ""
+
+
+def _spread(found: re.Match[str]) -> str:
+    first, last = int(found[1]), int(found[2])
+    return ",".join(map(str, range(first, last + 1))) if first <= last else found[0]

@@ -1,0 +1,60 @@
+"""Rerankers that read the question and a passage together: the cross-encoders of sentence-transformers.
+
+In: a question and texts; each model looks at the first few hundred tokens of the two. Out: a score a text, the higher
+the better. The model is loaded when it first scores. A missing package or model raises RerankerError naming what to
+install (Nogueira and Cho, "Passage Re-ranking with BERT", 2019).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import RerankerError
+from .sentence_transformer import BATCH, INSTALL, without_bars
+
+
+class CrossEncoderReranker:
+    """Any cross-encoder with one output that sentence-transformers loads, by name or by the path of its folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._loading = threading.Lock()
+        self._loaded: Any = None
+
+    def scores(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """How well each of ``texts`` answers, shape (len(texts),); raises RerankerError."""
+        if not texts:
+            return np.empty(0, np.float32)
+        model = self._model()
+        try:
+            pairs = [(question, text) for text in texts]
+            found = np.asarray(model.predict(pairs, batch_size=BATCH, show_progress_bar=False), np.float32)
+        except (RuntimeError, ValueError) as error:
+            raise RerankerError(f"reranker {self.name!r}: failed on {len(texts)} texts: {error}") from error
+        if found.shape != (len(texts),) or not np.isfinite(found).all():
+            raise RerankerError(
+                f"reranker {self.name!r} gives scores of shape {found.shape} for {len(texts)} texts, or none that are "
+                "numbers; name a cross-encoder with one output"
+            )
+        return found
+
+    def _model(self) -> Any:
+        with self._loading:
+            if self._loaded is None:
+                for package in ("torch", "sentence_transformers"):
+                    if importlib.util.find_spec(package) is None:
+                        raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL}")
+                from sentence_transformers import CrossEncoder
+
+                try:
+                    with without_bars():
+                        self._loaded = CrossEncoder(self.name)
+                except (OSError, RuntimeError, ValueError, ImportError) as error:
+                    raise RerankerError(f"reranker {self.name!r} cannot be loaded: {error}") from error
+            return self._loaded

@@ -1,0 +1,102 @@
+"""Another order for what a strategy found: by words and meaning together, or by a cross-encoder.
+
+In: the ranking of a strategy. Out: its first candidates in the order of new scores. Rerankers by name: ``none``,
+``combination``, and whatever cross-encoder sentence-transformers loads, by the name or path that it has there.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import RerankerError
+from ..models.reranker import CrossEncoderReranker
+from ..storage.documents import heading_path
+from .lexical import word_scores
+from .query import Query, Ranking, ranked
+
+Rerank = Callable[[Query, Ranking], Ranking]
+
+NO_RERANKER = "none"
+COMBINATION = "combination"
+
+#: Shares of the three parts of a combined score.
+DENSE = 1.0
+LEXICAL = 0.5
+RANK = 1.0
+
+
+def reranker_named(name: str) -> Rerank | None:
+    """The reranker of this name, None for ``none``; raises RerankerError for a name that can be none.
+
+    A cross-encoder is loaded when it is first used.
+    """
+    if name == NO_RERANKER:
+        return None
+    if name == COMBINATION:
+        return combined
+    if "/" not in name and not Path(name).exists():
+        near = difflib.get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise RerankerError(
+            f"there is no reranker {name!r}; {hint}there are none, combination, and cross-encoders by their name "
+            "(ORGANISATION/MODEL) or the path of their folder"
+        )
+    model = CrossEncoderReranker(name)
+    return lambda query, ranking: _read_together(query, ranking, model)
+
+
+def combined(query: Query, ranking: Ranking) -> Ranking:
+    """By cosine, BM25 and the rank that the strategy gave, each between 0 and 1.
+
+    A convex combination with min-max normalisation (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
+    Retrieval", TOIS 2023, section 4), the strategy's own rank being a third voice.
+    """
+    candidates = ranking[: query.reach]
+    if not candidates:
+        return []
+    vector = query.vector
+    with query.trace.step("rerank") as step:
+        view = query.view
+        chunks = np.array([chunk for chunk, _ in candidates], np.uint64)
+        records = [view.chunks.get(chunk) for chunk, _ in candidates]
+        cosines = view.vectors.gather([(record.block, record.row) for record in records]) @ vector
+        found, weights = word_scores(query)
+        words = np.zeros(len(chunks))
+        places = np.searchsorted(found, chunks)
+        there = places < len(found)
+        there[there] = found[places[there]] == chunks[there]
+        words[there] = weights[places[there]]
+        ranks = 1 / np.arange(1, len(chunks) + 1)
+        scores = DENSE * _spread(cosines) + LEXICAL * _spread(words) + RANK * ranks
+        step.detail, step.count = f"{COMBINATION}: cosine, BM25 and rank of the candidates", len(chunks)
+    return ranked(chunks, scores, len(chunks))
+
+
+def _spread(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+    """Values moved and stretched so that the least is 0 and the greatest 1; all 0 where they are equal."""
+    low, high = float(values.min()), float(values.max())
+    return np.zeros(len(values)) if high == low else (values.astype(np.float64) - low) / (high - low)
+
+
+def _read_together(query: Query, ranking: Ranking, model: CrossEncoderReranker) -> Ranking:
+    candidates = ranking[: query.reach]
+    with query.trace.step("rerank") as step:
+        chunks = [chunk for chunk, _ in candidates]
+        scores = model.scores(query.question, [_text(query, chunk) for chunk in chunks])
+        step.detail, step.count = f"{model.name} on the candidates", len(chunks)
+    return ranked(chunks, scores, len(chunks))
+
+
+def _text(query: Query, chunk: int) -> str:
+    """A chunk with the title and the headings above it."""
+    documents = query.view.documents
+    stored = query.view.chunks.get(chunk)
+    record = documents.get(stored.document)
+    above = dict.fromkeys([record.title or "", *heading_path(documents.outline(record.id), stored.section)])
+    return "\n".join([*filter(None, above), documents.text_slice(record.id, stored.start, stored.end)])

@@ -1,0 +1,667 @@
+"""ASK with a language model: a local server speaks the protocol, well and badly, at once and slowly."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore import errors
+from kvstore.answering import cache as answer_cache
+from kvstore.answering.citations import CitationFilter
+from kvstore.answering.prompt import BYTES_A_TOKEN, build_prompt, token_estimate
+from kvstore.models import chat_stream, endpoint, llm
+from kvstore.retrieval.evidence import AbstractNote, Evidence, Hit
+from kvstore_shell.cli import run
+
+KEY = "sk-very-secret-0123456789"
+QUESTION = "How long does parental leave last?"
+
+#: A part of a body that never comes.
+HANG = None
+
+
+@dataclass
+class Planned:
+    """What the server answers: parts of a body, sent one after another."""
+
+    parts: Sequence[bytes | None]
+    status: int = 200
+    kind: str = "text/event-stream"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def event(data: Any) -> bytes:
+    return b"data: " + (data if isinstance(data, bytes) else json.dumps(data).encode()) + b"\n\n"
+
+
+def delta(finish: str | None = None, **fields: str) -> bytes:
+    return event({"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
+
+
+def stream(*texts: str, end: bytes = event(b"[DONE]")) -> Planned:
+    first = event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]})
+    return Planned([first, *(delta(content=text) for text in texts), delta("stop"), end])
+
+
+def whole(message: dict[str, Any], finish: str = "stop") -> Planned:
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+    return Planned([json.dumps(body).encode()], kind="application/json; charset=utf-8")
+
+
+def refusal(status: int, said: str, **headers: str) -> Planned:
+    body = json.dumps({"error": {"message": said}}).encode()
+    return Planned(
+        [body], status, "application/json", {name.replace("_", "-"): value for name, value in headers.items()}
+    )
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.planned: list[Planned] = []
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.left = threading.Event()  # a client has gone while it was answered
+        self.released = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        self.server.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.server.keys.append(self.headers["Authorization"])
+        assert self.path == "/v1/chat/completions"
+        planned = self.server.planned.pop(0)
+        try:
+            self.send_response(planned.status)
+            self.send_header("Content-Type", planned.kind)
+            for name, content in planned.headers.items():
+                self.send_header(name, content)
+            self.end_headers()
+            for part in planned.parts:
+                if part is None:
+                    self._wait()
+                    return
+                self.wfile.write(part)
+                self.wfile.flush()
+        except OSError:
+            self.server.left.set()
+
+    def _wait(self) -> None:
+        """Until the client goes, or the test is over."""
+        self.connection.settimeout(0.02)
+        while not self.server.released.is_set():
+            try:
+                if not self.connection.recv(1):
+                    self.server.left.set()
+                    return
+            except TimeoutError:
+                continue
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
+    """A server, and an environment that names it and the model ``tiny``."""
+    for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.001)
+    with Server() as running:
+        monkeypatch.setenv(llm.URL_VARIABLE, running.url)
+        monkeypatch.setenv(llm.KEY_VARIABLE, KEY)
+        monkeypatch.setenv(llm.MODEL_VARIABLE, "tiny")
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.released.set()
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def filled(store: kvstore.Store) -> kvstore.Store:
+    with store.transaction() as transaction:
+        transaction.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
+        transaction.put("hours", "Work is from nine to five. Leave is no work.", title="Hours")
+    return store
+
+
+# What is sent and what comes back ------------------------------------------------------------------------------------
+
+
+def test_the_answer_is_told_as_it_comes_and_cites_the_passages(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [stream("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [1].")]
+    heard: list[str] = []
+    answer = filled.ask(QUESTION, on_text=heard.append, top=2)
+    assert answer.text == "".join(heard) == "Twenty weeks [1]. Ask Maria Jensen [1]."
+    assert len(heard) > 2
+    assert (answer.extractive, answer.model, answer.dropped, answer.problem) == (False, "tiny", [], None)
+    (citation,) = answer.citations
+    assert (citation.number, citation.document) == (1, answer.evidence.hits[0].document)
+    document = filled.get(citation.document)
+    assert document is not None
+    assert document.text.encode()[citation.start : citation.end].decode() == citation.text
+    (request,) = server.requests
+    assert request.keys() == {"model", "messages", "stream", "temperature"}
+    assert (request["model"], request["stream"], request["temperature"]) == ("tiny", True, 0)
+    assert [message["role"] for message in request["messages"]] == ["system", "user"]
+    user = request["messages"][1]["content"]
+    assert user.startswith("Information:\n[1] Leave\nParental leave lasts twenty weeks.")
+    assert user.endswith(f"Question:\n{QUESTION}")
+    assert server.keys == [f"Bearer {KEY}"]
+    assert [step.name for step in answer.evidence.steps[-2:]] == ["build prompt", "ask model"]
+
+
+def test_a_server_that_does_not_stream_will_do(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [whole({"role": "assistant", "content": " Twenty weeks [2]. ", "reasoning_content": "Leave."})]
+    heard: list[str] = []
+    answer = filled.ask(QUESTION, on_text=heard.append)
+    assert answer.text == "".join(heard) == "Twenty weeks [2]."
+    assert answer.reasoning == "Leave."
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [delta(reasoning_content="Hm, "), delta(reasoning_content="leave."), delta(content="Twenty.")],
+        [delta(reasoning="Hm, leave."), delta(content="Twenty.")],
+        [
+            delta(content="<thi"),
+            delta(content="nk>Hm, lea"),
+            delta(content="ve.</th"),
+            delta(content="ink>\n\nTwenty."),
+        ],
+        [delta(content="\n<think>Hm, leave.</think>Twen"), delta(content="ty.")],
+    ],
+)
+def test_reasoning_is_kept_apart(filled: kvstore.Store, server: Server, parts: list[bytes]) -> None:
+    server.planned = [Planned([*parts, delta("stop")])]
+    heard: list[str] = []
+    answer = filled.ask(QUESTION, on_text=heard.append)
+    assert ("".join(heard), answer.text, answer.reasoning) == ("Twenty.", "Twenty.", "Hm, leave.")
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<", "think>", "</", " ", "a", "\n"]), max_size=8), st.data())
+def test_reasoning_is_found_however_the_text_is_cut(marks: list[str], data: st.DataObject) -> None:
+    text = "".join(marks)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
+    pieces = [text[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+    def parted(pieces: Sequence[str]) -> tuple[str, str]:
+        thinking = chat_stream._Thinking()
+        found = [piece for part in pieces for piece in thinking.pieces(part)] + list(thinking.rest())
+        return (
+            "".join(piece.text for piece in found if piece.is_reasoning),
+            "".join(piece.text for piece in found if not piece.is_reasoning),
+        )
+
+    assert parted(pieces) == parted([text])
+    reasoning, rest = parted(pieces)
+    if not text.lstrip().startswith("<think>"):
+        assert (reasoning, rest) == ("", text)
+
+
+def test_events_in_any_dress(filled: kvstore.Store, server: Server) -> None:
+    lines = b": comment\r\nevent: message\r\nid: 7\r\n" + delta(content="Twenty ").replace(b"\n", b"\r\n")
+    odd = [lines[:9], lines[9:30], lines[30:], event({"choices": []}), b'data:{"choices":[{"delta":\n']
+    odd += [b'data:{"content":"weeks, \xc3', b'\xbc."},"finish_reason":"stop"}]}\n\n']
+    server.planned = [Planned(odd)]
+    assert filled.ask(QUESTION).text == "Twenty weeks, ü."
+
+
+# Citations -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_citation_of_nothing_given_is_dropped_and_told(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [stream("Twenty weeks [1] [", "9", "]. In [2024], says [2, 7].")]
+    heard: list[str] = []
+    answer = filled.ask(QUESTION, on_text=heard.append)
+    assert answer.text == "".join(heard) == "Twenty weeks [1]. In [2024], says [2]."
+    assert [citation.number for citation in answer.citations] == [1, 2]
+    assert answer.dropped == [9, 7]
+    server.planned = [stream("Twenty weeks [9].")]
+    cursor = filled.execute(f"ASK '{QUESTION}' MODEL 'other'")
+    assert cursor.message == "left out: [9], which the model cited and was not given"
+    assert cursor.fetchall() == [("Twenty weeks.", [], False, "other", [9])]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "cited", "dropped"),
+    [
+        ("a [1,2;3] b", "a [1, 2, 3] b", [1, 2, 3], []),
+        ("a [1-3]", "a [1, 2, 3]", [1, 2, 3], []),
+        ("a [2–5]", "a [2, 3]", [2, 3], [4, 5]),
+        ("a【3】", "a[3]", [3], []),
+        ("[0]", "", [], [0]),
+        ("a [x] [1234] [1", "a [x] [1234] [1", [], []),
+    ],
+)
+def test_forms_of_citations(text: str, kept: str, cited: list[int], dropped: list[int]) -> None:
+    checked = CitationFilter(3)
+    assert checked.feed(text) + checked.rest() == kept
+    assert (checked.cited, checked.dropped) == (cited, dropped)
+
+
+@given(
+    st.lists(st.sampled_from(["[1]", "[", "]", "9", "1", ",", "-", " ", "a", "【2】", "\n"]), max_size=12), st.data()
+)
+def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: st.DataObject) -> None:
+    text = "".join(marks)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
+    pieces = [text[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    once, often = CitationFilter(2), CitationFilter(2)
+    at_once = once.feed(text) + once.rest()
+    assert "".join(map(often.feed, pieces)) + often.rest() == at_once
+    assert (once.cited, once.dropped) == (often.cited, often.dropped)
+    assert set(once.cited) <= {1, 2}
+
+
+# Servers that are down, busy, slow or broken --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("planned", "said"),
+    [
+        ([Planned([HANG])], "timed out"),
+        ([Planned([b": waiting\n\n", HANG])], "timed out"),
+        ([Planned([delta(content="Twenty "), HANG])], "timed out"),
+        ([Planned([delta(content="Twenty weeks"), b""])], "the stream ended before the answer did"),
+        ([Planned([delta(content="Twenty weeks"), b"data: {broken\n\n"])], "not JSON of the protocol"),
+        ([Planned([delta(content="Twenty w"), event({"error": {"message": "out of memory"}})])], "out of memory"),
+        ([Planned([delta(content="<think>on and on"), delta("length")])], "limit of tokens ended the reasoning"),
+        ([Planned([delta("stop")])], "it wrote none"),
+        ([Planned([delta(content="x" * (1 << 20))] * 5)], "longer than 4 MiB"),
+        ([refusal(500, "no memory"), refusal(503, "still none")], "after 2 attempts (status 503: still none)"),
+        ([refusal(429, "slow down", Retry_After="3600")], "the server asks to wait 3600 s"),
+    ],
+)
+def test_without_a_models_answer_it_is_extractive(
+    filled: kvstore.Store, server: Server, planned: list[Planned], said: str
+) -> None:
+    hangs = any(HANG in reply.parts for reply in planned)
+    if hangs:
+        filled.set("first_token_timeout", 0.2)
+        filled.set("token_timeout", 0.2)
+    filled.set("attempts", len(planned))
+    server.planned = list(planned)
+    answer = filled.ask(QUESTION)
+    assert answer.extractive
+    assert "twenty weeks" in answer.text
+    assert answer.citations
+    assert answer.problem is not None
+    assert "language model 'tiny': " + server.url in answer.problem
+    assert answer.problem.endswith("This answer is extractive.")
+    assert KEY not in answer.problem
+    assert said in answer.problem
+    assert hangs or len(server.requests) == len(planned)
+
+
+def test_a_port_that_nobody_listens_at(filled: kvstore.Store, server: Server) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        filled.set("base_url", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+        cursor = filled.execute(f"ASK '{QUESTION}'")
+    assert cursor.message is not None
+    assert "no answer after 3 attempts" in cursor.message
+    assert "check that the server runs, or SET base_url" in cursor.message
+    assert not cursor.failed
+    assert [row[2:4] for row in cursor] == [(True, None)]
+
+
+def test_a_busy_server_is_asked_again_until_a_token_came(filled: kvstore.Store, server: Server) -> None:
+    date = formatdate(usegmt=True)
+    server.planned = [
+        refusal(429, "busy", Retry_After="0"),
+        refusal(503, "busy", Retry_After=date),
+        Planned([b"", b""]),  # hangs up before anything is said
+        stream("Twenty weeks."),
+    ]
+    filled.set("attempts", 4)
+    assert filled.ask(QUESTION).text == "Twenty weeks."
+    assert len(server.requests) == 4
+    server.planned = [Planned([delta(content="Twenty ")]), stream("never asked for")]
+    heard: list[str] = []
+    assert filled.ask("How long is leave?", on_text=heard.append).extractive
+    assert heard == ["Twenty"]
+    assert len(server.planned) == 1
+
+
+@pytest.mark.parametrize(
+    ("planned", "message"),
+    [
+        (refusal(401, f"bad key {KEY}"), r"status 401: bad key \*\*\*; check KVSTORE_LLM_KEY"),
+        (refusal(404, "no model tiny"), "no model tiny; check the model's name"),
+        (refusal(400, "context is too long"), "status 400: context is too long"),
+        (Planned([b"<html>welcome</html>"], kind="text/html"), "of type text/html, not JSON or an event stream"),
+        (Planned([b"{broken"], kind="application/json"), "not JSON of the protocol"),
+        (Planned([b'{"choices": 7}'], kind="application/json"), "not JSON of the protocol"),
+        (Planned([event(b"[1]")]), "not JSON of the protocol"),
+        (Planned([delta(content=7)]), "no text where text belongs"),  # type: ignore[arg-type]
+        (Planned([event({"error": {"message": f"key {KEY} spent"}})]), r"key \*\*\* spent"),
+        (Planned([b"{}"], 307, headers={"Location": "http://127.0.0.1:9/"}), "status 307"),
+    ],
+)
+def test_what_asking_again_would_not_mend_is_an_error(
+    filled: kvstore.Store, server: Server, planned: Planned, message: str
+) -> None:
+    server.planned = [planned]
+    with pytest.raises(errors.ModelError, match=message) as raised:
+        filled.ask(QUESTION)
+    assert KEY not in str(raised.value)
+    assert not isinstance(raised.value, errors.ModelUnavailableError)
+    assert len(server.requests) == 1
+
+
+def test_a_model_that_takes_no_temperature_is_asked_without(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [refusal(400, "'temperature' does not support 0 with this model"), stream("Twenty weeks.")]
+    assert filled.ask(QUESTION).text == "Twenty weeks."
+    assert ["temperature" in request for request in server.requests] == [True, False]
+
+
+def test_an_answer_cut_by_the_models_limit_says_so(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [Planned([delta(content="Twenty"), delta("length")])] * 2
+    for _ in range(2):  # nor is it kept
+        answer = filled.ask(QUESTION)
+        assert (answer.text, answer.remarks) == ("Twenty", ["the model's limit of tokens cut this answer off"])
+
+
+def test_whoever_hears_the_text_may_fail_and_the_server_is_let_go(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [Planned([delta(content="Twenty weeks"), delta(content=" or so"), HANG])]
+
+    def interrupted(text: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        filled.ask(QUESTION, on_text=interrupted)
+    assert server.left.wait(10)
+
+
+# Which model, which server, which key ---------------------------------------------------------------------------------
+
+
+def test_models_by_clause_session_and_environment(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [stream("a"), stream("b"), stream("c")]
+    assert filled.ask(QUESTION).model == "tiny"
+    filled.execute("SET model = 'middle:7b'")
+    assert filled.ask(QUESTION).model == "middle:7b"
+    assert filled.ask(QUESTION, model="large").model == "large"
+    assert filled.ask(QUESTION, model="none").extractive
+    filled.set("model", "none")
+    assert filled.ask(QUESTION).extractive
+    assert [request["model"] for request in server.requests] == ["tiny", "middle:7b", "large"]
+
+
+def test_the_key_of_openai_goes_to_openai_only(
+    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(llm.KEY_VARIABLE)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    server.planned = [stream("a"), stream("b")]
+    filled.ask(QUESTION)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.delenv(llm.URL_VARIABLE)
+    filled.ask(QUESTION, model="other")
+    assert server.keys == [None, "Bearer sk-openai"]
+
+
+def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in (f"http://user:{KEY}@host/v1", f"http://host/v1?key={KEY}"):
+        with pytest.raises(errors.InputError, match="holds no user, password or query") as raised:
+            filled.set("base_url", address)
+        assert KEY not in str(raised.value)
+        monkeypatch.setenv(llm.URL_VARIABLE, address)
+        with pytest.raises(errors.ModelError, match="holds no user") as refused:
+            filled.ask(QUESTION)
+        assert KEY not in str(refused.value)
+    with pytest.raises(errors.InputError, match="is not an address"):
+        filled.set("base_url", "localhost:11434")
+    monkeypatch.setenv(llm.URL_VARIABLE, server.url)
+    server.planned = [stream("Twenty weeks [1].")] * 2
+    shown = [filled.execute(text).fetchall() for text in (f"ASK '{QUESTION}'", f"EXPLAIN ANALYZE ASK '{QUESTION}'")]
+    shown += [filled.execute(text).fetchall() for text in (f"EXPLAIN ASK '{QUESTION}'", "SHOW SETTINGS")]
+    assert KEY not in repr(shown) + repr(filled.session)
+    kept = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
+    assert kept
+    assert not any(KEY.encode() in path.read_bytes() for path in kept)
+
+
+# The prompt ----------------------------------------------------------------------------------------------------------
+
+
+def evidence_of(texts: Sequence[str], **fields: Any) -> Evidence:
+    hits = [
+        Hit(rank, 1 / rank, f"d{rank}", rank, text, "", 0, len(text.encode()), "Part > Piece", f"Title {rank}")
+        for rank, text in enumerate(texts, 1)
+    ]
+    return Evidence("Who signs?", "vector", hits, **fields)
+
+
+@given(st.lists(st.text("ab ü日", max_size=400), min_size=1, max_size=8), st.integers(150, 2000))
+def test_a_prompt_keeps_whole_passages_in_order_of_rank_within_its_budget(texts: list[str], budget: int) -> None:
+    evidence = evidence_of(texts, context=["A is under B"], abstracts=[AbstractNote(1, "d1", 0, "About it all.")])
+    try:
+        prompt = build_prompt(evidence, budget)
+    except errors.InputError as error:
+        assert f"prompt_tokens = {budget} has no room" in str(error)
+        least = int(str(error).rpartition("= ")[2].partition(",")[0])
+        assert build_prompt(evidence, least).passages
+        return
+    assert prompt.tokens <= budget
+    assert token_estimate(prompt.system) + token_estimate(prompt.user) <= prompt.tokens
+    ranks = [hit.rank for hit in prompt.passages]
+    assert ranks == sorted(ranks)
+    for number, hit in enumerate(prompt.passages, 1):
+        assert f"[{number}] Title {hit.rank} > Part > Piece\n{hit.text.strip()}" in prompt.user
+    assert prompt.user.count("Question:\nWho signs?") in (1, 2)
+
+
+def test_a_long_context_has_the_question_twice_and_a_short_one_once() -> None:
+    short = build_prompt(evidence_of(["Maria Jensen signs."]), 3000)
+    assert short.user.startswith("Information:\n[1] Title 1 > Part > Piece\nMaria Jensen signs.\n\nQuestion:")
+    long = build_prompt(evidence_of(["Maria Jensen signs. " * 40] * 4), 3000)
+    assert long.user.startswith("Question:\nWho signs?\n\nInformation:")
+    assert long.user.endswith("Question:\nWho signs?")
+    assert token_estimate("x" * 35) == round(35 / BYTES_A_TOKEN)
+
+
+def test_relations_and_abstracts_stand_between_information_and_question() -> None:
+    notes = [AbstractNote(1, "d1", 0, "All of it."), AbstractNote(2, "elsewhere", 0, "Of another document.")]
+    user = build_prompt(evidence_of(["Maria signs."], abstracts=notes, context=["Maria is under Pay"]), 3000).user
+    assert user.endswith(
+        "Maria signs.\n\nRelations:\nMaria is under Pay\n\nAbstracts:\nAll of it.\n\nQuestion:\nWho signs?"
+    )
+
+
+def test_explain_shows_what_would_be_sent_and_sends_it_with_analyze(filled: kvstore.Store, server: Server) -> None:
+    rows = {row[0]: row for row in filled.execute(f"EXPLAIN ASK '{QUESTION}' MODEL 'm'")}
+    assert server.requests == []
+    assert "2 of 2 passages" in rows["build prompt"][1]
+    assert "tokens of 3,000" in rows["build prompt"][1]
+    assert f"m: not sent (EXPLAIN ANALYZE sends it): POST {server.url}/chat/completions" in rows["ask model"][1]
+    prompt = filled.prompt(QUESTION)
+    assert [rows["system message"][1], rows["user message"][1]] == [prompt.system, prompt.user]
+    server.planned = [stream("Twenty weeks [1].")]
+    analyzed = {row[0]: row for row in filled.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' MODEL 'm'")}
+    assert analyzed["ask model"][2] == 1
+    assert analyzed["ask model"][3] > 0
+    assert server.requests[0]["messages"] == prompt.messages
+
+
+# The cache -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_asked_for_once_until_something_changes(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [stream("Twenty weeks [1] [9].") for _ in range(4)]
+    first = filled.ask(QUESTION)
+    heard: list[str] = []
+    again = filled.ask(QUESTION, on_text=heard.append)
+    assert (first.cached, again.cached) == (False, True)
+    assert first.text == again.text == "".join(heard)
+    assert (again.citations, again.dropped) == (first.citations, [9])
+    assert len(server.requests) == 1
+    assert filled.ask(QUESTION, model="other").cached is False
+    filled.put("leave", "Parental leave lasts thirty weeks.", title="Leave")
+    assert filled.ask(QUESTION).cached is False
+    filled.set("answer_cache", "off")
+    assert filled.ask(QUESTION).cached is False
+    assert len(server.requests) == 4
+
+
+def test_a_read_only_store_is_answered_from_the_cache_and_stays_as_it_is(
+    filled: kvstore.Store, server: Server, make_store: Callable[..., kvstore.Store]
+) -> None:
+    server.planned = [stream("Twenty weeks.")]
+    filled.ask(QUESTION)
+    filled.close()
+    before = sorted(path.name for path in filled.path.iterdir())
+    assert make_store(readonly=True).ask(QUESTION).cached
+    assert sorted(path.name for path in filled.path.iterdir()) == before
+
+
+def test_the_cache_is_private_bounded_and_forgives_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_cache, "MOST", 5)
+    folder = tmp_path / "cache" / "answers"
+    cache = answer_cache.AnswerCache(folder)
+    written = llm.Written("text", "reasoning")
+
+    def messages(number: int) -> list[dict[str, str]]:
+        return [{"role": "user", "content": str(number)}]
+
+    assert cache.find(("m",), messages(0)) is None
+    for number in range(9):
+        cache.keep(("m",), messages(number), written)
+        assert cache.find(("m",), messages(number)) == written
+    files = list(folder.iterdir())
+    assert len(files) == 5
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in files)
+    assert cache.find(("n",), messages(8)) is None
+    for path in files:
+        path.write_bytes(b"damage")
+    assert cache.find(("m",), messages(8)) is None
+    cache.keep(("m",), messages(8), written)
+    assert cache.find(("m",), messages(8)) == written
+    for path in folder.iterdir():
+        os.utime(path, (0, 0))
+    assert cache.find(("m",), messages(8)) is None
+    cache.keep(("m",), messages(9), written)
+    assert len(list(folder.iterdir())) == 1
+    nowhere = answer_cache.AnswerCache(tmp_path / "a file" / "answers")
+    (tmp_path / "a file").write_text("in the way")
+    nowhere.keep(("m",), messages(1), written)
+    assert nowhere.find(("m",), messages(1)) is None
+
+
+def test_many_may_share_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_cache, "MOST", 3)
+    cache = answer_cache.AnswerCache(tmp_path)
+    texts = [str(number) * 2000 for number in range(8)]
+
+    def work(number: int) -> bool:
+        message = [{"role": "user", "content": str(number % 8)}]
+        cache.keep((), message, llm.Written(texts[number % 8], ""))
+        found = cache.find((), message)
+        return found is None or found.text == texts[number % 8]
+
+    with ThreadPoolExecutor(8) as workers:
+        assert all(workers.map(work, range(200)))
+
+
+# The command and the shell -------------------------------------------------------------------------------------------
+
+
+def test_the_command_asks_the_model_that_is_named(
+    filled: kvstore.Store, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled.close()
+    server.planned = [stream("Twenty weeks [1] [8].")]
+    assert run(["ask", str(filled.path), QUESTION, "--model", "named", "--mode", "json"]) == 0
+    out, error = capsys.readouterr()
+    (answer,) = json.loads(out)
+    assert (answer["answer"], answer["model"], answer["dropped"]) == ("Twenty weeks [1].", "named", [8])
+    assert error == "left out: [8], which the model cited and was not given\n"
+
+
+class Terminal:
+    """The command in a terminal of its own."""
+
+    def __init__(self, *arguments: str, environment: dict[str, str]) -> None:
+        command = "from kvstore_shell.cli import main; main()"
+        self.child = pexpect.spawn(
+            sys.executable,
+            ["-c", command, *arguments],
+            encoding="utf-8",
+            dimensions=(24, 40),
+            env={**os.environ, "TERM": "xterm", "PAGER": "cat", **environment},
+            timeout=30,
+        )
+
+    def see(self, text: str) -> str:
+        self.child.expect_exact(text)
+        return str(self.child.before)
+
+    def rest(self) -> str:
+        self.child.expect(pexpect.EOF)
+        self.child.wait()
+        return str(self.child.before)
+
+
+def test_the_shell_shows_the_answer_while_it_comes_and_ctrl_c_stops_it(
+    filled: kvstore.Store, server: Server, tmp_path: Path
+) -> None:
+    filled.close()
+    server.planned = [Planned([delta(content="Twenty \x1b[2Jweeks [1], says "), HANG]), stream("Thirty weeks.")]
+    homes = {name: str(tmp_path / "home") for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    terminal = Terminal("shell", str(filled.path), environment=homes)
+    terminal.see("kvstore>")
+    terminal.child.send(f"ASK '{QUESTION}';\r")
+    terminal.see("Twenty �[2Jweeks [1],")  # while the server still has the rest
+    terminal.child.sendintr()
+    terminal.see("cancelled")
+    assert server.left.wait(10)
+    terminal.see("kvstore>")
+    terminal.child.send("ASK 'How many weeks?';\r")
+    shown = terminal.see("Written by tiny.")
+    assert shown.count("Thirty weeks.") == 1
+    terminal.see("kvstore>")
+    terminal.child.sendeof()
+    terminal.rest()
+    assert terminal.child.exitstatus == 0
+
+
+def test_on_a_terminal_a_broken_answer_is_followed_by_an_extractive_one(filled: kvstore.Store, server: Server) -> None:
+    filled.close()
+    server.planned = [Planned([delta(content="Twenty weeks it is, and then some more words"), b""])]
+    shown = Terminal("ask", str(filled.path), QUESTION, environment={}).rest().replace("\r", "")
+    first, _, rest = shown.partition("\n\n")
+    assert first.startswith("Twenty weeks it is, and then some more\nwords\n")
+    assert "Parental leave lasts twenty weeks. [1]" in first + rest
+    assert "Extractive" in rest
+    assert "the answer broke off after" in shown
