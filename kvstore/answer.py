@@ -14,7 +14,6 @@ from .answering.citations import Citation, CitationFilter, citation_of
 from .retrieval.evidence import Evidence, Trace
 
 if TYPE_CHECKING:
-    from .answering.cache import AnswerCache
     from .answering.prompt import Prompt
     from .models.llm import LanguageModel
 
@@ -52,14 +51,20 @@ def written_answer(
     evidence: Evidence,
     prompt: Prompt,
     model: LanguageModel,
-    cache: AnswerCache | None,
+    *,
+    kept: bool,
     trace: Trace,
     on_text: Callable[[str], None],
 ) -> Answer:
     """What ``model`` answers to ``prompt``; ``on_text`` hears the text as it comes, its citations checked.
 
+    Where answers are ``kept``, one that was given before is given again.
+
     Raises ModelError and ModelUnavailableError.
     """
+    from .answering.cache import AnswerCache
+
+    cache = AnswerCache() if kept else None
     checked = CitationFilter(len(prompt.passages))
     told: list[str] = []
 

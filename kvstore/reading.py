@@ -34,7 +34,6 @@ from .text.normalize import entity_key
 from .text.words import stemmer
 
 if TYPE_CHECKING:
-    from .answering.cache import AnswerCache
     from .answering.prompt import Prompt
     from .models.embedder import Embedder
     from .models.llm import LanguageModel
@@ -81,10 +80,6 @@ class Context(Protocol):
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:
         """The language model of this name, else the session's; None where there is none."""
-        ...
-
-    def answer_cache(self) -> AnswerCache | None:
-        """Where a model's answers are kept; None where they are not."""
         ...
 
     def reranker(self, name: str | None = None) -> Rerank | None:
@@ -300,8 +295,9 @@ class Reading:
         problem = None
         if chosen is not None and evidence.hits:
             prompt = self._prompt(evidence, query)
+            kept = self._context.session.answer_cache
             try:
-                return written_answer(evidence, prompt, chosen, self._context.answer_cache(), query.trace, on_text)
+                return written_answer(evidence, prompt, chosen, kept=kept, trace=query.trace, on_text=on_text)
             except ModelUnavailableError as error:
                 problem = f"{error}. This answer is extractive."
         with query.trace.step("choose sentences") as step:
@@ -312,7 +308,11 @@ class Reading:
         return Answer(text, citations, True, None, evidence, problem=problem)
 
     def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt:
-        """What :meth:`ask` would send to a language model, not sent."""
+        """What :meth:`ask` would send to a language model, not sent; the clauses are those of :meth:`retrieve`.
+
+        >>> print(store.prompt("What is tea made from?", top=1).user.splitlines()[-1])
+        What is tea made from?
+        """
         with self.reading() as view:
             strategy, query = self._asked(view, question, **clauses)
             return self._prompt(strategy.retrieve(query), query)

@@ -32,7 +32,6 @@ from .storage.vectors import VectorCache
 from .transaction import Transaction
 
 if TYPE_CHECKING:
-    from .answering.cache import AnswerCache
     from .exchange import ExportReport, ImportReport
     from .ingest.pipeline import IngestProgress, IngestReport
     from .models.llm import LanguageModel
@@ -127,19 +126,23 @@ class Store(Reading, Changing):
         """The language model that ASK has answer: of this name, else the session's, else the environment's.
 
         None where none is named, or ``none``. Raises ModelError for an address that is none.
+
+        >>> store.set("base_url", "http://localhost:11434/v1")
+        >>> store.language_model("qwen3:4b").url
+        'http://localhost:11434/v1/chat/completions'
         """
         from .models.llm import language_model
 
         return language_model(name, self.session)
 
-    def answer_cache(self) -> AnswerCache | None:
-        """Where a language model's answers are kept; None where they are not."""
-        from .answering.cache import AnswerCache
-
-        return AnswerCache() if self.session.answer_cache else None
-
     def reranker(self, name: str | None = None) -> Rerank | None:
-        """What puts rankings into another order: of this name, else the session's; raises RerankerError."""
+        """What puts rankings into another order: of this name, else the session's; None for ``none``.
+
+        Raises RerankerError for a name that can be no reranker's.
+
+        >>> store.reranker("none") is None, store.reranker("combination") is None
+        (True, False)
+        """
         wanted = name or self.session.reranker
         if wanted == "none":
             return None

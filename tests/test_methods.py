@@ -155,7 +155,6 @@ PAIRS: list[tuple[type, str, Call]] = [
 
 #: Methods that no statement stands for.
 WORDLESS = {
-    "answer_cache",  # ASK looks there
     "close",
     "count_hit",  # LOOKUP and the strategies do
     "embed",
