@@ -228,19 +228,26 @@ def relatives(rows: Iterable[Row], width: int | None) -> Iterator[str]:
         for index, (label, part) in enumerate(branches):
             last = index == len(branches) - 1 and not notes
             yield f"{'└─' if last else '├─'} {label}"
-            yield from _branch(part, 1, None, "   " if last else "│  ", width)
+            yield from _branch(part, 1, None, "   " if last else "│  ", width, set())
         for note in notes:
             yield _limited(f"… {shown(note[5])}", width)
 
 
-def _branch(rows: Sequence[Row], distance: int, via: str | None, indent: str, width: int | None) -> Iterator[str]:
-    """The relatives ``distance`` edges away that were reached through ``via`` (None: any), and theirs below them."""
+def _branch(
+    rows: Sequence[Row], distance: int, via: str | None, indent: str, width: int | None, drawn: set[str]
+) -> Iterator[str]:
+    """The relatives ``distance`` edges away that were reached through ``via`` (None: any), and theirs below them.
+
+    A relative that is reached in several ways has its own relatives below it where it stands first.
+    """
     here = [row for row in rows if abs(row[2]) == distance and (via is None or row[4] == via)]
     for index, row in enumerate(here):
         last = index == len(here) - 1
         text = shown(row[5]) if row[5] and " is under " not in row[5] else ""
         yield _limited(f"{indent}{'└─' if last else '├─'} {shown(row[3])}" + (f"  {text}" if text else ""), width)
-        yield from _branch(rows, distance + 1, row[3], indent + ("   " if last else "│  "), width)
+        if row[3] not in drawn:
+            drawn.add(row[3])
+            yield from _branch(rows, distance + 1, row[3], indent + ("   " if last else "│  "), width, drawn)
 
 
 def _limited(text: str, width: int | None) -> str:

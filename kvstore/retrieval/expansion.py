@@ -1,9 +1,10 @@
 """EXPAND: the relatives of an entity, in the entity forest and in the abstract trees of its documents.
 
 In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, the entity
-itself at level 0, ancestors below zero, descendants above, nearest first. Names that stand for the same entity are
-expanded together, under its name; relatives are called what the trees call them. Never unfolds a tree: each node stands
-once a tree. Where the limit cuts, the last row says so.
+itself at level 0, ancestors below zero, descendants above, nearest first. A relative stands there once for each
+accepted edge by which it is reached (``via``), and what lies beyond it once: no tree is ever unfolded into its paths.
+Where the limit cuts, the line to the nearest root is kept, and the last row says so. Names that stand for the same
+entity are expanded together, under its name; relatives are called what the trees call them.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from itertools import islice
 from ..errors import InputError
 from ..storage import addresses
 from ..storage.aliases import Identity
+from ..storage.forest import Forest, Step
 from ..storage.store_view import StoreView
 from ..text.normalize import entity_key
 from .evidence import Relative
 from .stating import stating_text
 
 DIRECTIONS = ("up", "down", "both")
+#: Steps up that are taken at most to find the nearest root.
+_SEARCHED = 10_000
 #: Documents whose abstract trees are shown for one entity.
 _DOCUMENTS = 3
 
@@ -39,41 +43,73 @@ def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str 
     ups = direction in ("up", "both")
     downs = direction in ("down", "both")
     rows: list[Relative] = []
-    for source in (_forest_relatives, _abstract_relatives):
-        for row in source(view, identity, shown, ups, downs, depth, tree, limit):
-            if len(rows) == limit:
-                cut = Relative(shown, row.tree, 0, "…", "", f"cut at {limit} rows; LIMIT n shows more")
-                return [*rows, cut]
-            rows.append(row)
+    cut = False
+    for tree_name, nodes in _nodes_of(view, identity, tree, limit).items():
+        rows.append(Relative(shown, tree_name, 0, shown, "", ""))
+        for wanted, up in ((ups, True), (downs, False)):
+            if wanted:
+                steps, more = _steps(view.forest, nodes, up, depth, limit - len(rows))
+                rows += _forest_relatives(view, shown, tree_name, dict.fromkeys(nodes, shown), steps, up)
+                cut = cut or more
+    for row in _abstract_relatives(view, identity, shown, ups, downs, depth, tree, limit):
+        if len(rows) >= limit:
+            cut = True
+            break
+        rows.append(row)
+    if cut:
+        rows[limit:] = [Relative(shown, rows[0].tree, 0, "…", "", f"cut at {limit} rows; LIMIT n shows more")]
     return rows
 
 
-def _forest_relatives(
-    view: StoreView, identity: Identity, shown: str, ups: bool, downs: bool, depth: int, tree: str | None, limit: int
-) -> Iterator[Relative]:
-    forest = view.forest
+def _nodes_of(view: StoreView, identity: Identity, tree: str | None, limit: int) -> dict[str, list[int]]:
+    """The entity's nodes by the name of their tree."""
     nodes_of: dict[str, list[int]] = {}
     for number in view.addresses_of(identity, limit).tolist():
         rank, node = addresses.split(number)
         if rank == addresses.NODE:
-            nodes_of.setdefault(forest.tree_name(forest.node(node).tree), []).append(node)
-    for tree_name, nodes in nodes_of.items():
-        if tree is not None and tree != tree_name:
-            continue
-        yield Relative(shown, tree_name, 0, shown, "", "")
-        for wanted, up, sign in ((ups, True, -1), (downs, False, 1)):
-            if not wanted:
-                continue
-            steps, cut = forest.walk(nodes, up=up, depth=depth, limit=limit)
-            names = dict.fromkeys(nodes, shown)
-            for step in steps:
-                names[step.node] = view.entities.get(forest.node(step.node).entity).name
-                child, parent = (step.via, step.node) if up else (step.node, step.via)
-                text = stating_text(view, child, parent, (names[child], names[parent]))
-                yield Relative(shown, tree_name, sign * step.distance, names[step.node], names[step.via], text)
-            if cut:
-                way = "above" if up else "below"
-                yield Relative(shown, tree_name, 0, "…", "", f"more {way}: cut at {limit} nodes")
+            name = view.forest.tree_name(view.forest.node(node).tree)
+            if tree is None or tree == name:
+                nodes_of.setdefault(name, []).append(node)
+    return nodes_of
+
+
+def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[Step], bool]:
+    """The nearest steps, at most ``limit``, the line to the nearest root among them, and whether there are more."""
+    steps: list[Step] = []
+    first: dict[int, Step] = {}
+    root: Step | None = None
+    for step in forest.walk(nodes, up=up, depth=depth):
+        if len(steps) >= limit and (root is not None or not up or len(steps) >= _SEARCHED):
+            break
+        steps.append(step)
+        first.setdefault(step.node, step)
+        if root is None and up and next(forest.parents(step.node), None) is None:
+            root = step
+    else:
+        if len(steps) <= limit:
+            return steps, False
+    line: set[Step] = set()
+    while root is not None:
+        line.add(root)
+        root = first.get(root.via)
+    if len(line) > limit:
+        return steps[: max(0, limit)], True
+    others = [step for step in steps if step not in line][: limit - len(line)]
+    kept = line.union(others)
+    return [step for step in steps if step in kept], True
+
+
+def _forest_relatives(
+    view: StoreView, shown: str, tree: str, names: dict[int, str], steps: list[Step], up: bool
+) -> Iterator[Relative]:
+    """The rows of some steps; ``names`` are those of the nodes they begin at."""
+    for step in steps:
+        if step.node not in names:
+            names[step.node] = view.entities.get(view.forest.node(step.node).entity).name
+        child, parent = (step.via, step.node) if up else (step.node, step.via)
+        text = stating_text(view, child, parent, (names[child], names[parent]))
+        level = -step.distance if up else step.distance
+        yield Relative(shown, tree, level, names[step.node], names[step.via], text)
 
 
 def _abstract_relatives(

@@ -80,7 +80,7 @@ USER_STATEMENT = Statement(USER, STATED, 1.0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node met on a walk: how many edges away, and the node it was reached from."""
+    """An edge met on a walk: the node it leads to, how many steps away that is, and the node it was met from."""
 
     node: int
     distance: int
@@ -275,27 +275,22 @@ class Forest:
             child, parent = records.U64_PAIR.unpack(key)
             yield child, parent, StatedEdge(*records.unpack(value, tables.STATED_EDGES, bytes(key)))
 
-    def walk(self, starts: Sequence[int], *, up: bool, depth: int, limit: int) -> tuple[list[Step], bool]:
-        """Nodes above (or below) some nodes, nearest first, each once: at most ``limit``, at most ``depth`` edges away.
+    def walk(self, starts: Sequence[int], *, up: bool, depth: int) -> Iterator[Step]:
+        """The accepted edges above (or below) some nodes, at most ``depth`` steps away: nearest first, each once.
 
-        Also says whether the limit cut anything off.
+        A node with several parents is met once by each edge that leads to it, and gone on from once.
         """
         seen = set(starts)
-        steps: list[Step] = []
         queue = deque((node, 0) for node in starts)
         while queue:
             here, distance = queue.popleft()
             if distance == depth:
-                continue
+                return
             for other in self.parents(here) if up else self.children(here):
-                if other in seen:
-                    continue
-                if len(steps) == limit:
-                    return steps, True
-                seen.add(other)
-                steps.append(Step(other, distance + 1, here))
-                queue.append((other, distance + 1))
-        return steps, False
+                yield Step(other, distance + 1, here)
+                if other not in seen:
+                    seen.add(other)
+                    queue.append((other, distance + 1))
 
     def level(self, node: int, limit: int = 10_000) -> int:
         """Edges to the nearest root above the node; 0 for a root, or where a cycle has none."""
