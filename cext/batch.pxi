@@ -115,6 +115,31 @@ def find_many(EntityIndex index, keys, uint32_t[::1] found, uint64_t[::1] first_
     return long_lists
 
 
+def addresses_below(EntityIndex index, keys, uint64_t stop) -> list:
+    """The addresses below ``stop`` of each name, ascending, as a tuple; None in place of a long list."""
+    cdef Query query
+    cdef Py_ssize_t length
+    cdef uint32_t count, i, n
+    cdef const uint8_t* at
+    found = []
+    for key in keys:
+        query.key = utf8_of(key, &length)
+        query.length = <uint32_t> length if length <= _KEY_BYTES else 0
+        query.hash = index.hasher.of(query.key, query.length)
+        answer(index, &query, 1)
+        count = kv_get32(query.record + _R_COUNT) if query.record != NULL else 0
+        if count and query.record[_R_LONG]:
+            found.append(None)
+            continue
+        n = 0
+        if count:
+            at = query.record + _R_HEADER + kv_get16(query.record + _R_KEY_LENGTH)
+            while n < count and kv_get64(at + 8 * n) < stop:
+                n += 1
+        found.append(tuple([kv_get64(at + 8 * i) for i in range(n)]))
+    return found
+
+
 def probe(EntityIndex index, const uint64_t[::1] hashes) -> int:
     """How many of these hashes of names have a candidate: the filter alone, with no look at any key."""
     cdef Query queries[_BATCH]

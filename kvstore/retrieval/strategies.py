@@ -6,13 +6,15 @@ import difflib
 
 from ..errors import UnknownStrategyError
 from .bridge import BridgeStrategy
+from .cft import CftStrategy
 from .hybrid import HybridStrategy
 from .lexical import LexicalStrategy
 from .query import Strategy
 from .vector import VectorStrategy
 
 STRATEGIES: dict[str, Strategy] = {
-    strategy.name: strategy for strategy in (VectorStrategy(), LexicalStrategy(), HybridStrategy(), BridgeStrategy())
+    strategy.name: strategy
+    for strategy in (VectorStrategy(), LexicalStrategy(), HybridStrategy(), BridgeStrategy(), CftStrategy())
 }
 
 

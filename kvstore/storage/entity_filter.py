@@ -27,6 +27,7 @@ from kvstore_cext.filter import (
     KEY_BYTES,
     EntityIndex,
     NameHash,
+    addresses_below,
     find_many,
     longest,
     occurrences,
@@ -183,6 +184,15 @@ class EntityFilter:
         start = 0 if after is None else max(0, after + 1)
         found = self._look_up(key, limit, start) if start <= _LAST_ADDRESS else None
         return np.empty(0, np.uint64) if found is None else found[1]
+
+    def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+        """The addresses below ``stop`` of many names, ascending; none of a name that is absent."""
+        with self._pin():
+            found = addresses_below(self._index, keys, stop)
+        return [
+            tuple(number for number in self.addresses(key).tolist() if number < stop) if places is None else places
+            for key, places in zip(keys, found, strict=True)
+        ]
 
     def recognise(self, folded: Folded, max_words: int) -> Matches:
         """Every occurrence of every known name of at most ``max_words`` words, overlapping ones too.

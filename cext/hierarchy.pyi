@@ -1,0 +1,12 @@
+"""What the kernel offers to Python; see hierarchy.pyx."""
+
+from collections.abc import Callable, Iterable
+
+class Places:
+    def __init__(
+        self,
+        load: Callable[[int], tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]],
+        relatives: int,
+        most: int,
+    ) -> None: ...
+    def sentences(self, nodes: Iterable[int]) -> list[str]: ...

@@ -1,0 +1,105 @@
+"""Strategy ``cft``: chunks by vector, with what the entity forest says of the question's entities (CFT-RAG §3.4).
+
+The question's nearest chunks (Figure 1) and its entities → filter → every place of each in the forest → the first *n*
+ancestors and descendants of each place (Algorithm 3) → sentences by template, the evidence's ``context``. The chunks in
+which those relations were stated are ranked by cosine and joined by rank with the chunks near the question.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+
+import numpy as np
+
+from ..storage.forest import USER
+from ..storage.store_view import StoreView
+from .evidence import Evidence
+from .hierarchy import Hierarchy
+from .hybrid import fuse
+from .query import Option, Query, Ranking, evidence_of, option, ranked
+from .recognition import Seed, recognise
+from .stating import best_statement
+from .vector import rank_by_vector
+
+
+class CftStrategy:
+    """From the question's entities to their places in the forest, told beside the chunks."""
+
+    name = "cft"
+    description = "CFT-RAG: the cuckoo filter leads to places in the entity forest, which are told beside the chunks"
+    options: Mapping[str, Option] = {
+        "relatives": Option(3, 1, 100, "ancestors of a place that are told, and as many descendants"),
+        "places": Option(8, 1, 1000, "places of an entity that are told"),
+        "constant": Option(10, 0, 1000, "how little the first ranks stand out where the two rankings are joined"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        near = rank_by_vector(query, query.reach)
+        seeds = recognise(query)
+        relatives = int(option(query, self, "relatives"))
+        hierarchy = Hierarchy(query.view, relatives)
+        nodes = _places(query, hierarchy, seeds, int(option(query, self, "places")))
+        with query.trace.step("ancestors and descendants") as step:
+            context = hierarchy.sentences(nodes)
+            step.detail, step.count = f"the first {relatives} up and down of each place", len(context)
+        stated = _stating_chunks(query, nodes, relatives)
+        ranking, paths = fuse([("vector", near), ("relations", _rank(query, stated))], option(query, self, "constant"))
+        paths |= {chunk: f"{paths[chunk]}, states {edge}" for chunk, edge in stated.items()}
+        pool = query.view.counters.chunks
+        return replace(evidence_of(query, self.name, ranking, paths, pool), context=context)
+
+
+def _places(query: Query, hierarchy: Hierarchy, seeds: Sequence[Seed], most: int) -> list[int]:
+    """The nodes of the question's entities, at most so many of each, the rarest entity first."""
+    with query.trace.step("filter to places in the forest") as step:
+        nodes: list[int] = []
+        told = []
+        for seed in seeds:
+            places = list(chain.from_iterable(hierarchy.nodes([name for name, _ in seed.identity.names])))[:most]
+            nodes += places
+            told.append(f"{seed.key} ({len(places)})")
+        step.detail, step.count = ", ".join(told) or "no entity known: dense search alone", len(nodes)
+    return nodes
+
+
+def _stating_chunks(query: Query, nodes: Sequence[int], relatives: int) -> dict[int, str]:
+    """The chunks in which the relations around some nodes were stated, each with the first of them, in words."""
+    view = query.view
+    allowed = query.allowed
+    found: dict[int, str] = {}
+    with query.trace.step("chunks that state the relations") as step:
+        for node in nodes:
+            for up in (True, False):
+                for other in islice(view.forest.walk([node], up=up, depth=relatives), relatives):
+                    child, parent = (other.via, other.node) if up else (other.node, other.via)
+                    statement = best_statement(view, child, parent)
+                    if statement.document == USER or (allowed is not None and statement.document not in allowed):
+                        continue
+                    chunk = _chunk_at(view, statement.document, statement.start)
+                    if chunk is not None and chunk not in found:
+                        found[chunk] = f"{view.forest.key(child)} under {view.forest.key(parent)}"
+        step.count = len(found)
+    return found
+
+
+def _chunk_at(view: StoreView, document: int, place: int) -> int | None:
+    """The chunk of a document that covers a byte of its text; None where no chunk does, as in documents of pairs."""
+    chunks = list(view.documents.get(document).chunk_ids())
+    before = bisect_right(chunks, place, key=lambda chunk: view.chunks.get(chunk).start)
+    return chunks[before - 1] if before else None
+
+
+def _rank(query: Query, chunks: Mapping[int, str]) -> Ranking:
+    if not chunks:
+        return []
+    vector = query.vector
+    with query.trace.step("cosine") as step:
+        ids = sorted(chunks)
+        stored = [query.view.chunks.get(chunk) for chunk in ids]
+        matrix = query.view.vectors.gather([(chunk.block, chunk.row) for chunk in stored])
+        ranking = ranked(np.array(ids, np.uint64), matrix @ vector, query.reach)
+        step.detail, step.count = "question against the chunks that state relations", len(ids)
+    return ranking

@@ -1,0 +1,43 @@
+"""What the entity forest says of some entities: Algorithm 3 of CFT-RAG (§3.4).
+
+In: normal forms of names. For each, the filter gives every place in the forest; of each place the first *n* ancestors
+and the first *n* descendants are taken, nearest first, and put into a sentence by template. Out: those sentences, one a
+place. A node that was met is not decoded again while the view lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from kvstore_cext.hierarchy import Places
+
+from ..storage import addresses
+from ..storage.store_view import StoreView
+
+#: Nodes kept decoded; when there are more, all are forgotten.
+_MOST_KEPT = 1 << 16
+
+_FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
+
+
+class Hierarchy:
+    """The forest of one view, read for context: at most ``relatives`` ancestors and as many descendants a place."""
+
+    def __init__(self, view: StoreView, relatives: int) -> None:
+        self._view = view
+        self._relatives = relatives
+        self._places = Places(self._load, relatives, _MOST_KEPT)
+        #: A sentence for each of some nodes.
+        self.sentences = self._places.sentences
+
+    def nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
+        """For each name (normal form) the nodes where it stands in the forest; none where it is not known."""
+        return self._view.filter.addresses_below(keys, _FIRST_ABSTRACT)
+
+    def _load(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
+        forest = self._view.forest
+        tree, entity = forest.node(node)
+        name = self._view.entities.get(entity).name
+        children = islice(forest.children(node), self._relatives)
+        return name.encode(), forest.tree_name(tree).encode(), tuple(forest.parents(node)), tuple(children)
