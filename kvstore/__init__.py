@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .retrieval.evidence import Evidence, Hit, Location, Relative, Step
     from .storage.aliases import Alias
     from .storage.environment import CompactReport
+    from .storage.index_building import IndexProgress
+    from .storage.indexes import IndexStatus
     from .store import Snapshot, Store
     from .transaction import Transaction
 
@@ -50,6 +52,8 @@ __all__ = [
     "Failure",
     "Hit",
     "ImportReport",
+    "IndexProgress",
+    "IndexStatus",
     "IngestProgress",
     "IngestReport",
     "KvstoreError",
@@ -80,6 +84,8 @@ _HOMES = {
     "Failure": ("ingest.pipeline", "Failure"),
     "Hit": ("retrieval.evidence", "Hit"),
     "ImportReport": ("exchange", "ImportReport"),
+    "IndexProgress": ("storage.index_building", "IndexProgress"),
+    "IndexStatus": ("storage.indexes", "IndexStatus"),
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Location": ("retrieval.evidence", "Location"),

@@ -91,6 +91,10 @@ class UnknownStrategyError(InputError):
     """A query names a strategy that does not exist; the message suggests the nearest."""
 
 
+class IndexUnavailableError(KvstoreError):
+    """An index cannot be made, read or written; searches are exact without it."""
+
+
 class StatementError(KvstoreError):
     """A statement cannot be parsed or run; carries the line and column (1-based) and what was expected there."""
 

@@ -27,9 +27,10 @@ from .retrieval.strategies import strategy_named
 from .settings import FixedSettings, SessionSettings
 from .storage.aliases import Alias
 from .storage.environment import Environment
+from .storage.indexes import IndexStatus
+from .storage.open_indexes import OpenIndexes
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
-from .storage.vectors import VectorCache
 from .text.normalize import entity_key
 from .text.words import stemmer
 
@@ -66,7 +67,7 @@ class Context(Protocol):
     settings: FixedSettings
     session: SessionSettings
     hits: HitCounts
-    vector_cache: VectorCache
+    open_indexes: OpenIndexes
     last_lookup: tuple[str, ...]
 
     @property
@@ -88,6 +89,10 @@ class Context(Protocol):
 
     def count_hit(self, key: str) -> None:
         """Add one to an entity's temperature, with the next commit."""
+        ...
+
+    def committed(self) -> None:
+        """Learn that a transaction has changed something."""
         ...
 
 
@@ -223,6 +228,11 @@ class Reading:
 
         with self.reading() as view:
             return descriptions.entity(view, name)
+
+    def indexes(self) -> list[IndexStatus]:
+        """How each index stands, as SHOW INDEXES gives them."""
+        with self.reading() as view:
+            return view.index_statuses()
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
         """Known names that look like ``name``, for a message about one that is not known.

@@ -26,6 +26,7 @@ from .storage.counters import Counters
 from .storage.documents import DocumentRecord
 from .storage.environment import Environment, WriteTransaction
 from .storage.forest import EdgeKey, StatedEdge
+from .storage.indexes import IndexWriter
 from .storage.store_view import StoreView
 from .storage.triples import DocumentTriples
 from .storage.vectors import Matrix
@@ -92,6 +93,7 @@ class _Rebuild:
                 self._view.clear(table)
         self._view.delete(tables.META, tables.REBUILD)
         counters.save(self._view)
+        IndexWriter(self._view).carry_over(self._before.indexes)
         changes = Changes(self._view, self._settings)
         for documents in self._documents():
             changes.apply(Batch(documents))

@@ -20,15 +20,16 @@ import numpy.typing as npt
 
 from .changing import Changing
 from .errors import InputError, LockTimeoutError, ReadOnlyError
+from .indexing import Indexing
 from .ingest.extraction import Extracted
 from .models.embedder import Embedder, open_embedder
 from .reading import Context, Reading
 from .settings import FixedSettings, SessionSettings
 from .storage.environment import CompactReport, Environment
 from .storage.environment import Snapshot as StorageSnapshot
+from .storage.open_indexes import OpenIndexes
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
-from .storage.vectors import VectorCache
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from .retrieval.evidence import Step
     from .retrieval.query import Strategy
     from .retrieval.reranking import Rerank
+    from .storage.index_building import IndexProgress
 
 
 class Snapshot(Reading):
@@ -57,7 +59,7 @@ class Snapshot(Reading):
     def __init__(self, store: Context) -> None:
         self._context = store
         self._snapshot: StorageSnapshot = store.environment.snapshot()
-        self.view = StoreView(self._snapshot, store.settings, store.vector_cache)
+        self.view = StoreView(self._snapshot, store.settings, store.open_indexes)
 
     def close(self) -> None:
         """Let the snapshot go; using it afterwards raises ClosedError."""
@@ -94,7 +96,8 @@ class Store(Reading, Changing):
         self.hits = HitCounts()
         self.last_lookup: tuple[str, ...] = ()
         self.begun: Writable | None = None
-        self.vector_cache = VectorCache()
+        self.open_indexes = OpenIndexes(environment, settings.dimension)
+        self._indexing = Indexing(self)
         self._embedder = embedder
         self._embedder_lock = threading.Lock()
         #: The reranker that was last asked for, by name: it may hold a model.
@@ -161,6 +164,7 @@ class Store(Reading, Changing):
             if self.begun is not None:
                 self.begun.rollback()
                 self.begun = None
+            self._indexing.stop()
             # Counts may be lost, data never; whoever writes now must not be kept waiting.
             with suppress(LockTimeoutError):
                 self.flush(timeout=0)
@@ -251,6 +255,40 @@ class Store(Reading, Changing):
             Changes(view, self.settings, temperature_sort=self.session.temperature_sort).finish(hits)
         self.hits.forget(hits)
 
+    def committed(self) -> None:
+        """Learn that a transaction of this store has changed something: the index of vectors may have to grow."""
+        self._indexing.extend()
+
+    # Indexes
+
+    def create_index(
+        self,
+        kind: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        progress: Callable[[IndexProgress], None] | None = None,
+    ) -> None:
+        """Make an index, ``vectors`` or ``synonyms``, and build its file.
+
+        Interrupted, it stays without a file: :meth:`refresh` goes on. Raises InputError for an unknown kind or option,
+        or where there is one already, IndexUnavailableError where it cannot be built, EmbedderError, ReadOnlyError.
+        """
+        self._indexing.create(kind, options or {}, progress)
+
+    def drop_index(self, kind: str) -> None:
+        """Remove an index and its file; searches are exact without it. Raises InputError where there is none."""
+        self._indexing.drop(kind)
+
+    def refresh(self, kind: str | None = None, *, progress: Callable[[IndexProgress], None] | None = None) -> list[str]:
+        """Bring one index, or all, up to the last commit; returns the kinds that have a new file.
+
+        Raises InputError where there is no such index, IndexUnavailableError where it cannot be built or another
+        process is building it, LockTimeoutError, EmbedderError, ReadOnlyError.
+        """
+        if self.readonly:
+            raise ReadOnlyError(f"{self.path} was opened read-only; open it without readonly to refresh its indexes")
+        return self._indexing.refresh(kind, progress)
+
     # Looking
 
     def execute(
@@ -258,15 +296,15 @@ class Store(Reading, Changing):
         sql: str,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         *,
-        progress: Callable[[IngestProgress], None] | None = None,
+        progress: Callable[[IngestProgress | IndexProgress], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Cursor:
         """Run the statements of a text one after another, and return the cursor of the last.
 
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping); the language is described in
-        ``kvstore/query/LANGUAGE.md``. ``progress`` hears how far an INGEST is, ``on_text`` what a language model
-        writes as it comes (see :meth:`ask`). A text that cannot be parsed raises StatementError before anything is
-        run.
+        ``kvstore/query/LANGUAGE.md``. ``progress`` hears how far an INGEST or an index is, ``on_text`` what a language
+        model writes as it comes (see :meth:`ask`). A text that cannot be parsed raises StatementError before anything
+        is run.
 
         >>> cursor = store.execute("SELECT key, chunks FROM documents WHERE key LIKE ?", ("t%",))
         >>> cursor.columns, cursor.fetchall()

@@ -338,6 +338,7 @@ class Transaction(Reading):
             raise
         self._store.hits.forget(hits)
         self._open = False
+        self._store.committed()
 
     def rollback(self) -> None:
         """Forget all changes.
@@ -367,7 +368,7 @@ class Transaction(Reading):
         self._require_open()
         self._apply()
         self._changes.write_back()
-        yield StoreView(self._view, self._store.settings)
+        yield StoreView(self._view, self._store.settings, self._store.open_indexes)
 
     def _grow_pending(self, size: int) -> None:
         self._pending_size += size

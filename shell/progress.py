@@ -1,7 +1,7 @@
-"""How far an ingest is, on one line of a terminal, or as a line now and then elsewhere.
+"""How far an ingest or an index is, on one line of a terminal, or as a line now and then elsewhere.
 
-In: :class:`kvstore.IngestProgress` as often as the ingest tells it. Out: text on a stream, drawn at most ten times a
-second on a terminal and every ten seconds elsewhere.
+In: :class:`kvstore.IngestProgress` or :class:`kvstore.IndexProgress`, as often as it is told. Out: text on a stream,
+drawn at most ten times a second on a terminal and every ten seconds elsewhere.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import shutil
 import time
 from typing import TextIO
 
-from kvstore import IngestProgress
+from kvstore import IndexProgress, IngestProgress
 
 from .layout import cut, printable
 
@@ -29,7 +29,7 @@ class ProgressLine:
         self._next = 0.0 if self._terminal else time.monotonic() + _REPEATED
         self._drawn = False
 
-    def show(self, progress: IngestProgress) -> None:
+    def show(self, progress: IngestProgress | IndexProgress) -> None:
         """Draw the line where it is due."""
         if self._silent or time.monotonic() < self._next:
             return
@@ -50,9 +50,11 @@ class ProgressLine:
             self._drawn = False
 
 
-def _text(progress: IngestProgress, *, bar: bool) -> str:
+def _text(progress: IngestProgress | IndexProgress, *, bar: bool) -> str:
     filled = _BAR * progress.done // max(progress.total, 1)
     drawn = f"[{'█' * filled}{'·' * (_BAR - filled)}] " if bar else ""
+    if isinstance(progress, IndexProgress):
+        return f"{drawn}index {progress.kind}: {progress.done:,} of {progress.total:,} steps"
     left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
     rate = f"{progress.chunks:,} chunks, {progress.chunks_per_second:,.0f} chunks/s"
     return f"{drawn}{progress.done:,} of {progress.total:,} files, {rate}{left}  {printable(progress.current)}".rstrip()

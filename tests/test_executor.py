@@ -235,7 +235,12 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
         ("DELETE EDGE 'a' UNDER 'b' IN TREE 't'", errors.InputError, "no edge of 'a' under 'b' in tree 't'"),
         ("DELETE EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'", errors.InputError, "because document 'tree.csv'"),
         ("IMPORT FROM 'nowhere.jsonl'", errors.InputError, "nowhere.jsonl"),
-        ("CREATE INDEX hnsw", errors.StatementError, "CREATE INDEX is not available"),
+        ("CREATE INDEX vector", errors.InputError, "did you mean vectors?"),
+        ("CREATE INDEX vectors WITH (exact_bellow = 1)", errors.InputError, "did you mean exact_below?"),
+        ("CREATE INDEX vectors WITH (m = 1)", errors.InputError, "between 4 and 100"),
+        ("CREATE INDEX vectors WITH (m = 4.5)", errors.InputError, "whole number"),
+        ("DROP INDEX synonyms", errors.InputError, "CREATE INDEX makes it"),
+        ("REFRESH INDEX synonyms", errors.InputError, "CREATE INDEX makes it"),
     ],
 )
 def test_what_cannot_be_done_is_told_and_nothing_changes(

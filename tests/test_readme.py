@@ -123,17 +123,6 @@ def test_statements_can_be_parsed() -> None:
         assert syntax.parse(statement), statement
 
 
-def test_what_is_said_to_be_missing_says_so(store: kvstore.Store) -> None:
-    sentence = re.search(r"What it has and this version has not\s+\((.*?)\)", PAGE, re.DOTALL)
-    assert sentence is not None
-    complete = {"CREATE INDEX": "CREATE INDEX hnsw"}
-    named = re.findall(r"`(.+?)`", sentence[1])
-    assert named
-    for words in named:
-        with pytest.raises(kvstore.errors.StatementError, match="not available in this version"):
-            store.execute(complete.get(words, words))
-
-
 def test_tables_tell_the_settings_embedders_and_strategies() -> None:
     assert table("setting") == {name: str(value) for name, value in asdict(FixedSettings()).items()}
     assert {name.partition(":")[0] for name in table("embedder")} == {name.partition(":")[0] for name in EMBEDDER_FORMS}

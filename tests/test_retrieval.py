@@ -9,7 +9,6 @@ import pytest
 import kvstore
 from kvstore import errors
 from kvstore.retrieval.strategies import STRATEGIES
-from kvstore.storage.vectors import nearest
 
 DOCUMENTS = {
     "ada": ("Ada Lovelace", "Ada Lovelace wrote notes on the Analytical Engine. She was born in London in 1815."),
@@ -136,7 +135,7 @@ def test_nearest_agrees_with_sorting_everything(filled: kvstore.Store) -> None:
             for c, v in zip(ids, rows, strict=True)
         ]
         expected = [chunk for chunk, _ in sorted(everything, key=lambda item: (-item[1], item[0]))]
-        assert [chunk for chunk, _ in nearest(snapshot.view.all_vectors(), query, 10)] == expected
+        assert [chunk for chunk, _ in snapshot.view.nearest_chunks(query, 10)[0]] == expected
 
 
 def test_lexical_scores_are_bm25(store: kvstore.Store) -> None:

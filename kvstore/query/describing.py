@@ -33,7 +33,7 @@ def show(running: Running, statement: s.Show) -> Cursor:
                 ),
             )
         case "indexes":
-            return select(running, s.Select("SELECT kind, state, built, stale FROM indexes"))
+            return select(running, s.Select("SELECT kind, state, built, stale, detail FROM indexes"))
         case "strategies":
             return _listed(
                 ("name", "description"), ((strategy.name, strategy.description) for strategy in STRATEGIES.values())

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import StatementError, TransactionError
 from ..retrieval.evidence import Step
-from . import changing, describing, explaining, finding, keeping, naming
+from . import changing, describing, explaining, finding, indexing, keeping, naming
 from . import statements as s
 from .cursor import Cursor
 from .running import Progress, Running
@@ -42,6 +42,9 @@ _HANDLERS: dict[type, Callable[[Running, Any], Cursor]] = {
     s.UnmergeEntity: naming.unmerge_entity,
     s.CreateAlias: naming.create_alias,
     s.DropAlias: naming.drop_alias,
+    s.CreateIndex: indexing.create_index,
+    s.DropIndex: indexing.drop_index,
+    s.Refresh: indexing.refresh,
     s.SetSetting: keeping.set_setting,
     s.Backup: keeping.backup,
     s.Compact: keeping.compact,
@@ -56,13 +59,6 @@ _HANDLERS: dict[type, Callable[[Running, Any], Cursor]] = {
     s.Explain: explaining.explain,
 }
 
-#: What parses but cannot be done yet: its name, and what can be done.
-_UNAVAILABLE: dict[type, tuple[str, str]] = {
-    s.CreateIndex: ("CREATE INDEX", "every search is exact without one"),
-    s.DropIndex: ("DROP INDEX", "SHOW INDEXES lists those that are always there"),
-    s.Refresh: ("REFRESH", "everything derived is renewed by the commit that changes it"),
-}
-
 
 def execute(
     session: Session,
@@ -74,8 +70,8 @@ def execute(
 ) -> Cursor:
     """Run the statements of ``sql`` one after another; returns the cursor of the last.
 
-    ``progress`` hears how far an INGEST is, ``on_text`` what a language model writes. Raises StatementError for what
-    cannot be parsed, before anything is done, and what the statements raise.
+    ``progress`` hears how far an INGEST or an index is, ``on_text`` what a language model writes. Raises
+    StatementError for what cannot be parsed, before anything is done, and what the statements raise.
     """
     parsed = parse(sql, parameters)
     if not parsed:
@@ -100,9 +96,5 @@ def _run(running: Running, statement: s.Statement) -> Cursor:
     begun = running.session.begun
     if begun is not None and not begun.open and not isinstance(statement, (s.Commit, s.Rollback)):
         raise TransactionError("an error has ended the transaction and undone its changes; ROLLBACK, and begin again")
-    handler = _HANDLERS.get(type(statement))
-    if handler is None:
-        name, remedy = _UNAVAILABLE[type(statement)]
-        raise running.failure(f"{name} is not available in this version; {remedy}")
     with running.placing():
-        return handler(running, statement)
+        return _HANDLERS[type(statement)](running, statement)

@@ -18,17 +18,18 @@ from .session import Readable, Session, Writable
 
 if TYPE_CHECKING:
     from ..ingest.pipeline import IngestProgress
+    from ..storage.index_building import IndexProgress
 
-#: Hears how far an INGEST is.
-Progress = Callable[["IngestProgress"], None]
+#: Hears how far an INGEST or an index is.
+Progress = Callable[["IngestProgress | IndexProgress"], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
     """A statement of ``text`` that begins at character ``start``.
 
-    ``places`` say where its condition stands; ``progress`` hears how far an INGEST is, ``on_text`` what a language
-    model writes; ``state`` is what the statement reads where that is settled already.
+    ``places`` say where its condition stands; ``progress`` hears how far an INGEST or an index is, ``on_text`` what a
+    language model writes; ``state`` is what the statement reads where that is settled already.
     """
 
     session: Session

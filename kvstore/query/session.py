@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..retrieval.evidence import Evidence, Hit, Location, Relative
     from ..retrieval.query import Clauses
     from ..storage.data_file import CompactReport
+    from ..storage.index_building import IndexProgress
     from ..storage.store_view import StoreView
 
 
@@ -167,6 +168,20 @@ class Session(Readable, Protocol):
     ) -> IngestReport: ...
 
     def language_model(self, name: str | None = None) -> LanguageModel | None: ...
+
+    def create_index(
+        self,
+        kind: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        progress: Callable[[IndexProgress], None] | None = None,
+    ) -> None: ...
+
+    def drop_index(self, kind: str) -> None: ...
+
+    def refresh(
+        self, kind: str | None = None, *, progress: Callable[[IndexProgress], None] | None = None
+    ) -> list[str]: ...
 
     def check(self) -> list[str]: ...
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -367,8 +368,8 @@ _FILTER_PAGES = listed(
 _INDEXES = listed(
     "indexes",
     "what is searched by; built is the change number it reflects, stale how many changes it lags behind",
-    {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER"},
-    lambda reader: ((kind, "exact", reader.view.counters.change, 0) for kind in ("entities", "lexical", "vectors")),
+    {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
+    lambda reader: map(astuple, reader.view.index_statuses()),
 )
 
 #: Every table by its name.

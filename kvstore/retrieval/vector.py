@@ -1,20 +1,20 @@
-"""Strategy ``vector``: dense retrieval, exact cosine over all chunks."""
+"""Strategy ``vector``: dense retrieval, by cosine with every chunk or by the index of kind ``vectors``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..storage.vectors import nearest
 from .evidence import Evidence
-from .query import Option, Query, Ranking, evidence_of
+from .query import Option, Query, Ranking, evidence_of, option
 
 
-def rank_by_vector(query: Query, top: int) -> Ranking:
-    """The ``top`` chunks nearest to the question, best first."""
+def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
+    """The ``top`` chunks nearest to the question, best first; ``exact`` compares all, whether or not there is an
+    index."""
     vector = query.vector
     with query.trace.step("vector search") as step:
-        ranking = nearest(query.view.all_vectors(), vector, top, query.allowed_chunks)
-        step.detail, step.count = "exact cosine over all chunks", len(ranking)
+        ranking, step.detail = query.view.nearest_chunks(vector, top, query.allowed_chunks, exact=exact)
+        step.count = len(ranking)
     return ranking
 
 
@@ -22,9 +22,11 @@ class VectorStrategy:
     """Nearest chunks by cosine of their vectors with the question's."""
 
     name = "vector"
-    description = "dense retrieval: exact cosine between the question and every chunk"
-    options: Mapping[str, Option] = {}
+    description = "dense retrieval: the chunks whose vectors have the largest cosine with the question's"
+    options: Mapping[str, Option] = {
+        "exact": Option(0, 0, 1, "1 compares every chunk, whether or not there is an index")
+    }
 
     def retrieve(self, query: Query) -> Evidence:
-        ranking = rank_by_vector(query, query.reach)
+        ranking = rank_by_vector(query, query.reach, exact=option(query, self, "exact") == 1)
         return evidence_of(query, self.name, ranking, "near the question", query.view.counters.chunks)

@@ -2,7 +2,8 @@
 
 In: a path a user typed. Out: a decision (open it, make it) or an error that says what stands there instead. On disk a
 store is a directory with ``data.mdb`` (everything), ``lock.mdb`` (LMDB's table of readers) and ``writer.lock``; a
-COMPACT that was killed leaves ``data.mdb.new``, which the next writer removes.
+COMPACT that was killed leaves ``data.mdb.new``, which the next writer removes. Index files (``*.index``) may be there,
+and may outlive a store that was deleted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ DATA_FILE = "data.mdb"
 COMPACTED_FILE = "data.mdb.new"
 READERS_FILE = "lock.mdb"
 WRITER_FILE = "writer.lock"
+#: Those of each kind, and those in the making.
+INDEX_FILES = ("vectors.index", "vectors.index.new", "synonyms.index", "synonyms.index.new")
 
 #: LMDB writes its two meta pages at once; a shorter file was cut.
 SMALLEST_DATA = 2 * 4096
@@ -51,7 +54,8 @@ def examine(path: Path, *, create: bool) -> bool:
         if _MARK not in (head[16:20], head[4096 + 16 : 4096 + 20]):
             raise NotAStoreError(f"{data}: not an LMDB file, so this is no store; name another path")
         return False
-    strangers = sorted({entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE})
+    ours = {READERS_FILE, WRITER_FILE, *INDEX_FILES}
+    strangers = sorted({entry.name for entry in path.iterdir()} - ours)
     if strangers:
         shown = ", ".join(strangers[:3]) + (", ..." if len(strangers) > 3 else "")
         raise NotAStoreError(f"{path}: not a store ({DATA_FILE} is missing, but there is {shown}); name another path")

@@ -21,9 +21,13 @@ from .entity_filter import EntityFilter
 from .environment import View
 from .forest import Forest
 from .graph import Graph
+from .indexes import Indexes, IndexStatus
+from .open_indexes import OpenIndexes
 from .postings import Postings
+from .synonyms import Synonyms
 from .triples import Triples
-from .vectors import Ids, Matrix, VectorCache, Vectors
+from .vector_search import EXACTLY, Found, ranked
+from .vectors import Ids, Matrix, Vectors
 
 
 class StoreView:
@@ -33,11 +37,11 @@ class StoreView:
         self,
         view: View,
         settings: FixedSettings,
-        cache: VectorCache | None = None,
+        open_indexes: OpenIndexes | None = None,
     ) -> None:
         self.view = view
         self.settings = settings
-        self._cache = cache
+        self._open_indexes = open_indexes
 
     @cached_property
     def counters(self) -> Counters:
@@ -88,6 +92,10 @@ class StoreView:
         return Vectors(self.view, self.settings.dimension)
 
     @cached_property
+    def indexes(self) -> Indexes:
+        return Indexes(self.view)
+
+    @cached_property
     def filter(self) -> EntityFilter:
         return EntityFilter(self.view, hash_seed=self.settings.hash_seed)
 
@@ -103,13 +111,25 @@ class StoreView:
         ranks = map(addresses.split, np.concatenate(lists).tolist())
         return addresses.of_places((place, rank) for rank, place in ranks)[:limit]
 
-    def all_vectors(self) -> list[tuple[Ids, Matrix]]:
-        """All chunk ids and vectors, in one part where the store's cache may hold them."""
-        if self._cache is not None:
-            cached = self._cache.matrix(self.vectors, self.counters.change, self.counters.chunks)
-            if cached is not None:
-                return [cached]
-        return list(self.vectors.scan())
+    def nearest_chunks(
+        self, query: Matrix, top: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> tuple[Found, str]:
+        """The ``top`` chunks of largest cosine with a unit vector, best first, and how they were found.
+
+        ``allowed`` restricts the chunks (ids, ascending); ``exact`` compares all, whether or not there is an index.
+        """
+        if self._open_indexes is None:
+            return ranked(self, list(self.vectors.scan()), query, top, allowed), EXACTLY
+        return self._open_indexes.vectors.nearest(self, query, top, allowed, exact=exact)
+
+    @cached_property
+    def synonyms(self) -> Synonyms | None:
+        """Names that mean much the same; None where the store has no index of them, or no file of it to be used."""
+        return None if self._open_indexes is None else self._open_indexes.synonyms.of(self)
+
+    def index_statuses(self) -> list[IndexStatus]:
+        """How each index of the store stands."""
+        return [] if self._open_indexes is None else self._open_indexes.statuses(self)
 
     def chunk_text(self, chunk: int) -> str:
         """The text of a chunk that must exist."""

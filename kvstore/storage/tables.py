@@ -40,6 +40,7 @@ ENTITY_PASSAGES = "entity_passages"
 ENTITY_HEADS = "entity_heads"
 ENTITY_LINKS = "entity_links"
 TRIPLES = "triples"
+INDEXES = "indexes"
 
 #: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
 REBUILD = b"rebuild"
@@ -83,4 +84,5 @@ ALL = (
     ENTITY_HEADS,
     ENTITY_LINKS,
     TRIPLES,
+    INDEXES,
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import struct
-import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -211,37 +210,6 @@ class VectorWriter(Vectors):
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
         self.flush()
         yield from super().scan()
-
-
-class VectorCache:
-    """The vectors of the newest snapshot in one matrix, shared by the snapshots of a store that saw the same commit.
-
-    Nothing is read until the first dense search; a store whose vectors take more than ``limit`` bytes is scanned
-    instead.
-    """
-
-    def __init__(self, limit: int = 1 << 30) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._change = -1
-        self._ids: Ids = np.empty(0, np.uint64)
-        self._matrix: Matrix = np.empty((0, 0), np.float32)
-
-    def matrix(self, vectors: Vectors, change: int, rows: int) -> tuple[Ids, Matrix] | None:
-        """Ids (n) and vectors (n, dimension) as of commit number ``change``, or None when they are over the limit."""
-        if rows * vectors.dimension * 4 > self._limit:
-            return None
-        with self._lock:
-            if self._change != change:
-                parts = list(vectors.scan())
-                self._ids = np.concatenate([ids for ids, _ in parts]) if parts else np.empty(0, np.uint64)
-                self._matrix = (
-                    np.concatenate([matrix for _, matrix in parts])
-                    if parts
-                    else np.empty((0, vectors.dimension), np.float32)
-                )
-                self._change = change
-            return self._ids, self._matrix
 
 
 def nearest(

@@ -1,0 +1,37 @@
+"""The statements about indexes: CREATE INDEX, DROP INDEX, REFRESH.
+
+In: a statement. On disk: the record of an index in a commit of its own, and its file beside the store's; so they stand
+outside a transaction. Out: cursors that say what was done. A kind, an option or an index that is not there is an error
+with the nearest.
+"""
+
+from __future__ import annotations
+
+from ..errors import TransactionError
+from . import statements as s
+from .cursor import Cursor
+from .running import Running
+
+
+def create_index(running: Running, statement: s.CreateIndex) -> Cursor:
+    _require_no_transaction(running, "CREATE INDEX")
+    running.session.create_index(statement.kind, statement.options, progress=running.progress)
+    return Cursor("CREATE", message=f"index {statement.kind.lower()} created")
+
+
+def drop_index(running: Running, statement: s.DropIndex) -> Cursor:
+    _require_no_transaction(running, "DROP INDEX")
+    running.session.drop_index(statement.kind)
+    return Cursor("DROP", message=f"index {statement.kind.lower()} dropped")
+
+
+def refresh(running: Running, statement: s.Refresh) -> Cursor:
+    _require_no_transaction(running, "REFRESH")
+    kinds = running.session.refresh(statement.index, progress=running.progress)
+    message = None if kinds else "nothing to refresh"
+    return Cursor("REFRESH", ("kind",), [(kind,) for kind in kinds], rowcount=len(kinds), message=message)
+
+
+def _require_no_transaction(running: Running, what: str) -> None:
+    if running.session.begun is not None:
+        raise TransactionError(f"{what} commits by itself, so it stands outside BEGIN; COMMIT or ROLLBACK first")
