@@ -22,6 +22,7 @@ from .documents import DocumentRecord, heading_path
 from .entities import PLACE_MENTION, MentionArray
 from .forest_check import check_forest
 from .graph_check import GraphCheck
+from .indexes import KINDS
 from .places import Places, places_of
 from .postings import term_bytes
 from .recognition import headed_places, mentions_in
@@ -61,6 +62,7 @@ class _Check:
             self._graph.rest,
             self._check_triples,
             self._check_counters,
+            self._check_indexes,
         ]
         for part in parts:
             try:
@@ -262,6 +264,12 @@ class _Check:
 
     def _check_filter(self) -> Iterator[str]:
         yield from self._view.filter.check()
+
+    def _check_indexes(self) -> Iterator[str]:
+        for record in self._view.indexes.all():
+            unknown = sorted(record.options.keys() - KINDS[record.kind].keys())
+            if unknown:
+                yield f"index {record.kind} is kept with options that there are not: {', '.join(unknown)}"
 
     def _check_counters(self) -> Iterator[str]:
         counters = Counters.load(self._view.view)

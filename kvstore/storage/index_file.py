@@ -128,7 +128,8 @@ class LoadedFile(Generic[Content]):
     def missing(self, kind: str, change: int) -> IndexStatus:
         """How an index stands whose file cannot be had, as a state of that change number sees it."""
         if self._held[0] is not None:
-            return IndexStatus(kind, "damaged", 0, change, self.problem)
+            detail = self.problem or "made before the store was rebuilt; REFRESH builds it anew"
+            return IndexStatus(kind, "damaged", 0, change, detail)
         return IndexStatus(kind, "absent", 0, change, self.problem or "not built yet; REFRESH INDEX builds it")
 
     def _load(self, stamp: _Stamp | None) -> None:

@@ -22,7 +22,7 @@ from . import index_file, records, tables
 from .counters import Counters
 from .hnsw import Graph, stored_vectors
 from .index_file import LoadedFile, being_drafted
-from .indexes import SYNONYMS, Indexes, IndexStatus
+from .indexes import SYNONYMS, Indexes, IndexRecord, IndexStatus
 from .vectors import Matrix
 from .view import View
 
@@ -99,16 +99,15 @@ class SynonymSearch:
     def of(self, state: NameState) -> Synonyms | None:
         """The synonyms as a state may use them; None where there is no index, or no file of it that can be used."""
         record = state.indexes.get(SYNONYMS)
-        index = None if record is None else self.file.get()
-        if record is None or index is None or index.epoch != record.epoch:
-            return None
-        return Synonyms(index, state.view)
+        index = None if record is None else self._index(record)
+        return None if index is None else Synonyms(index, state.view)
 
     def status(self, state: NameState) -> IndexStatus | None:
         """How the index stands, as the state sees it; None where the store has none."""
-        if state.indexes.get(SYNONYMS) is None:
+        record, change = state.indexes.get(SYNONYMS), state.counters.change
+        if record is None:
             return None
-        index, change = self.file.get(), state.counters.change
+        index = self._index(record)
         built = 0 if index is None else index.change
         if being_drafted(self.file.path):
             return IndexStatus(SYNONYMS, "building", built, max(0, change - built))
@@ -118,6 +117,11 @@ class SynonymSearch:
         return IndexStatus(
             SYNONYMS, "ready", built, max(0, change - built), f"{names:,} names, {len(index.first) // 2:,} pairs"
         )
+
+    def _index(self, record: IndexRecord) -> SynonymIndex | None:
+        """What the file holds, unless ids were handed out anew since."""
+        index = self.file.get()
+        return index if index is not None and index.epoch == record.epoch else None
 
 
 class Synonyms:

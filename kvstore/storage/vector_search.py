@@ -87,8 +87,8 @@ class VectorSearch:
         """
         record = state.indexes.get(VECTORS)
         if not exact and record is not None and uses_file(record, state.counters):
-            index = self.file.get()
-            if index is not None and index.epoch == record.epoch:
+            index = self._index(record)
+            if index is not None:
                 found = self._by_index(state, index, query, top, allowed, record)
                 if found is not None:
                     return found, f"HNSW graph of change {index.change}, what is newer exactly"
@@ -103,7 +103,7 @@ class VectorSearch:
             return IndexStatus(
                 VECTORS, "exact", change, 0, f"every chunk is compared below {record.count('exact_below'):,}"
             )
-        index = self.file.get()
+        index = self._index(record)
         built = 0 if index is None else index.change
         current = index is not None and (reach(index.coverage, change) or 0) >= _stop(state)
         stale = 0 if current else max(0, change - built)
@@ -116,6 +116,11 @@ class VectorSearch:
         return IndexStatus(
             VECTORS, "ready", built, stale, f"{len(index.labels):,} vectors; newer chunks are compared exactly"
         )
+
+    def _index(self, record: IndexRecord) -> VectorIndex | None:
+        """What the file holds, unless ids were handed out anew since."""
+        index = self.file.get()
+        return index if index is not None and index.epoch == record.epoch else None
 
     def _by_index(
         self, state: ChunkState, index: VectorIndex, query: Matrix, top: int, allowed: Ids | None, record: IndexRecord

@@ -1,0 +1,414 @@
+"""Indexes: what a search finds by one is what the state holds, whatever has happened to the store or to the file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore import errors
+from kvstore.storage import index_file
+from kvstore.storage.index_building import VectorIndexBuilder
+
+pytest.importorskip("hnswlib")
+
+#: So small that a file is made for the first chunk, and the graph is walked, not compared.
+TINY = {"exact_below": 1, "ef_search": 10}
+DIMENSION = 256  # of the hashing embedder
+
+
+def unit(seed: int) -> np.ndarray:
+    vector = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def status(store: kvstore.Store, kind: str = "vectors") -> tuple[str, int]:
+    found = next(one for one in store.indexes() if one.kind == kind)
+    return found.state, found.stale
+
+
+def found_in(reading: Any, query: np.ndarray, top: int = 5, **options: Any) -> dict[str, float]:
+    """Documents by strategy ``vector``, with their scores; every document here is one chunk."""
+    evidence = reading.retrieve("x", using="vector", top=top, vector=query, options=options)
+    return {hit.document: round(hit.score, 5) for hit in evidence.hits}
+
+
+def put(target: Any, key: str, seed: int) -> None:
+    target.put(key, f"text {seed}", vectors=unit(seed))
+
+
+@pytest.fixture
+def filled(store: kvstore.Store) -> kvstore.Store:
+    """Forty documents, all in the graph."""
+    with store.transaction() as transaction:
+        for number in range(40):
+            put(transaction, f"d{number}", number)
+    store.create_index("vectors", TINY)
+    assert status(store) == ("ready", 0)
+    return store
+
+
+step = st.one_of(
+    st.tuples(st.just("put"), st.integers(0, 7), st.integers(0, 30)),
+    st.tuples(st.just("put"), st.integers(0, 7), st.integers(0, 30)),
+    st.tuples(st.just("delete"), st.integers(0, 7)),
+    st.tuples(st.just("refresh")),
+    st.tuples(st.just("snapshot")),
+    st.tuples(st.just("reopen")),
+    st.tuples(st.just("roll back"), st.integers(0, 7), st.integers(0, 30)),
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(step, max_size=25), st.integers(0, 30))
+def test_after_any_history_a_search_finds_what_the_state_holds(history: list[tuple[Any, ...]], asked: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = kvstore.open(Path(folder) / "s", embedder="hashing")
+        store.create_index("vectors", TINY)
+        held: dict[str, int] = {}
+        kept: list[tuple[kvstore.Snapshot, dict[str, int]]] = []
+
+        def compare(reading: Any, documents: dict[str, int], top: int) -> None:
+            query = unit(asked)
+            scores = {key: round(float(unit(seed) @ query), 4) for key, seed in documents.items()}
+            hits = reading.retrieve("x", using="vector", top=top, vector=query).hits
+            assert {hit.document: round(hit.score, 4) for hit in hits}.items() <= scores.items()
+            best = sorted(scores.values(), reverse=True)[:top]
+            assert [round(hit.score, 4) for hit in hits] == pytest.approx(best, abs=2e-4)
+
+        try:
+            for action, *values in history:
+                if action == "put":
+                    key, seed = f"d{values[0]}", values[1]
+                    put(store, key, seed)
+                    held[key] = seed
+                elif action == "delete":
+                    store.delete(f"d{values[0]}")
+                    held.pop(f"d{values[0]}", None)
+                elif action == "refresh":
+                    store.refresh("vectors")
+                elif action == "snapshot":
+                    kept.append((store.snapshot(), dict(held)))
+                elif action == "reopen":
+                    for snapshot, _ in kept:
+                        snapshot.close()
+                    kept.clear()
+                    store.close()
+                    store = kvstore.open(Path(folder) / "s")
+                else:
+                    transaction = store.transaction()
+                    put(transaction, f"d{values[0]}", values[1])
+                    compare(transaction, {**held, f"d{values[0]}": values[1]}, 3)
+                    transaction.rollback()
+                for top in (3, 8):
+                    compare(store, held, top)
+                    for snapshot, documents in kept:
+                        compare(snapshot, documents, top)
+            assert store.check() == []
+        finally:
+            for snapshot, _ in kept:
+                snapshot.close()
+            store.close()
+
+
+def test_a_search_says_how_it_was_made(filled: kvstore.Store) -> None:
+    def step(**options: int) -> str:
+        found = filled.retrieve("x", using="vector", top=4, vector=unit(1), options=options)
+        return next(step.detail for step in found.steps if step.name == "vector search")
+
+    assert "HNSW" in step()
+    assert step(exact=1) == "exact cosine over all chunks"
+    filled.drop_index("vectors")
+    assert step() == "exact cosine over all chunks"
+
+
+def test_below_the_threshold_there_is_no_file(store: kvstore.Store) -> None:
+    put(store, "a", 1)
+    assert status(store) == ("exact", 0)
+    assert store.refresh() == []
+    store.create_index("vectors", {"exact_below": 2})
+    assert not (store.path / "vectors.index").exists()
+    put(store, "b", 2)
+    assert store.refresh() == ["vectors"]
+    assert status(store) == ("ready", 0)
+    assert store.refresh() == []
+
+
+def test_conditions_restrict_what_an_index_finds(filled: kvstore.Store) -> None:
+    for top in (1, 3, 30):
+        evidence = filled.retrieve("x", using="vector", top=top, vector=unit(7), where="key LIKE 'd1%'")
+        assert {hit.document for hit in evidence.hits} <= {f"d{n}" for n in (1, *range(10, 20))}
+        assert len(evidence.hits) == min(top, 11)
+
+
+def test_what_is_asked_for_beyond_the_graph_is_found(filled: kvstore.Store) -> None:
+    assert len(found_in(filled, unit(3), top=100)) == 40
+
+
+def test_a_mostly_dead_graph_is_built_anew(filled: kvstore.Store) -> None:
+    size = (filled.path / "vectors.index").stat().st_size
+    for number in range(30):
+        filled.delete(f"d{number}")
+    assert set(found_in(filled, unit(3), top=40)) == {f"d{number}" for number in range(30, 40)}
+    put(filled, "new", 99)
+    assert filled.refresh() == ["vectors"]
+    assert (filled.path / "vectors.index").stat().st_size < size
+    assert "new" in found_in(filled, unit(99), top=1)
+
+
+@pytest.mark.parametrize("damage", ["cut", "cut to nothing", "flipped", "foreign", "deleted", "not ours"])
+def test_a_file_that_cannot_be_used_is_none(
+    filled: kvstore.Store, make_store: Callable[..., kvstore.Store], damage: str
+) -> None:
+    path = filled.path / "vectors.index"
+    expected = found_in(filled, unit(5))
+    content = bytearray(path.read_bytes())
+    if damage == "deleted":
+        path.unlink()
+    elif damage == "foreign":
+        other = make_store("other")
+        put(other, "x", 1)
+        other.create_index("vectors", TINY)
+        shutil.copy(other.path / "vectors.index", path)
+    else:
+        content[len(content) // 2] ^= 1
+        changed = {"cut": content[:-4000], "cut to nothing": b"", "flipped": content, "not ours": b"x" * 5000}[damage]
+        path.write_bytes(changed)
+    assert found_in(filled, unit(5)) == expected
+    assert status(filled)[0] == ("absent" if damage == "deleted" else "damaged")
+    assert filled.refresh() == ["vectors"]
+    assert status(filled) == ("ready", 0)
+    assert found_in(filled, unit(5)) == expected
+
+
+def test_a_restored_backup_does_not_use_the_file_of_the_history_it_has_left(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "s", embedder="hashing") as store:
+        for number in range(20):
+            put(store, f"d{number}", number)
+        store.create_index("vectors", TINY)
+        store.backup(tmp_path / "backup")
+        for number in range(20, 30):
+            put(store, f"d{number}", number)
+        store.refresh()
+    shutil.copy(tmp_path / "backup" / "data.mdb", tmp_path / "s" / "data.mdb")
+    with kvstore.open(tmp_path / "s") as store:
+        for number in range(20, 40):  # the same chunk ids, other vectors
+            put(store, f"e{number}", 100 + number)
+        assert status(store)[0] == "damaged"
+        assert list(found_in(store, unit(125), top=1)) == ["e25"]
+        store.refresh()
+        assert list(found_in(store, unit(125), top=1)) == ["e25"]
+        assert store.check() == []
+
+
+def test_files_do_not_hinder_backup_compact_and_opening(filled: kvstore.Store, tmp_path: Path) -> None:
+    filled.backup(tmp_path / "backup")
+    assert sorted(os.listdir(tmp_path / "backup")) == ["data.mdb"]
+    with kvstore.open(tmp_path / "backup") as copy:
+        assert status(copy)[0] == "absent"
+        assert found_in(copy, unit(2)) == found_in(filled, unit(2))
+    filled.delete("d0")
+    filled.compact()
+    assert status(filled)[0] == "ready"
+    assert list(found_in(filled, unit(2), top=1)) == ["d2"]
+    filled.close()
+    for name in ("data.mdb", "lock.mdb"):
+        (filled.path / name).unlink()
+    with kvstore.open(filled.path, embedder="hashing") as again:  # what an index left behind makes no difference
+        put(again, "a", 1)
+        again.create_index("vectors", TINY)
+        assert list(found_in(again, unit(1))) == ["a"]
+
+
+def test_readonly_stores_search_and_change_nothing(filled: kvstore.Store) -> None:
+    expected = found_in(filled, unit(4))
+    path = filled.path
+    filled.close()
+    with kvstore.open(path, readonly=True) as reader:
+        assert found_in(reader, unit(4)) == expected
+        assert status(reader) == ("ready", 0)
+        for change in (reader.refresh, lambda: reader.create_index("synonyms"), lambda: reader.drop_index("vectors")):
+            with pytest.raises(errors.ReadOnlyError):
+                change()
+
+
+def test_dropping_removes_the_file(filled: kvstore.Store) -> None:
+    filled.drop_index("vectors")
+    assert not (filled.path / "vectors.index").exists()
+    assert status(filled) == ("exact", 0)
+    with pytest.raises(errors.InputError, match="CREATE INDEX"):
+        filled.refresh("vectors")
+    filled.create_index("vectors", TINY)
+    with pytest.raises(errors.InputError, match="already"):
+        filled.create_index("vectors")
+    assert status(filled) == ("ready", 0)
+
+
+CHILD = """
+import sys, numpy as np, kvstore
+from kvstore.storage import index_file
+def unit(seed):
+    vector = np.random.default_rng(seed).standard_normal(256).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+"""
+
+
+def child(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", CHILD + code, *map(str, arguments)], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_another_process_makes_the_file_that_this_one_reads(filled: kvstore.Store) -> None:
+    old = filled.snapshot()
+    ran = child(
+        """
+with kvstore.open(sys.argv[1]) as store:
+    store.delete("d3")
+    for seed in range(50, 60):
+        store.put(f"d{seed}", "new", vectors=unit(seed))
+    print(store.refresh())
+""",
+        filled.path,
+    )
+    assert ran.stdout.strip() == "['vectors']", ran.stderr
+    assert status(filled) == ("ready", 0)
+    assert next(iter(found_in(filled, unit(55), top=4))) == "d55"
+    assert "d3" not in found_in(filled, unit(3), top=40)
+    assert next(iter(found_in(old, unit(3), top=4))) == "d3"
+    assert not {f"d{seed}" for seed in range(50, 60)} & found_in(old, unit(55), top=40).keys()
+    old.close()
+
+
+@pytest.mark.parametrize("moment", ["write", "publish"])
+def test_a_build_that_is_killed_leaves_nothing_harmful(filled: kvstore.Store, moment: str) -> None:
+    expected = found_in(filled, unit(8))
+    put(filled, "later", 77)
+    ran = child(
+        """
+import os
+def die(*_):
+    os._exit(9)
+setattr(index_file.Draft, sys.argv[2], die)
+store = kvstore.open(sys.argv[1])
+store.refresh()
+""",
+        filled.path,
+        moment,
+    )
+    assert ran.returncode == 9, ran.stderr
+    assert (filled.path / "vectors.index.new").exists()
+    assert status(filled)[0] == "ready"
+    assert found_in(filled, unit(8)) == expected
+    assert list(found_in(filled, unit(77), top=1)) == ["later"]
+    assert filled.refresh() == ["vectors"]
+    assert not (filled.path / "vectors.index.new").exists()
+    assert status(filled) == ("ready", 0)
+
+
+def test_only_one_builds_at_a_time(filled: kvstore.Store) -> None:
+    put(filled, "later", 77)
+    with index_file.drafting(filled.path / "vectors.index"):
+        assert status(filled)[0] == "building"
+        with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
+            filled.refresh("vectors")
+        assert list(found_in(filled, unit(77), top=1)) == ["later"]
+    assert filled.refresh("vectors") == ["vectors"]
+
+
+def test_ingest_extends_the_file_in_the_background(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    store.create_index("vectors", {**TINY, "extend_after": 5})
+    built = threading.Event()
+    publish = index_file.Draft.publish
+
+    def published(draft: index_file.Draft) -> None:
+        publish(draft)
+        built.set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_file.Draft, "publish", published)
+        for number in range(12):
+            put(store, f"d{number}", number)
+        assert built.wait(60)
+    assert status(store)[0] in ("ready", "building")
+    assert list(found_in(store, unit(11), top=1)) == ["d11"]
+    store.close()  # waits for the thread
+    assert not any(thread.name == "kvstore index" for thread in threading.enumerate())
+
+
+def test_a_build_that_is_cancelled_keeps_what_it_has_done(
+    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.storage.index_building._ADDED", 4)
+    with store.transaction() as transaction:
+        for number in range(30):
+            put(transaction, f"d{number}", number)
+    store.create_index("vectors", {**TINY, "exact_below": 1000})
+    store.drop_index("vectors")
+    looks = iter([False, False, True])
+    from kvstore.storage.indexes import IndexRecord, IndexWriter
+
+    store.environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord("vectors", TINY)))
+    builder = VectorIndexBuilder(store.environment, store.path / "vectors.index", DIMENSION)
+    assert builder.refresh(cancelled=lambda: next(looks))
+    assert builder.lag() == 18
+    assert status(store)[0] == "ready"
+    assert list(found_in(store, unit(29), top=1)) == ["d29"]
+    assert builder.refresh()
+    assert builder.lag() == 0
+
+
+def test_an_interrupted_refresh_leaves_the_file_as_it_was(filled: kvstore.Store) -> None:
+    put(filled, "later", 77)
+
+    def interrupt(progress: kvstore.IndexProgress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        filled.refresh(progress=interrupt)
+    assert status(filled) == ("ready", 1)
+    assert not (filled.path / "vectors.index.new").exists()
+
+
+def test_indexes_stand_outside_transactions(store: kvstore.Store) -> None:
+    store.execute("BEGIN")
+    for statement in ("CREATE INDEX synonyms", "REFRESH", "DROP INDEX vectors"):
+        with pytest.raises(errors.TransactionError, match="outside BEGIN"):
+            store.execute(statement)
+    store.execute("ROLLBACK")
+
+
+def test_without_hnswlib_every_search_is_exact(filled: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = found_in(filled, unit(6))
+    path = filled.path
+    filled.close()
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
+    with kvstore.open(path) as store:
+        assert found_in(store, unit(6)) == expected
+        assert status(store)[0] == "damaged"
+        with pytest.raises(errors.IndexUnavailableError, match="pip install hnswlib"):
+            store.refresh()
+
+
+def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:
+    from kvstore.repair import rebuild
+
+    rebuild(filled.environment, filled.settings, filled.embed)
+    assert status(filled)[0] == "damaged"
+    assert list(found_in(filled, unit(9), top=1)) == ["d9"]
+    assert filled.refresh() == ["vectors"]
+    assert status(filled) == ("ready", 0)
+    assert list(found_in(filled, unit(9), top=1)) == ["d9"]
