@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kvstore
@@ -73,6 +73,7 @@ step = st.one_of(
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(step, max_size=25), st.integers(0, 30))
+@example([("put", 0, 8), ("refresh",), ("put", 1, 0), ("put", 1, 1), ("put", 2, 0), ("put", 3, 0)], 0)
 def test_after_any_history_a_search_finds_what_the_state_holds(history: list[tuple[Any, ...]], asked: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = kvstore.open(Path(folder) / "s", embedder="hashing")

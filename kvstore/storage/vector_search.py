@@ -139,16 +139,18 @@ class VectorSearch:
             if len(allowed) <= _COMPARED:
                 return self._compared(state, index, fresh, query, top, allowed)
             count = max(count, 2 * top * state.counters.chunks // len(allowed))
+        newer = ranked(state, fresh, query, top, allowed)
         while count < max(_WALKED * len(index.graph), 4 * top):
             labels, cosines = index.graph.search(query, count)
             if len(labels) < min(count, len(index.graph)):
                 break
-            candidates = dict(zip(labels.tolist(), cosines.tolist(), strict=True))
+            last, all_met = cosines[-1], len(labels) == len(index.graph)
             if allowed is not None:
-                kept = labels[np.isin(labels, allowed)].tolist()
-                candidates = {chunk: candidates[chunk] for chunk in kept}
-            found = _present(state, candidates, nearest(fresh, query, top, allowed), top)
-            if len(found) == top:
+                kept = np.isin(labels, allowed)
+                labels, cosines = labels[kept], cosines[kept]
+            found = _present(state, dict(zip(labels.tolist(), cosines.tolist(), strict=True)), newer, top)
+            # What the walk has not met is no nearer than the last that it has.
+            if len(found) == top and (all_met or found[-1][1] >= last):
                 return found
             count *= 4
         return self._compared(state, index, fresh, query, top, allowed)
