@@ -172,3 +172,11 @@ def test_nothing_is_ingested_into_a_readonly_store(folder: Path, tmp_path: Path)
     kvstore.open(tmp_path / "s", embedder="hashing").close()
     with kvstore.open(tmp_path / "s", readonly=True) as store, pytest.raises(errors.ReadOnlyError):
         store.ingest(folder)
+
+
+def test_a_commit_may_bring_more_names_than_pages_of_heads_are_held_at_first(store: kvstore.Store) -> None:
+    with store.transaction() as transaction:
+        for number in range(90):
+            streets = ". ".join(f"Name{number}x{index} Street" for index in range(100))
+            transaction.put(f"d{number}", streets + ".")
+    assert store.statistics()["entities"] > 16 * 509

@@ -181,6 +181,11 @@ class Graph:
                 yield entity
             last = entity
 
+    def _page(self, block: int) -> Numbers:
+        place = self._page_place(block)  # first: it may put a larger array into self._pages
+        page: Numbers = self._pages[place]
+        return page
+
     def _page_place(self, block: int) -> int:
         place = self._page_places.get(block)
         if place is None:
@@ -233,14 +238,14 @@ class GraphWriter(Graph):
         changed: set[int] = set()
         for entity in sorted(self._added.keys() | self._removed.keys() | linked.keys()):
             block, place = divmod(entity, HEADS)
-            page = self._pages[self._page_place(block)]
+            page = self._page(block)
             head = self._flush_passages(entity, int(page[place]) & ~_LINKED)
             if linked.get(entity, bool(int(page[place]) & _LINKED)):
                 head |= _LINKED
             page[place] = head
             changed.add(block)
         for block in sorted(changed):
-            page = self._pages[self._page_place(block)]
+            page = self._page(block)
             if page.any():
                 self._write.put(tables.ENTITY_HEADS, records.u32(block), _encoded(page))
             else:
