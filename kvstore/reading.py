@@ -230,7 +230,11 @@ class Reading:
             return descriptions.entity(view, name)
 
     def indexes(self) -> list[IndexStatus]:
-        """How each index stands, as SHOW INDEXES gives them."""
+        """How each index stands, as SHOW INDEXES gives them.
+
+        >>> [(index.kind, index.state) for index in store.indexes()]
+        [('entities', 'exact'), ('lexical', 'exact'), ('vectors', 'exact')]
+        """
         with self.reading() as view:
             return view.index_statuses()
 

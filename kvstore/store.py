@@ -272,11 +272,19 @@ class Store(Reading, Changing):
 
         Interrupted, it stays without a file: :meth:`refresh` goes on. Raises InputError for an unknown kind or option,
         or where there is one already, IndexUnavailableError where it cannot be built, EmbedderError, ReadOnlyError.
+
+        >>> store.create_index("synonyms", {"similarity": 0.7})
+        >>> [index.state for index in store.indexes() if index.kind == "synonyms"]
+        ['ready']
         """
         self._indexing.create(kind, options or {}, progress)
 
     def drop_index(self, kind: str) -> None:
-        """Remove an index and its file; searches are exact without it. Raises InputError where there is none."""
+        """Remove an index and its file; searches are exact without it. Raises InputError where there is none.
+
+        >>> store.create_index("vectors", {"exact_below": 50_000})
+        >>> store.drop_index("vectors")
+        """
         self._indexing.drop(kind)
 
     def refresh(self, kind: str | None = None, *, progress: Callable[[IndexProgress], None] | None = None) -> list[str]:
@@ -284,6 +292,12 @@ class Store(Reading, Changing):
 
         Raises InputError where there is no such index, IndexUnavailableError where it cannot be built or another
         process is building it, LockTimeoutError, EmbedderError, ReadOnlyError.
+
+        >>> store.create_index("synonyms")
+        >>> store.put("milk", "Robert Fortune drank it with milk.")
+        True
+        >>> store.refresh()
+        ['synonyms']
         """
         if self.readonly:
             raise ReadOnlyError(f"{self.path} was opened read-only; open it without readonly to refresh its indexes")

@@ -1,0 +1,166 @@
+"""Measure the index of kind ``vectors``: recall against exact search, time of a query, time and size of a build.
+
+    python tools/bench_vectors.py --data FOLDER [--vectors N] [--cache FILE.npz] [--json]
+
+``--data`` names the folder of question sets (``qa/*/corpus.jsonl`` with title and text, ``qa/*/questions.jsonl``).
+Their passages are embedded with the default embedder, repeated with seeded noise until there are N vectors, and put in
+a store as the user's own; the questions are the queries. ``--cache`` keeps what was embedded. Both ways of searching
+run in one process and one thread, each query twice, the second time counted; a query ends when the chunks are known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+# Before numpy is loaded: one thread is what is measured.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+import kvstore
+from kvstore.models.embedder import open_embedder
+
+#: Length of the noise in relation to the vector's: two copies of a passage have a cosine of about 0.8.
+NOISE = 0.5
+#: Neighbours asked for.
+TOP = 10
+#: Documents put in one commit.
+BATCH = 2000
+
+Matrix = npt.NDArray[np.float32]
+
+
+@click.command()
+@click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--vectors", "count", default=200_000, show_default=True, help="Vectors in the store.")
+@click.option("--queries", default=300, show_default=True, help="Questions asked, at most.")
+@click.option("--m", default=16, show_default=True, help="Option m of the index.")
+@click.option("--ef-construction", default=200, show_default=True, help="Option ef_construction of the index.")
+@click.option("--ef-search", default=400, show_default=True, help="Option ef_search of the index.")
+@click.option("--noise", default=NOISE, show_default=True, help="Length of the noise added to each vector.")
+@click.option("--cache", type=click.Path(path_type=Path), help="Keep embeddings in this .npz file, or use those there.")
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Whose vectors these are.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(
+    data: Path,
+    count: int,
+    queries: int,
+    m: int,
+    ef_construction: int,
+    ef_search: int,
+    noise: float,
+    cache: Path | None,
+    embedder: str,
+    as_json: bool,
+) -> None:
+    """Build an index over many vectors, and compare it with exact search."""
+    passages, questions = embedded(data, embedder, cache)
+    options = {"exact_below": 0, "m": m, "ef_construction": ef_construction, "ef_search": ef_search}
+    with tempfile.TemporaryDirectory() as scratch:
+        report = measure(Path(scratch), copies(passages, count, noise), count, questions[:queries], options)
+    report["noise"] = noise
+    if as_json:
+        print(json.dumps(report))
+    else:
+        for name, value in report.items():
+            print(f"{name:14} {value}")
+
+
+def embedded(data: Path, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
+    """Unit vectors of all passages and of all questions below a folder."""
+    if cache is not None and cache.exists():
+        with np.load(cache) as stored:
+            return stored["passages"], stored["questions"]
+    passages = [f"{row.get('title') or ''}\n{row['text']}" for row in rows(data, "corpus.jsonl")]
+    questions = [row["question"] for row in rows(data, "questions.jsonl")]
+    if not passages or not questions:
+        raise click.UsageError(f"{data} has no qa/*/corpus.jsonl or no qa/*/questions.jsonl")
+    print(f"embedding {len(passages):,} passages and {len(questions):,} questions", file=sys.stderr)
+    model = open_embedder(embedder)
+    found = np.unique(model.embed(passages), axis=0), model.embed(questions)
+    if cache is not None:
+        np.savez(cache, passages=found[0], questions=found[1])
+    return found
+
+
+def rows(data: Path, name: str) -> Iterator[dict[str, Any]]:
+    for path in sorted(data.glob(f"qa/*/{name}")):
+        with path.open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+
+def copies(vectors: Matrix, count: int, noise: float) -> Iterator[Matrix]:
+    """The vectors over and over, each with its own seeded noise, ``count`` of them in batches."""
+    random = np.random.default_rng(0)
+    for first in range(0, count, BATCH):
+        taken = vectors[np.arange(first, min(first + BATCH, count)) % len(vectors)]
+        noisy = taken + random.standard_normal(taken.shape, np.float32) * (noise / np.sqrt(taken.shape[1]))
+        yield (noisy / np.linalg.norm(noisy, axis=1, keepdims=True)).astype(np.float32)
+
+
+def measure(
+    folder: Path, batches: Iterator[Matrix], count: int, questions: Matrix, options: dict[str, int]
+) -> dict[str, Any]:
+    """Fill a store, build its index, and ask every question both ways."""
+    settings = {"dimension": questions.shape[1]}
+    with kvstore.open(folder / "store", embedder=f"none:{questions.shape[1]}", settings=settings) as store:
+        store.drop_index("vectors")  # or it would grow while the store is filled
+        number = 0
+        for batch in batches:
+            with store.transaction() as transaction:
+                for vector in batch:
+                    transaction.put(str(number), f"passage {number}", vectors=vector)
+                    number += 1
+            print(f"\r{number:,} of {count:,} vectors stored", end="", file=sys.stderr, flush=True)
+        started = time.perf_counter()
+
+        def tell(progress: kvstore.IndexProgress) -> None:
+            print(f"\r{progress.done:,} of {progress.total:,} in the graph ", end="", file=sys.stderr, flush=True)
+
+        store.create_index("vectors", options, progress=tell)
+        built = time.perf_counter() - started
+        print(file=sys.stderr)
+        with store.snapshot() as snapshot:
+            exactly, exact_times = asked(snapshot, questions, exact=True)
+            by_index, times = asked(snapshot, questions, exact=False)
+        size = (store.path / "vectors.index").stat().st_size
+    shared = [len(set(one) & set(other)) / len(one) for one, other in zip(exactly, by_index, strict=True)]
+    return {
+        "vectors": number,
+        "dimension": questions.shape[1],
+        "queries": len(questions),
+        **{name: value for name, value in options.items() if name != "exact_below"},
+        "build_s": round(built, 1),
+        "recall_at_10": round(statistics.mean(shared), 4),
+        "p50_ms": round(1000 * statistics.median(times), 3),
+        "p95_ms": round(1000 * float(np.quantile(times, 0.95)), 3),
+        "exact_p50_ms": round(1000 * statistics.median(exact_times), 3),
+        "file_mb": round(size / 1e6, 1),
+    }
+
+
+def asked(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tuple[list[list[int]], list[float]]:
+    """The nearest chunks of each question, and the seconds each took the second time."""
+    found, times = [], []
+    for _ in range(2):
+        found, times = [], []
+        for question in questions:
+            started = time.perf_counter()
+            ranking, _ = snapshot.view.nearest_chunks(question, TOP, exact=exact)
+            times.append(time.perf_counter() - started)
+            found.append([chunk for chunk, _ in ranking])
+    return found, times
+
+
+if __name__ == "__main__":
+    main()
