@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .storage.environment import CompactReport
     from .storage.index_building import IndexProgress
     from .storage.indexes import IndexStatus
+    from .storage.triples import Triple
     from .store import Snapshot, Store
     from .transaction import Transaction
 
@@ -65,6 +66,7 @@ __all__ = [
     "Store",
     "Table",
     "Transaction",
+    "Triple",
     "errors",
     "migrate",
     "open",
@@ -73,6 +75,7 @@ __all__ = [
 #: Where each public name lives: loaded when first used, so that importing kvstore costs next to nothing.
 _HOMES = {
     "Alias": ("storage.aliases", "Alias"),
+    "Triple": ("storage.triples", "Triple"),
     "Answer": ("answer", "Answer"),
     "Citation": ("answering.citations", "Citation"),
     "Column": ("query.descriptions", "Column"),

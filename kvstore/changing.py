@@ -6,7 +6,7 @@ returns; errors are its own, and nothing has happened then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -75,6 +75,19 @@ class Changing:
         """
         with self.transaction() as transaction:
             return transaction.delete_where(where, parameters)
+
+    def put_triples(self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = ()) -> bool:
+        """Join triples to a document in a transaction of its own; see :meth:`Transaction.put_triples`.
+
+        >>> store.put_triples("tea", [("Robert Fortune", "was born in", "Kelloe")])
+        True
+        >>> [place.document for place in store.lookup("Kelloe")]
+        []
+        >>> store.triples("tea")
+        [Triple(subject='Robert Fortune', relation='was born in', object='Kelloe')]
+        """
+        with self.transaction() as transaction:
+            return transaction.put_triples(key, triples, names=names)
 
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """State an edge in a transaction of its own; see :meth:`Transaction.put_edge`.

@@ -2,8 +2,9 @@
 
 In and out: a UTF-8 file of one JSON object a line. The first is a header (``format``, ``version``, the ``settings`` the
 store was made with); then come documents in the order of their keys (``document``, ``title``, ``source``, ``meta``,
-``format``, ``text``, and ``vectors`` where they were the user's own), then the edges (``edge``, ``parent``, ``tree``)
-and the aliases (``alias``, ``entity``, ``kind``) that the user stated. All else in a store is derived from these, so
+``format``, ``text``, and ``vectors`` where they were the user's own), then the triples imported for documents
+(``triples``, the document's key, ``names``, ``rows``), then the edges (``edge``, ``parent``, ``tree``) and the aliases
+(``alias``, ``entity``, ``kind``) that the user stated. All else in a store is derived from these, so
 that a store of the same settings that imports the file holds the same.
 
 An export appears complete or not at all. An import commits batch by batch, in bounded memory; a line that is not as
@@ -23,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InputError, ReadOnlyError, StoreFullError
+from .errors import DocumentNotFoundError, InputError, ReadOnlyError, StoreFullError
 from .ingest.extraction import Extracted, extract, with_vectors
 from .reading import unit_rows
 from .settings import FixedSettings
@@ -54,6 +55,7 @@ _LINES: dict[str, dict[str, type | tuple[type, ...]]] = {
         "text": str,
         "vectors": (list, type(None)),
     },
+    "triples": {"triples": str, "names": list, "rows": list},
     "edge": {"edge": str, "parent": str, "tree": str},
     "alias": {"alias": str, "entity": str, "kind": str},
 }
@@ -61,18 +63,21 @@ _LINES: dict[str, dict[str, type | tuple[type, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """How many documents, edges and aliases were written."""
+    """How many documents, triples of documents, edges and aliases were written."""
 
     documents: int
+    triples: int
     edges: int
     aliases: int
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """How many documents, edges and aliases were new or different, and how many lines changed nothing."""
+    """How many documents, triples of documents, edges and aliases were new or different, and how many lines changed
+    nothing."""
 
     documents: int = 0
+    triples: int = 0
     edges: int = 0
     aliases: int = 0
     unchanged: int = 0
@@ -103,7 +108,7 @@ class Destination(Protocol):
 
 
 def export(view: StoreView, path: str | os.PathLike[str]) -> ExportReport:
-    """Write all documents, edges and aliases of one state to a new file.
+    """Write all documents, triples, edges and aliases of one state to a new file.
 
     Raises InputError when ``path`` exists or its folder does not, StoreFullError when it cannot be written.
     """
@@ -129,7 +134,7 @@ def export(view: StoreView, path: str | os.PathLike[str]) -> ExportReport:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    return ExportReport(written["document"], written["edge"], written["alias"])
+    return ExportReport(written["document"], written["triples"], written["edge"], written["alias"])
 
 
 def _lines(view: StoreView) -> Iterator[dict[str, Any]]:
@@ -137,6 +142,9 @@ def _lines(view: StoreView) -> Iterator[dict[str, Any]]:
         record = view.documents.find(key)
         if record is not None:
             yield _document_line(view, record)
+    for key in sorted(view.documents.get(document).key for document, _ in view.triples.scan()):
+        found = view.triples.of(view.documents.identify(key) or 0)
+        yield {"triples": key, "names": found.names, "rows": found.triples}
     for edge in sorted((edge for _, _, edge in view.forest.stated_edges()), key=lambda edge: edge.key):
         yield {"edge": edge.child, "parent": edge.parent, "tree": edge.tree}
     for _, alias in view.aliases.scan():
@@ -159,7 +167,7 @@ def _document_line(view: StoreView, record: DocumentRecord) -> dict[str, Any]:
 
 
 def import_file(store: Destination, path: str | os.PathLike[str]) -> ImportReport:
-    """Bring the documents, edges and aliases of an exported file into a store, a commit a batch.
+    """Bring the documents, triples, edges and aliases of an exported file into a store, a commit a batch.
 
     What has the same key is replaced. The settings of the store stay its own; only own vectors must fit its dimension
     and its chunks. Raises InputError for a file or a line that cannot be read, ReadOnlyError, and what a commit raises.
@@ -171,9 +179,10 @@ def import_file(store: Destination, path: str | os.PathLike[str]) -> ImportRepor
 
 @dataclass(slots=True)
 class _Batch:
-    """What was read and not yet committed: documents by key, edges and aliases with the numbers of their lines."""
+    """What was read and not yet committed: documents by key; triples, edges and aliases with their lines' numbers."""
 
     documents: dict[str, tuple[Extracted, Matrix | None]] = field(default_factory=dict)
+    triples: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     edges: list[tuple[int, StatedEdge]] = field(default_factory=list)
     aliases: list[tuple[int, Alias]] = field(default_factory=list)
     lines: int = 0
@@ -239,7 +248,9 @@ class _Import:
             if name not in fields or not isinstance(line.get(name), fields[name]):
                 names = ", ".join(fields)
                 raise self._failure(number, f"the field {name!r} is missing or wrong; the line of {kind} has {names}")
-        if kind == "edge":
+        if kind == "triples":
+            self._batch.triples.append((number, line))
+        elif kind == "edge":
             self._batch.edges.append((number, StatedEdge(line["edge"], line["parent"], line["tree"])))
         elif kind == "alias":
             self._batch.aliases.append((number, Alias(line["alias"], line["entity"], line["kind"])))
@@ -275,7 +286,7 @@ class _Import:
         texts = [text for extracted, rows in documents if rows is None for text in extracted.embedding_texts()]
         embedded = self._store.embed(texts)
         first = 0
-        edges = aliases = 0
+        triples = edges = aliases = 0
         with self._store.transaction() as transaction:
             for extracted, own in documents:
                 rows = own
@@ -283,6 +294,9 @@ class _Import:
                     rows = embedded[first : first + len(extracted.chunks)]
                     first += len(rows)
                 transaction.put_extracted(extracted, rows, own_vectors=own is not None)
+            for at, line in batch.triples:
+                with self._naming(at):
+                    triples += transaction.put_triples(line["triples"], line["rows"], names=line["names"])
             for at, edge in batch.edges:
                 with self._naming(at):
                     edges += transaction.put_edge(edge.child, edge.parent, tree=edge.tree)
@@ -291,9 +305,10 @@ class _Import:
                     aliases += transaction.restate(alias)
         self._committed = number
         self._report.documents += len(documents)
+        self._report.triples += triples
         self._report.edges += edges
         self._report.aliases += aliases
-        self._report.unchanged += batch.lines - len(documents) - edges - aliases
+        self._report.unchanged += batch.lines - len(documents) - triples - edges - aliases
 
     def _changed(self, batch: _Batch) -> list[tuple[Extracted, Matrix | None]]:
         """The documents of a batch that are not in the store as they are."""
@@ -309,7 +324,7 @@ class _Import:
     def _naming(self, number: int) -> Iterator[None]:
         try:
             yield
-        except InputError as error:
+        except (InputError, DocumentNotFoundError) as error:
             raise self._failure(number, str(error)) from None
 
     def _failure(self, number: int, reason: str) -> InputError:

@@ -31,6 +31,7 @@ from .storage.indexes import IndexStatus
 from .storage.open_indexes import OpenIndexes
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
+from .storage.triples import Triple
 from .text.normalize import entity_key
 from .text.words import stemmer
 
@@ -128,6 +129,16 @@ class Reading:
                 record.changed,
                 record.origin,
             )
+
+    def triples(self, key: str) -> list[Triple]:
+        """The triples that were imported for the document of this key; empty where there is none.
+
+        >>> store.triples("tea")
+        []
+        """
+        with self.reading() as view:
+            record = view.documents.find(key)
+            return [] if record is None else list(view.triples.of(record.id).triples)
 
     def keys(self, prefix: str = "", limit: int | None = None) -> list[str]:
         """Keys of the documents that begin with ``prefix``, in order, at most ``limit``.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .changing import Changing
-from .errors import InputError, LockTimeoutError, ReadOnlyError
+from .errors import DocumentNotFoundError, InputError, LockTimeoutError, ReadOnlyError
 from .indexing import Indexing
 from .ingest.extraction import Extracted
 from .models.embedder import Embedder, open_embedder
@@ -30,6 +30,7 @@ from .storage.environment import Snapshot as StorageSnapshot
 from .storage.open_indexes import OpenIndexes
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
+from .storage.triples import DocumentTriples
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -407,12 +408,13 @@ class Store(Reading, Changing):
         self.environment.copy_to(path, compact=compact)
 
     def export(self, path: str | os.PathLike[str]) -> ExportReport:
-        """Write all documents, edges and aliases as JSON lines, in one state; see :func:`kvstore.exchange.export`.
+        """Write all documents, triples, edges and aliases as JSON lines, in one state.
 
-        Raises InputError when ``path`` exists, StoreFullError when it cannot be written.
+        See :func:`kvstore.exchange.export`. Raises InputError when ``path`` exists, StoreFullError when it cannot be
+        written.
 
         >>> store.export(tempfile.mkdtemp() + "/all.jsonl")
-        ExportReport(documents=2, edges=1, aliases=0)
+        ExportReport(documents=2, triples=0, edges=1, aliases=0)
         """
         from .exchange import export
 
@@ -428,7 +430,7 @@ class Store(Reading, Changing):
         >>> _ = store.export(path)
         >>> _ = store.delete("tea")
         >>> store.import_(path)
-        ImportReport(documents=1, edges=0, aliases=0, unchanged=2)
+        ImportReport(documents=1, triples=0, edges=0, aliases=0, unchanged=2)
         """
         from .exchange import import_file
 
@@ -546,3 +548,14 @@ class _Commits:
                 transaction.put_extracted(extracted, vectors[row : row + size], origin=origin)
                 row += size
             transaction.delete_many(deleted)
+
+    def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
+        outcomes: dict[str, bool | InputError] = {}
+        with self._store.transaction() as transaction:
+            for key, found in triples.items():
+                try:
+                    joined = transaction.triples_of(key).joined(found) if key in more else found
+                    outcomes[key] = transaction.join_triples(key, joined)
+                except (DocumentNotFoundError, InputError) as error:
+                    outcomes[key] = error if isinstance(error, InputError) else InputError(str(error))
+        return outcomes

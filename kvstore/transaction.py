@@ -7,9 +7,9 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from .errors import ClosedError, InputError
 from .ingest.changes import Batch, Changes, Prepared
-from .ingest.extraction import Extracted, extract, stated_name, stated_tree, with_vectors
+from .ingest.extraction import Extracted, extract, stated_name, stated_tree, stated_triples, with_vectors
 from .query.nearby import no_document, no_entity
 from .reading import Context, Reading, unit_rows
 from .storage.aliases import ALIAS, MERGE, Alias
 from .storage.environment import MapFull, WriteTransaction
 from .storage.forest import EdgeKey, StatedEdge
 from .storage.store_view import StoreView
+from .storage.triples import DocumentTriples
 from .storage.vectors import Matrix
 from .text.normalize import entity_key
 
@@ -58,6 +59,7 @@ class Transaction(Reading):
         self._pending_origins: dict[str, str | None] = {}
         self._pending_edges: dict[EdgeKey, StatedEdge | None] = {}
         self._pending_aliases: dict[str, Alias | None] = {}
+        self._pending_triples: dict[str, DocumentTriples] = {}
         self._pending_size = 0
         self._applied: list[Batch] = []
         self._open = True
@@ -104,6 +106,7 @@ class Transaction(Reading):
         if self.digest_of(extracted.key) == extracted.digest:
             return False
         self._pending.pop(extracted.key, None)
+        self._pending_triples.pop(extracted.key, None)
         self._pending[extracted.key] = _Waiting(extracted, vectors, own_vectors, origin)
         self._grow_pending(len(extracted.chunks))
         return True
@@ -155,6 +158,7 @@ class Transaction(Reading):
         if self.digest_of(key) is None:
             return False
         self._pending[key] = None
+        self._pending_triples.pop(key, None)
         return True
 
     def delete_many(self, keys: Sequence[str]) -> int:
@@ -190,6 +194,42 @@ class Transaction(Reading):
             return None if waiting is None else waiting.extracted.digest
         record = self._changes.documents.find(key)
         return None if record is None else record.digest
+
+    def put_triples(self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = ()) -> bool:
+        """Join triples (subject, relation, object) that somebody found in a document to it, in place of earlier ones.
+
+        They make their names known, those of ``names`` too, and link them; they go when the document is deleted or put
+        anew. False when nothing changes; none of either takes back what was joined. Raises DocumentNotFoundError, and
+        InputError for what is no triple and for a document of pairs.
+
+        >>> with store.transaction() as transaction:
+        ...     transaction.put_triples("tea", [("Robert Fortune", "was born in", "Kelloe")])
+        True
+        """
+        return self.join_triples(key, stated_triples(triples, names))
+
+    def join_triples(self, key: str, triples: DocumentTriples) -> bool:
+        """As :meth:`put_triples`, of triples that are checked already."""
+        self._require_open()
+        before = self.triples_of(key)
+        if triples != before:
+            self._pending_triples[key] = triples
+            self._grow_pending(len(triples.names) + len(triples.triples))
+        return triples != before
+
+    def triples_of(self, key: str) -> DocumentTriples:
+        """What was joined to the document of this key as the transaction sees it; raises as :meth:`put_triples`."""
+        waiting = self._pending.get(key)
+        record = None if key in self._pending else self._changes.documents.find(key)
+        found = waiting.extracted if waiting is not None else record
+        if found is None:
+            with self.reading() as view:
+                raise no_document(view, key)
+        if found.format == "pairs":
+            raise InputError(f"document {key!r} is made of pairs; triples belong to a document with a text")
+        if key in self._pending_triples:
+            return self._pending_triples[key]
+        return DocumentTriples() if record is None else self._changes.triples.of(record.id)
 
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """State that ``child`` stands under ``parent`` in a tree; False when that was stated by this method before.
@@ -377,7 +417,8 @@ class Transaction(Reading):
 
     def _apply(self) -> None:
         """Carry what is pending into the LMDB transaction."""
-        if not (self._pending or self._pending_origins or self._pending_edges or self._pending_aliases):
+        batch = Batch((), (), self._pending_edges, self._pending_aliases, self._pending_origins, self._pending_triples)
+        if not self._pending and batch == Batch():
             return
         waiting = [item for item in self._pending.values() if item is not None]
         deleted = [key for key, item in self._pending.items() if item is None]
@@ -391,10 +432,10 @@ class Transaction(Reading):
                 vectors = embedded[row : row + len(item.extracted.chunks)]
                 row += len(vectors)
             prepared.append(Prepared(item.extracted, vectors, item.own_vectors, item.origin))
-        batch = Batch(prepared, deleted, self._pending_edges, self._pending_aliases, self._pending_origins)
+        batch = replace(batch, documents=prepared, deleted=deleted)
         self._applied.append(batch)
         self._pending, self._pending_origins, self._pending_size = {}, {}, 0
-        self._pending_edges, self._pending_aliases = {}, {}
+        self._pending_edges, self._pending_aliases, self._pending_triples = {}, {}, {}
         try:
             self._changes.apply(batch)
         except BaseException:

@@ -1,8 +1,8 @@
 """What a store's content follows from, as statements: ``.dump``.
 
 In: an open store. Out: a script that, run on a new store of the same settings, makes the same documents, edges and
-aliases. What no statement can say is told: vectors of the user's own (EXPORT keeps them), and names that stand for an
-entity that is gone.
+aliases. What no statement can say is told: vectors of the user's own and imported triples (EXPORT keeps them), and
+names that stand for an entity that is gone.
 """
 
 from __future__ import annotations
@@ -60,6 +60,9 @@ def unsaid(snapshot: kvstore.Snapshot) -> Iterator[str]:
     own = sum(1 for record in snapshot.view.documents.scan() if record.own_vectors)
     if own:
         yield f"the vectors of {own:,} documents are their own, which no statement holds; EXPORT TO keeps them"
+    extracted = sum(1 for _ in snapshot.view.triples.scan())
+    if extracted:
+        yield f"the triples imported for {extracted:,} documents are in no statement; EXPORT TO keeps them"
     for alias in snapshot.aliases():
         if not _can_be_said(snapshot, alias):
             names = f"{literal(alias.name)} stands for {literal(alias.entity)}"

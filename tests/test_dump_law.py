@@ -1,4 +1,4 @@
-"""The dump law: what a store holds depends on its documents, edges and aliases alone, never on their order or history.
+"""The dump law: what a store holds depends on its documents, triples, edges and aliases alone, never on their history.
 
 What was exported and imported is one history more.
 """
@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.errors import EntityNotFoundError, InputError
+from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
 from kvstore.storage.aliases import Alias
 from kvstore.storage.dump import dump
 from kvstore.storage.forest import StatedEdge
@@ -49,7 +49,10 @@ pairs = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS)), min_
 document = st.one_of(
     st.fixed_dictionaries(
         {"text": markdown, "format": st.sampled_from(["markdown", "text"])},
-        optional={"title": st.sampled_from(WORDS), "meta": st.just({"year": 1843})},
+        optional={
+            "title": st.sampled_from([*WORDS, "Ada (engine)", "Lovelace (Bank)"]),
+            "meta": st.just({"year": 1843}),
+        },
     ),
     st.fixed_dictionaries({"text": pairs, "format": st.just("pairs")}, optional={"meta": st.just({"tree": "t"})}),
 )
@@ -58,10 +61,14 @@ KEYS = ["a", "b", "c", "d"]
 # statements meet: an edge that a document states too, aliases in chains, in circles (refused), several of one entity.
 few = st.sampled_from(["Ada", "Lovelace", "ada  LOVELACE", "engine", "Countess"])
 tree = st.sampled_from(["t", "edges"])
+# Triples of names that texts have, and of some that only triples bring.
+phrase = st.sampled_from(["Ada", "ada  lovelace", "engine", "of", "Countess", "Bank of", "first programmer (1843)"])
+triples = st.lists(st.tuples(phrase, st.sampled_from(["knew", "is"]), phrase), max_size=4)
 step = st.one_of(
     st.tuples(st.just("put"), st.sampled_from(KEYS), document),
     st.tuples(st.just("put"), st.sampled_from(KEYS), document),
     st.tuples(st.just("delete"), st.sampled_from(KEYS)),
+    st.tuples(st.just("put_triples"), st.sampled_from(KEYS), triples, st.lists(phrase, max_size=2)),
     st.tuples(st.sampled_from(["put_edge", "delete_edge"]), few, few, tree),
     st.tuples(st.sampled_from(["put_edge", "delete_edge"]), few, st.just("Lovelace"), st.just("t")),
     st.tuples(st.just("alias"), few, few),
@@ -85,6 +92,7 @@ class Model:
 
     def __init__(self) -> None:
         self.documents: dict[str, dict] = {}
+        self.triples: dict[str, tuple[list, list]] = {}
         self.edges: dict[tuple[str, str, str], StatedEdge] = {}
         self.aliases: dict[str, Alias] = {}
 
@@ -92,9 +100,15 @@ class Model:
         """Carry out one step on the model and in the transaction, and compare what the transaction says of it."""
         if action == "put":
             key, value = values
-            assert transaction.put(key, **value) == (self.documents.get(key) != value)
+            changed = self.documents.get(key) != value
+            assert transaction.put(key, **value) == changed
             self.documents[key] = value
+            if changed:
+                self.triples.pop(key, None)
+        elif action == "put_triples":
+            self._triples(transaction, *values)
         elif action == "delete":
+            self.triples.pop(*values, None)
             assert transaction.delete(*values) == (self.documents.pop(*values, None) is not None)
         elif action in ("put_edge", "delete_edge"):
             self._edge(transaction, action, *values)
@@ -102,6 +116,20 @@ class Model:
             self._name(transaction, Alias(*(" ".join(form.split()) for form in values), action))
         else:
             self._take_back(transaction, action, *values)
+
+    def _triples(self, transaction: kvstore.Transaction, key: str, triples: list, names: list) -> None:
+        if key not in self.documents:
+            with pytest.raises(DocumentNotFoundError):
+                transaction.put_triples(key, triples, names=names)
+        elif self.documents[key]["format"] == "pairs":
+            with pytest.raises(InputError, match="made of pairs"):
+                transaction.put_triples(key, triples, names=names)
+        else:
+            transaction.put_triples(key, triples, names=names)
+            assert not transaction.put_triples(key, triples, names=names)
+            self.triples.pop(key, None)
+            if triples or names:
+                self.triples[key] = (triples, names)
 
     def _edge(self, transaction: kvstore.Transaction, action: str, child: str, parent: str, tree: str) -> None:
         edge = StatedEdge(" ".join(child.split()), " ".join(parent.split()), tree)
@@ -184,10 +212,12 @@ def test_any_history_gives_the_dump_of_a_fresh_store(history: list) -> None:
                     model = after
             found = dump_of(lived)
             report = lived.export(folder / "lived.jsonl")
-        assert astuple(report) == (len(model.documents), len(model.edges), len(model.aliases))
+        assert astuple(report) == tuple(map(len, (model.documents, model.triples, model.edges, model.aliases)))
         with kvstore.open(folder / "fresh", embedder="hashing:16") as fresh:
             for key in sorted(model.documents, reverse=True):
                 fresh.put(key, **model.documents[key])
+            for key, (triples, names) in model.triples.items():
+                fresh.put_triples(key, triples, names=names)
             for edge in model.edges.values():
                 fresh.put_edge(edge.child, edge.parent, tree=edge.tree)
             with fresh.transaction() as transaction:

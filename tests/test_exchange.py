@@ -170,7 +170,7 @@ BAD = [
     ([{**HEADER, "version": 2}], "line 1: this export is of version 2"),
     ([HEADER, b"{"], "line 2: not JSON"),
     ([HEADER, b"[1]"], "line 2: a line is one JSON object"),
-    ([HEADER, {"name": "x"}], "line 2: a line has one of the fields document, edge, alias"),
+    ([HEADER, {"name": "x"}], "line 2: a line has one of the fields document, triples, edge, alias"),
     ([HEADER, {**TEA, "text": 5}], "line 2: the field 'text' is missing or wrong"),
     ([HEADER, {"document": "tea", "format": "text"}], "line 2: the field 'text' is missing or wrong"),
     ([HEADER, {**TEA, "titel": "x"}], "line 2: the field 'titel' is missing or wrong; the line of document has"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..settings import FixedSettings
 from ..storage.documents import Section, heading_path
 from ..storage.records import pack
+from ..storage.triples import DocumentTriples, Triple
 from ..text.blocks import plain
 from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
 from ..text.normalize import entity_key
@@ -181,6 +182,20 @@ def stated_name(name: str) -> str:
     """A name as the user typed it, its white space single; raises InputError where it is empty or too long."""
     form = " ".join(name.split())
     return _checked(form, entity_key(form), "a name")
+
+
+def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
+    """Triples and names as somebody found them in a document, each once and its white space single.
+
+    Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
+    """
+    rows: dict[Triple, None] = {}
+    for row in triples:
+        if isinstance(row, str) or len(row) != 3 or not all(isinstance(text, str) for text in row):
+            raise InputError(f"a triple is a subject, a relation and an object, not {row!r}")
+        relation = " ".join(row[1].split())
+        rows[Triple(stated_name(row[0]), _checked(relation, relation, "a relation"), stated_name(row[2]))] = None
+    return DocumentTriples(tuple(dict.fromkeys(map(stated_name, names))), tuple(rows))
 
 
 def _checked(form: str, key: str, what: str) -> str:

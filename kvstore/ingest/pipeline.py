@@ -2,21 +2,23 @@
 
 In: paths and globs. On disk: nothing but what each batch's commit brings, so that an interruption keeps whole
 documents and a second run goes on where the first stopped. Out: an :class:`IngestReport`. A bad file, row or document
-is one :class:`Failure` with its reason; the rest goes on.
+is one :class:`Failure` with its reason; the rest goes on. Files of triples bring no documents: they join the documents
+that the store has.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import InputError, ReaderError
 from ..settings import FixedSettings
-from .extraction import Extracted, extract
-from .readers import RawDocument, read
+from ..storage.triples import DocumentTriples
+from .extraction import Extracted, extract, stated_triples
+from .readers import RawDocument, RawTriples, read
 from .sources import Source, find_sources
 
 #: A batch is committed when it holds this many chunks or documents.
@@ -34,7 +36,10 @@ class Failure:
 
 @dataclass(slots=True)
 class IngestReport:
-    """What an ingest did; ``documents`` and ``chunks`` count those written, ``seconds`` is wall time."""
+    """What an ingest did; ``documents`` and ``chunks`` count those written, ``seconds`` is wall time.
+
+    Documents that a file of triples speaks of count as changed where their triples did, and else as unchanged.
+    """
 
     added: int = 0
     changed: int = 0
@@ -80,6 +85,13 @@ class Destination(Protocol):
         """Embed and commit documents, each with the folder it came from, and delete others."""
         ...
 
+    def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
+        """Commit triples in place of those of their documents, or (``more``) besides them.
+
+        Says for each key whether that changed anything, or why it could not be.
+        """
+        ...
+
 
 def ingest(
     destination: Destination,
@@ -114,6 +126,10 @@ class _Ingest:
         self._roots: set[str] = set()
         self._unread: set[str] = set()
         self._unchanged: dict[str, str | None] = {}
+        # Of documents that triples were found for: where, what waits for the next commit, and what was committed.
+        self._triple_places: dict[str, str] = {}
+        self._triples: dict[str, DocumentTriples] = {}
+        self._joined: set[str] = set()
 
     def run(self, paths: Sequence[str | Path], prune: bool) -> IngestReport:
         sources = self._sources(paths)
@@ -121,6 +137,7 @@ class _Ingest:
             self._tell(done, len(sources), source.key)
             self._read(source)
         self._write()
+        self._join_triples()
         self._destination.settle_origins(self._unchanged)
         if prune:
             self._prune()
@@ -148,7 +165,9 @@ class _Ingest:
         try:
             items = read(source.path, source.key, source.format or self._format, self._options)
             for number, item in enumerate(items, 1):
-                if isinstance(item, RawDocument):
+                if isinstance(item, RawTriples):
+                    self._take_triples(item)
+                elif isinstance(item, RawDocument):
                     self._take(item, source, str(source.path) if number == 1 else f"{source.path}, document {number}")
                 else:
                     self._report.failures.append(Failure(item.place, item.reason))
@@ -186,6 +205,30 @@ class _Ingest:
         self._batch.append((extracted, root))
         if len(self._batch) >= BATCH_DOCUMENTS or sum(len(e.chunks) for e, _ in self._batch) >= BATCH_CHUNKS:
             self._write()
+
+    def _take_triples(self, raw: RawTriples) -> None:
+        try:
+            found = stated_triples(raw.triples, raw.names)
+        except InputError as error:
+            self._fail(raw.place, error)
+            return
+        # A file may speak of a document in several lines.
+        self._triples[raw.key] = self._triples.get(raw.key, DocumentTriples()).joined(found)
+        self._triple_places.setdefault(raw.key, raw.place)
+        if len(self._triples) > BATCH_DOCUMENTS:
+            self._join_triples()
+
+    def _join_triples(self) -> None:
+        outcomes = self._destination.join_triples(self._triples, self._joined) if self._triples else {}
+        for key, outcome in outcomes.items():
+            if isinstance(outcome, InputError):
+                self._fail(self._triple_places[key], outcome)
+            elif key not in self._joined:
+                self._joined.add(key)
+                self._report.changed += outcome
+                self._report.unchanged += not outcome
+                self._report.documents += outcome
+        self._triples = {}
 
     def _write(self, deleted: Sequence[str] = ()) -> None:
         if self._batch or deleted:

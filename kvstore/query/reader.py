@@ -17,6 +17,7 @@ import numpy as np
 from ..storage import addresses, tables
 from ..storage.chunks import FIRST_UPPER
 from ..storage.forest import Statement
+from ..storage.graph import TRIPLE
 from ..storage.measured_view import MeasuredView
 from ..storage.records import U64, u64
 from ..storage.store_view import StoreView
@@ -57,6 +58,7 @@ class Reader:
         self.entity_name = lru_cache(4096)(lambda entity: view.entities.get(entity).name)
         self.tree_name = lru_cache(256)(view.forest.tree_name)
         self.mentions_in = lru_cache(64)(view.mentions.in_chunk)
+        self.triples = lru_cache(256)(view.triples.of)
         self._counted = 0
 
     def ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
@@ -95,6 +97,15 @@ class Reader:
             for chunk in self.view.abstracts.chunk_ids(leaf):
                 if self.stored(tables.CHUNKS, chunk):
                     yield chunk
+
+    def documents_with_triples(self, name: str) -> Iterator[int]:
+        """Documents for which triples with this name were imported."""
+        entity = self.entity_id(name)
+        if entity is None:
+            return
+        number = np.array([entity], np.uint32)
+        _, passages, strengths = self.view.graph.entities(number, self.view.graph.heads(number), most=1 << 62)
+        yield from {self.view.chunks.get(chunk).document for chunk in passages[(strengths & TRIPLE) != 0].tolist()}
 
     def mention_count(self, entity: int, key: str) -> int:
         """How often an entity is mentioned in chunks."""

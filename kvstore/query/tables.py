@@ -336,6 +336,37 @@ _ALIASES = SqlTable(
     size=counted(tables.ALIASES),
 )
 
+
+def _triples_of(reader: Reader, documents: Iterator[int]) -> Rows:
+    for document in documents:
+        for index in range(len(reader.triples(document).triples)):
+            yield document, index
+
+
+def _triples_of_key(reader: Reader, key: str) -> Rows:
+    return _triples_of(reader, maybe(reader.document_id(key)))
+
+
+def _triples_with(reader: Reader, name: str) -> Rows:
+    return _triples_of(reader, reader.documents_with_triples(name))
+
+
+_TRIPLES = SqlTable(
+    "triples",
+    "what was imported for documents: who is in which relation to whom",
+    {
+        "subject": ("TEXT", lambda reader, row, record: record.subject),
+        "relation": ("TEXT", lambda reader, row, record: record.relation),
+        "object": ("TEXT", lambda reader, row, record: record.object),
+        "document": ("TEXT", lambda reader, row, record: reader.document(row[0]).key),
+    },
+    scan=lambda reader: _triples_of(reader, reader.ids(tables.TRIPLES)),
+    load=lambda reader, row: reader.triples(row[0]).triples[row[1]],
+    number=hashed_number,
+    equal={"document": _triples_of_key, "subject": _triples_with, "object": _triples_with},
+    size=lambda reader: 10 * reader.view.view.count(tables.TRIPLES),
+)
+
 # The store itself ----------------------------------------------------------------------------------------------------
 
 
@@ -376,7 +407,7 @@ _INDEXES = listed(
 TABLES: Mapping[str, SqlTable] = {
     table.name: table
     for table in (
-        _DOCUMENTS, _CHUNKS, _ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _ALIASES,
+        _DOCUMENTS, _CHUNKS, _ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES,
         _SETTINGS, _FILTER_PAGES, _INDEXES,
     )
 }  # fmt: skip

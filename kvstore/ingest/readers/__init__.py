@@ -1,9 +1,10 @@
 """Readers: files of every format become documents, each in one of three canonical forms.
 
-In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or pairs) and :class:`ReadFailure` objects
-for bad rows. HTML, PDF and DOCX are converted, so that later stages parse one form only. A file that cannot be read at
-all is a :class:`~kvstore.errors.ReaderError` that names it, the place and the remedy. A format's module, and the
-library it needs, is imported when the first file of that format is read.
+In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or pairs), :class:`RawTriples` for
+documents that are there already, and :class:`ReadFailure` objects for bad rows. HTML, PDF and DOCX are converted, so
+that later stages parse one form only. A file that cannot be read at all is a :class:`~kvstore.errors.ReaderError` that
+names it, the place and the remedy. A format's module, and the library it needs, is imported when the first file of that
+format is read.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from typing import BinaryIO, cast
 
 from ...errors import InputError, ReaderError
 from .decoding import marked_encoding
-from .raw_document import JSON, Item, Origin, RawDocument, Reader, ReadFailure, ReadOptions
+from .raw_document import JSON, Item, Origin, RawDocument, RawTriples, Reader, ReadFailure, ReadOptions
 
 __all__ = [
     "FORMATS",
     "JSON",
     "Item",
     "RawDocument",
+    "RawTriples",
     "ReadFailure",
     "ReadOptions",
     "check_format",
@@ -54,6 +56,7 @@ _REGISTRY = {
     "csv": _Format("tabular", "read_rows", (".csv", ".tsv")),
     "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson")),
     "pairs": _Format("tabular", "read_pairs", ()),
+    "triples": _Format("triples", "read", ()),
 }
 #: The names that ``INGEST ... AS`` knows.
 FORMATS = tuple(_REGISTRY)
@@ -74,8 +77,8 @@ def format_of(name: str) -> str | None:
 
 
 def suffixes_of(format: str) -> tuple[str, ...]:
-    """The suffixes of a format's files; pairs are kept in files of the csv format."""
-    return _REGISTRY["csv" if format == "pairs" else format].suffixes
+    """The suffixes of a format's files; pairs are kept in files of the csv format, triples in those of jsonl."""
+    return _REGISTRY[{"pairs": "csv", "triples": "jsonl"}.get(format, format)].suffixes
 
 
 def read(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NoReturn
 
 from ...errors import ReaderError
@@ -25,26 +25,38 @@ _SUSPECT = re.compile(r"\\u(?:d[89a-f]|0000)", re.I)
 _UTF8_NAMES = ("utf-8", "utf8", "utf_8")
 
 
-class _BadLineError(Exception):
-    """Why a line is no document."""
+class BadLineError(Exception):
+    """Why a line is not what it should be."""
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
     """Yield a document, or a failure, for each line."""
+
+    def document(fields: dict[str, JSON], place: str) -> Iterator[Item]:
+        yield _document(fields, origin.key + place.removeprefix(origin.name), options)
+
+    return read_lines(stream, origin, document, options)
+
+
+def read_lines(
+    stream: BinaryIO, origin: Origin, items: Callable[[dict[str, JSON], str], Iterator[Item]], options: ReadOptions
+) -> Iterator[Item]:
+    """Yield what ``items`` makes of each line's object and place, and a failure where it raises BadLineError."""
     empty = True
     for number, line in _lines(stream, origin, options):
         if isinstance(line, str) and (not line or line.isspace()):
             continue
         empty = False
+        place = f"{origin.name}:{number}"
         try:
-            yield _document(_parsed(line), f"{origin.key}:{number}", options)
-        except _BadLineError as error:
-            yield ReadFailure(f"{origin.name}:{number}", str(error))
+            yield from items(_parsed(line), place)
+        except BadLineError as error:
+            yield ReadFailure(place, str(error))
     if empty:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
 
 
-def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, str | _BadLineError]]:
+def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, str | BadLineError]]:
     """Yield numbered lines; in UTF-8, where a bad byte spoils its line only, the error in place of such a line."""
     start = stream.read(4096)
     encoding = options.encoding or marked_encoding(start) or "utf-8"
@@ -62,7 +74,7 @@ def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[t
             place = offset + raw.index(error.object) + error.start
             yield (
                 number,
-                _BadLineError(
+                BadLineError(
                     f"byte 0x{byte:02X} at offset {place} is not valid UTF-8; "
                     "name the encoding it is in, such as WITH (encoding = 'latin-1'), on the command line "
                     "-o encoding=latin-1"
@@ -71,39 +83,39 @@ def _lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[t
         offset += len(raw)
 
 
-def _parsed(line: str | _BadLineError) -> dict[str, JSON]:
-    if isinstance(line, _BadLineError):
+def _parsed(line: str | BadLineError) -> dict[str, JSON]:
+    if isinstance(line, BadLineError):
         raise line
     try:
         value = json.loads(line, parse_int=_integer, parse_float=_decimal, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise _BadLineError(f"is not valid JSON: {error.msg} at column {error.colno}") from None
+        raise BadLineError(f"is not valid JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
-        raise _BadLineError("nests lists or objects too deep; flatten it") from None
+        raise BadLineError("nests lists or objects too deep; flatten it") from None
     if not isinstance(value, dict):
-        raise _BadLineError("is not a JSON object; write one {...} a line")
+        raise BadLineError("is not a JSON object; write one {...} a line")
     if _SUSPECT.search(line):
         for text in _strings(value):
             if "\0" in text or _SURROGATE.search(text):
-                raise _BadLineError(r"holds \u0000 or half of a surrogate pair, which is no text; remove it")
+                raise BadLineError(r"holds \u0000 or half of a surrogate pair, which is no text; remove it")
     return value
 
 
 def _integer(digits: str) -> int:
     if len(digits) <= 20 and -(1 << 63) <= (value := int(digits)) < 1 << 64:
         return value
-    raise _BadLineError(f"the number {digits[:24]}... does not fit into 64 bits; write it as a string")
+    raise BadLineError(f"the number {digits[:24]}... does not fit into 64 bits; write it as a string")
 
 
 def _decimal(digits: str) -> float:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
-        raise _BadLineError(f"the number {digits[:24]} does not fit into 64 bits; write it as a string")
+        raise BadLineError(f"the number {digits[:24]} does not fit into 64 bits; write it as a string")
     return value
 
 
 def _no_number(name: str) -> NoReturn:
-    raise _BadLineError(f"is not valid JSON: {name} is no number; write null")
+    raise BadLineError(f"is not valid JSON: {name} is no number; write null")
 
 
 def _strings(value: JSON) -> Iterator[str]:
@@ -121,25 +133,25 @@ def _strings(value: JSON) -> Iterator[str]:
 
 
 def _document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
-    named_key, key = _take(fields, options.key, _KEY)
-    named_title, title = _take(fields, options.title, _TITLE)
-    named_text, text = _take(fields, options.text, _TEXT)
+    named_key, key = take(fields, options.key, _KEY)
+    named_title, title = take(fields, options.title, _TITLE)
+    named_text, text = take(fields, options.text, _TEXT)
     if key is None:
         key = default_key
     if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key == "":
-        raise _BadLineError(f"the field {named_key} must be a number or a string that is not empty")
+        raise BadLineError(f"the field {named_key} must be a number or a string that is not empty")
     if title is not None and not isinstance(title, str):
-        raise _BadLineError(f"the field {named_title} must be a string")
+        raise BadLineError(f"the field {named_title} must be a string")
     if text is None and not title:
         wanted = options.text or "text, content, body or contents"
-        raise _BadLineError(f"has no field {wanted}; name the one that holds the text WITH (text = ...)")
+        raise BadLineError(f"has no field {wanted}; name the one that holds the text WITH (text = ...)")
     if not isinstance(text, str) and text is not None:
-        raise _BadLineError(f"the field {named_text} must be a string")
+        raise BadLineError(f"the field {named_text} must be a string")
     body = clean(text or "")
     if body.isspace() or not body:
         body = title or ""
     if not body:
-        raise _BadLineError(f"the field {named_text} is empty; fill it or leave the line out")
+        raise BadLineError(f"the field {named_text} is empty; fill it or leave the line out")
     meta = fields.pop("meta", None)
     if isinstance(meta, dict):
         fields.update(meta)
@@ -148,7 +160,7 @@ def _document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -
     return RawDocument(str(key), title or None, body, fields, "text")
 
 
-def _take(fields: dict[str, JSON], named: str | None, usual: tuple[str, ...]) -> tuple[str, JSON]:
+def take(fields: dict[str, JSON], named: str | None, usual: tuple[str, ...]) -> tuple[str, JSON]:
     """Remove and return the field that an option names, else the first of the usual ones that is there and not null."""
     for name in (named,) if named is not None else usual:
         value = fields.get(name)

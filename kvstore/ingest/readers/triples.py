@@ -1,0 +1,62 @@
+"""Triples: what a language model or another tool extracted from documents that the store has.
+
+In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``document``, ``id`` or ``key``, and either
+has lists of ``triples`` and of ``entities`` (names; both lists may be missing, not together) or is a triple itself. A
+triple is a list of subject, relation and object, or an object with these fields (``predicate`` will do for
+``relation``); of a list of more texts all but the first and the last are the relation ("is", "capital of"). Out:
+:class:`RawTriples` for each line, and a ReadFailure for a line, or for triples of it, that are nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from .json_lines import BadLineError, read_lines, take
+from .raw_document import JSON, Item, Origin, RawTriples, ReadFailure, ReadOptions
+
+_KEY = ("document", "id", "key")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """Yield the triples of each line, and a failure for what is bad in it."""
+    return read_lines(stream, origin, lambda fields, place: _items(fields, place, options), options)
+
+
+def _items(fields: dict[str, JSON], place: str, options: ReadOptions) -> Iterator[Item]:
+    named, key = take(fields, options.key, _KEY)
+    if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
+        raise BadLineError(f"the field {named} must be the key of a document")
+    lists = [fields.get("triples"), fields.get("entities")]
+    if lists == [None, None]:
+        lists = [[fields], None]
+    rows, names = ([] if given is None else given for given in lists)
+    if not isinstance(rows, list) or not isinstance(names, list):
+        raise BadLineError("the fields triples and entities must be lists")
+    triples = [_triple(row) for row in rows]
+    bad = [number for number, triple in enumerate(triples, 1) if triple is None]
+    forms = [_text(name) for name in names]
+    if None in forms:
+        raise BadLineError("the field entities must be a list of names")
+    good = [triple for triple in triples if triple is not None]
+    yield RawTriples(str(key), good, [form for form in forms if form is not None], place)
+    if bad:
+        which = f"triple {bad[0]} is" if len(bad) == 1 else f"triples {', '.join(map(str, bad))} are"
+        yield ReadFailure(place, f"{which} not made of subject, relation and object, each a text, and left out")
+
+
+def _triple(row: JSON) -> tuple[str, str, str] | None:
+    """Subject, relation and object, or None where one is missing or no text."""
+    if isinstance(row, dict):
+        row = [row.get("subject"), row.get("relation", row.get("predicate")), row.get("object")]
+    if not isinstance(row, list) or len(row) < 3:
+        return None
+    texts = [text for text in map(_text, row) if text is not None]
+    return (texts[0], " ".join(texts[1:-1]), texts[-1]) if len(texts) == len(row) else None
+
+
+def _text(value: JSON) -> str | None:
+    """A text that is not blank, or a number as one."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) and value.strip() else None

@@ -1,0 +1,165 @@
+"""Imported triples: joined to their documents, known by name, gone with the text they were found in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kvstore
+from kvstore import Triple, errors
+
+TEXT = "Robert Fortune brought tea plants from China to Darjeeling. The journey took years."
+
+
+def written(path: Path, *lines: Any) -> Path:
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return path
+
+
+@pytest.fixture
+def tea(store: kvstore.Store) -> kvstore.Store:
+    store.put("tea", TEXT, title="Tea")
+    store.put("garden", "Kelloe has a botanical garden.", title="Gardens")
+    return store
+
+
+def test_lines_of_every_shape(tea: kvstore.Store, tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "t.jsonl",
+        {"id": "tea", "entities": ["Fortune", "tea  plants"], "triples": [["Robert Fortune", "born in", "Kelloe"]]},
+        "",
+        {"key": "tea", "subject": "Robert Fortune", "predicate": "worked in", "object": "China"},
+        {"document": "garden", "triples": [{"subject": "Kelloe", "relation": "founded", "object": 1843}]},
+        {"id": "tea", "triples": [["Darjeeling", "is", "a town  of", "India"]]},
+    )
+    report = tea.ingest(path, format="triples")
+    assert (report.added, report.changed, report.unchanged, report.failures) == (0, 2, 0, [])
+    assert tea.triples("garden") == [Triple("Kelloe", "founded", "1843")]
+    assert tea.triples("tea") == [
+        Triple("Robert Fortune", "born in", "Kelloe"),
+        Triple("Robert Fortune", "worked in", "China"),
+        Triple("Darjeeling", "is a town of", "India"),
+    ]
+    rows = tea.execute("SELECT relation, document FROM triples WHERE subject = 'Robert Fortune' ORDER BY 1").fetchall()
+    assert rows == [("born in", "tea"), ("worked in", "tea")]
+    assert tea.execute("SELECT subject FROM triples WHERE object = 'India'").fetchall() == [("Darjeeling",)]
+    assert tea.execute("SELECT count(*) FROM triples WHERE document = 'tea'").fetchall() == [(3,)]
+    again = tea.ingest(path, format="triples")
+    assert (again.changed, again.unchanged, again.documents) == (0, 2, 0)
+    assert len(tea.triples("tea")) == 3
+
+
+def test_names_are_known_and_found(tea: kvstore.Store) -> None:
+    assert tea.lookup("botanical garden") == []
+    assert tea.put_triples("tea", [("Robert Fortune", "visited", "botanical garden")], names=["took years"])
+    # Older texts too, and names that stand in no triple.
+    assert {place.document for place in tea.lookup("botanical garden")} == {"garden"}
+    assert {place.document for place in tea.lookup("took years")} == {"tea"}
+    assert tea.execute("SELECT kind FROM entities WHERE name = 'took years'").fetchall() == [("triple",)]
+    assert not tea.put_triples("tea", [("Robert Fortune", "visited", "botanical garden")], names=["took years"])
+    assert tea.put_triples("tea", [])
+    assert tea.lookup("botanical garden") == []
+    assert tea.triples("tea") == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda store: store.put("tea", TEXT + " It rained."),
+        lambda store: store.update("tea", title="Chai"),
+        lambda store: store.delete("tea"),
+    ],
+)
+def test_triples_go_with_the_text_they_were_found_in(
+    tea: kvstore.Store, change: Callable[[kvstore.Store], Any]
+) -> None:
+    tea.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
+    tea.put("tea", TEXT, title="Tea")
+    assert len(tea.triples("tea")) == 1, "a document put as it is keeps them"
+    change(tea)
+    assert tea.triples("tea") == []
+    assert tea.names("atlantis") == []
+
+
+def test_what_is_bad_is_told_and_the_rest_goes_on(tea: kvstore.Store, tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "t.jsonl",
+        {"id": "tea", "triples": [["one", "two"], ["China", "borders", "India"], ["a", None, "b"]]},
+        {"id": "nowhere", "triples": [["a", "b", "c"]]},
+        {"triples": []},
+        {"id": "tea", "triples": "none"},
+        {"id": "tea", "entities": [None]},
+        "not JSON",
+        {"id": "tea", "subject": "a"},
+        {"id": "tea", "triples": [["x" * 500, "is", "long"]]},
+        {"id": "garden", "triples": []},
+    )
+    report = tea.ingest(path, format="triples")
+    assert tea.triples("tea") == [Triple("China", "borders", "India")]
+    assert (report.changed, report.unchanged) == (1, 1)
+    told = {failure.place.removeprefix(f"{path}:"): failure.reason for failure in report.failures}
+    assert set(told) == {"1", "2", "3", "4", "5", "6", "7", "8"}
+    assert told["1"].startswith("triples 1, 3 are not made of subject, relation and object")
+    assert "there is no document 'nowhere'" in told["2"]
+    assert "must be the key of a document" in told["3"]
+    assert "must be lists" in told["4"]
+    assert "must be a list of names" in told["5"]
+    assert "not valid JSON" in told["6"]
+    assert "500" in told["8"]
+
+
+def test_only_documents_with_passages_have_triples(store: kvstore.Store) -> None:
+    store.put("fleet", "Tug,Ship", format="pairs")
+    with pytest.raises(errors.InputError, match="made of pairs"):
+        store.put_triples("fleet", [("Tug", "pulls", "Ship")])
+    with pytest.raises(errors.DocumentNotFoundError, match="did you mean 'fleet'"):
+        store.put_triples("fleets", [("Tug", "pulls", "Ship")])
+    for bad in (["abc"], [("a", "b")], [("a", 1, "b")], [("a", " ", "b")]):
+        with pytest.raises(errors.InputError):
+            store.put_triples("fleet", bad)
+
+
+def test_a_transaction_sees_its_own(tea: kvstore.Store) -> None:
+    with tea.transaction() as transaction:
+        transaction.put("new", "Assam is in India.")
+        assert transaction.put_triples("new", [("Assam", "is in", "India")])
+        assert transaction.triples("new") == [Triple("Assam", "is in", "India")]
+        transaction.put("new", "Assam is a state of India.")
+        assert transaction.triples("new") == []
+        transaction.put_triples("new", [("Assam", "state of", "India")])
+        transaction.delete("new")
+        with pytest.raises(errors.DocumentNotFoundError):
+            transaction.put_triples("new", [])
+        transaction.put_triples("tea", [("Tea", "grows in", "Assam")])
+    assert tea.triples("tea") == [Triple("Tea", "grows in", "Assam")]
+    assert tea.keys() == ["garden", "tea"]
+
+
+def test_export_keeps_them(tea: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
+    tea.put_triples("tea", [("Robert Fortune", "born in", "Kelloe")], names=["Fortune"])
+    assert tea.export(tmp_path / "all.jsonl").triples == 1
+    other = make_store("other")
+    assert other.import_(tmp_path / "all.jsonl").triples == 1
+    assert other.triples("tea") == tea.triples("tea")
+    assert other.import_(tmp_path / "all.jsonl").unchanged == 3
+    lone = written(
+        tmp_path / "lone.jsonl",
+        *(tmp_path / "all.jsonl").read_text().splitlines()[:1],
+        {"triples": "no", "names": [], "rows": []},
+    )
+    with pytest.raises(errors.InputError, match="line 2: there is no document 'no'"):
+        other.import_(lone)
+
+
+def test_a_folder_of_triples(tea: kvstore.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "extracted"
+    folder.mkdir()
+    written(folder / "a.jsonl", {"id": "tea", "triples": [["a", "b", "c"]]})
+    written(folder / "b.jsonl", {"id": "garden", "triples": [["d", "e", "f"]]})
+    (folder / "notes.txt").write_text("nothing")
+    cursor = tea.execute(f"INGEST '{folder}' AS triples")
+    assert cursor.fetchall()[0][:6] == (0, 2, 0, 0, 1, 0)
