@@ -76,7 +76,9 @@ class Changing:
         with self.transaction() as transaction:
             return transaction.delete_where(where, parameters)
 
-    def put_triples(self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = ()) -> bool:
+    def put_triples(
+        self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = (), more: bool = False
+    ) -> bool:
         """Join triples to a document in a transaction of its own; see :meth:`Transaction.put_triples`.
 
         >>> store.put_triples("tea", [("Robert Fortune", "was born in", "Kelloe")])
@@ -87,7 +89,7 @@ class Changing:
         [Triple(subject='Robert Fortune', relation='was born in', object='Kelloe')]
         """
         with self.transaction() as transaction:
-            return transaction.put_triples(key, triples, names=names)
+            return transaction.put_triples(key, triples, names=names, more=more)
 
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """State an edge in a transaction of its own; see :meth:`Transaction.put_edge`.

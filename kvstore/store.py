@@ -554,8 +554,7 @@ class _Commits:
         with self._store.transaction() as transaction:
             for key, found in triples.items():
                 try:
-                    joined = transaction.triples_of(key).joined(found) if key in more else found
-                    outcomes[key] = transaction.join_triples(key, joined)
+                    outcomes[key] = transaction.put_triples(key, found.triples, names=found.names, more=key in more)
                 except (DocumentNotFoundError, InputError) as error:
                     outcomes[key] = error if isinstance(error, InputError) else InputError(str(error))
         return outcomes

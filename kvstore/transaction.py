@@ -195,37 +195,40 @@ class Transaction(Reading):
         record = self._changes.documents.find(key)
         return None if record is None else record.digest
 
-    def put_triples(self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = ()) -> bool:
-        """Join triples (subject, relation, object) that somebody found in a document to it, in place of earlier ones.
+    def put_triples(
+        self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = (), more: bool = False
+    ) -> bool:
+        """Join triples (subject, relation, object) that somebody found in a document to it; True when that changes
+        anything.
 
-        They make their names known, those of ``names`` too, and link them; they go when the document is deleted or put
-        anew. False when nothing changes; none of either takes back what was joined. Raises DocumentNotFoundError, and
-        InputError for what is no triple and for a document of pairs.
+        They stand in place of earlier ones, or beside them with ``more``. They make their names known, those of
+        ``names`` too, and link them; they go when the document is deleted or put anew. Raises DocumentNotFoundError,
+        and InputError for what is no triple and for a document of pairs.
 
         >>> with store.transaction() as transaction:
         ...     transaction.put_triples("tea", [("Robert Fortune", "was born in", "Kelloe")])
         True
         """
-        return self.join_triples(key, stated_triples(triples, names))
-
-    def join_triples(self, key: str, triples: DocumentTriples) -> bool:
-        """As :meth:`put_triples`, of triples that are checked already."""
         self._require_open()
-        before = self.triples_of(key)
-        if triples != before:
-            self._pending_triples[key] = triples
-            self._grow_pending(len(triples.names) + len(triples.triples))
-        return triples != before
+        found = stated_triples(triples, names)
+        before = self._triples_of(key)
+        if more:
+            found = before.joined(found)
+        if found == before:
+            return False
+        self._pending_triples[key] = found
+        self._grow_pending(len(found.names) + len(found.triples))
+        return True
 
-    def triples_of(self, key: str) -> DocumentTriples:
-        """What was joined to the document of this key as the transaction sees it; raises as :meth:`put_triples`."""
+    def _triples_of(self, key: str) -> DocumentTriples:
+        """What was joined to a document as the transaction sees it."""
         waiting = self._pending.get(key)
         record = None if key in self._pending else self._changes.documents.find(key)
-        found = waiting.extracted if waiting is not None else record
-        if found is None:
+        document = record if waiting is None else waiting.extracted
+        if document is None:
             with self.reading() as view:
                 raise no_document(view, key)
-        if found.format == "pairs":
+        if document.format == "pairs":
             raise InputError(f"document {key!r} is made of pairs; triples belong to a document with a text")
         if key in self._pending_triples:
             return self._pending_triples[key]

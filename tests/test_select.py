@@ -42,6 +42,8 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
         store.put("Ünï", "Zoë Ångström wrote this in Århus.", title="ünï")
         for key in LONG_KEYS:
             store.put(key, f"Maria Jensen has a key that ends in {key[-1]}.")
+        store.put_triples("tea", [("Maria Jensen", "drinks", "Tea"), ("Tea", "grows in", "Assam")])
+        store.put_triples("hr/leave.md", [("Maria Jensen", "approves", "leave")])
         store.put_edge("Vacuum", "Tools", tree="other.csv")
         store.put_edge("Tools", "Things")
         store.alias("MJ", "Maria Jensen")

@@ -5,9 +5,11 @@ entities that the walk touched. The kernel (:mod:`kvstore_cext.pagerank`) asks f
 from the store, many at a time, and weighed with the counts of this snapshot. What lies beyond is never read, so the
 cost is that of the neighbourhood and of the error bound. Seeds of no mass, and options out of range, are InputErrors.
 
-A walk goes from a passage to an entity with a probability in proportion to weight · rarity, from an entity to a passage
-in proportion to weight, from an entity to one it is linked with in proportion to weight · rarity of the other. Rarity
-is ln(1 + passages / passages of the entity), to the power of ``rarity_exponent``.
+A walk goes from a passage to an entity with a probability in proportion to body weight · rarity, from an entity to a
+passage in proportion to body and heading weight, from an entity to one it is linked with in proportion to weight ·
+rarity of the other. Rarity is ln(1 + passages / passages of the entity), to the power of ``rarity_exponent``. Titles
+and headings lead to their passages and not away from them: they say what a passage is about, its text what it leads to.
+Dead ends lead back to the seeds.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from kvstore_cext.pagerank import ForwardPush
 
 from ..errors import InputError
 from ..storage import graph
-from ..storage.graph import Graph
+from ..storage.graph import Graph, Heads
 from ..storage.store_view import StoreView
 
 _ENTITY = 1 << 63
@@ -58,24 +60,26 @@ def entity_of(node: int) -> int:
 class EdgeWeights:
     """How much the edges weigh.
 
-    Of a passage and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, and what titles,
-    headings and triples add; ``title_other`` is the factor of titles on all but the document's first passage. Of two
-    entities: that of the kind of link · count ^ ``count_exponent``; links of a kind that weighs 0 are not read. An
-    entity in more than ``most_passages`` is walked neither to nor through.
+    Body weight of a passage and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
+    ``inside`` where it is only mentioned inside longer names; plus ``triple_name`` where an imported triple names it.
+    Mentions in lower case weigh as others do where an entity has no other passages; else such passages count for its
+    rarity as ``lower`` says. Heading weight: what the names of titles and headings, whole or part, add. Of two
+    entities: the weight of the kind of link · how often it is said ^ ``count_exponent``; links that weigh 0 are not
+    read. An entity in more than ``most_passages`` is walked neither to nor through.
     """
 
     count_exponent: float = 0.5
-    lower: float = 0.2
-    title_whole: float = 2.0
+    inside: float = 0.3
+    lower: float = 0.0
+    title_whole: float = 20.0
     title_part: float = 0.5
-    title_other: float = 0.5
-    heading_whole: float = 1.0
-    heading_part: float = 0.3
-    triple_name: float = 1.0
-    title_link: float = 1.0
-    triple_link: float = 1.0
+    heading_whole: float = 20.0
+    heading_part: float = 0.5
+    triple_name: float = 0.5
+    title_link: float = 0.0
+    triple_link: float = 0.3
     rarity_exponent: float = 1.0
-    most_passages: int = 1000
+    most_passages: int = 2000
 
     def of_link(self, kind: int) -> float:
         """The weight of one link of a kind."""
@@ -118,7 +122,7 @@ def personalised_pagerank(
     view: StoreView,
     seeds: Mapping[int, float],
     *,
-    restart: float = 0.3,
+    restart: float = 0.2,
     epsilon: float = 1e-5,
     weights: EdgeWeights = DEFAULT_WEIGHTS,
 ) -> PageRank:
@@ -171,27 +175,27 @@ class _Rows:
         self._graph = stored
         self._passages = max(1, passages)
         self._weights = weights
-        self._of_strength = _strength_weights(weights)
+        self._outward, self._inward = _strength_weights(weights)
 
     def sizes(self, nodes: Nodes) -> Masses:
         """What the rows of nodes cost."""
         sizes = np.full(len(nodes), _PASSAGE_SIZE)
         entities = nodes >= np.uint64(_ENTITY)
-        sizes[entities] = _at_least_one(self._graph.heads(nodes[entities].astype(np.uint32)).degrees)
+        sizes[entities] = self._sizes(self._graph.heads(nodes[entities].astype(np.uint32)))
         return sizes
 
     def of_passages(self, nodes: Nodes) -> _KernelRows:
         nodes = np.sort(nodes)
         bounds, entities, strengths = self._graph.passages(nodes)
-        degrees = self._graph.heads(entities).degrees
-        weights = self._of_strength[strengths] * self._rarity(degrees)
-        return nodes, bounds, entities | np.uint64(_ENTITY), weights, _at_least_one(degrees)
+        heads = self._graph.heads(entities)
+        weights = self._outward[_only_lower(heads), strengths] * self._rarity(heads)
+        return nodes, bounds, entities | np.uint64(_ENTITY), weights, self._sizes(heads)
 
     def of_entities(self, nodes: Nodes) -> _KernelRows:
         entities = nodes.astype(np.uint32)
         heads = self._graph.heads(entities)
         bounds, passages, strengths = self._graph.entities(entities, heads, self._weights.most_passages)
-        weights = self._of_strength[strengths]
+        weights = self._inward[np.repeat(_only_lower(heads), np.diff(bounds)), strengths]
         sizes = np.full(len(passages), _PASSAGE_SIZE)
         linked = np.flatnonzero(heads.linked & self._weights.linking)
         if not len(linked):
@@ -215,39 +219,50 @@ class _Rows:
             for link in self._graph.links(int(entities[row]))
         ]
         row, other, weight = (np.array(column) for column in zip(*links, strict=True))
-        degrees = self._graph.heads(other.astype(np.uint32)).degrees
+        heads = self._graph.heads(other.astype(np.uint32))
         rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), row))
         order = np.argsort(rows, kind="stable")
         bounds = np.searchsorted(rows[order], np.arange(len(entities) + 1))
         neighbours = np.concatenate((neighbours, other.astype(np.uint64) | np.uint64(_ENTITY)))[order]
-        weights = np.concatenate((weights, weight * self._rarity(degrees)))[order]
-        sizes = np.concatenate((sizes, _at_least_one(degrees)))[order]
+        weights = np.concatenate((weights, weight * self._rarity(heads)))[order]
+        sizes = np.concatenate((sizes, self._sizes(heads)))[order]
         return bounds, neighbours, weights, sizes
 
-    def _rarity(self, degrees: npt.NDArray[np.int64]) -> Masses:
-        rarity = np.log1p(self._passages / _at_least_one(degrees)) ** self._weights.rarity_exponent
-        return np.where(degrees > self._weights.most_passages, 0.0, rarity)
+    def _rarity(self, heads: Heads) -> Masses:
+        lower = np.where(_only_lower(heads), 1.0, self._weights.lower)
+        degrees = heads.telling + lower * (heads.degrees - heads.telling)
+        rarity = np.log1p(self._passages / np.maximum(degrees, 1)) ** self._weights.rarity_exponent
+        return np.where(heads.degrees > self._weights.most_passages, 0.0, rarity)
+
+    def _sizes(self, heads: Heads) -> Masses:
+        return np.maximum(heads.degrees, 1).astype(np.float64)
 
 
-def _at_least_one(degrees: npt.NDArray[np.int64]) -> Masses:
-    return np.maximum(degrees, 1).astype(np.float64)
+def _only_lower(heads: Heads) -> npt.NDArray[np.int64]:
+    """1 for an entity that no passage tells of but in lower case, else 0."""
+    only: npt.NDArray[np.int64] = (heads.telling == 0).astype(np.int64)
+    return only
 
 
 @lru_cache(maxsize=8)
-def _strength_weights(weights: EdgeWeights) -> Masses:
-    """The weight of every strength that can be stored."""
-    strengths = np.arange(1 << 15)
+def _strength_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
+    """What every strength weighs away from a passage and towards it.
+
+    Shape (2, strengths) each: the second row is for entities that are only mentioned in lower case.
+    """
+    strengths = np.arange(graph.STRENGTHS)
     capitalised = strengths & graph.CAPITALISED
     lower = (strengths & graph.LOWER) >> graph.LOWER_SHIFT
-    counts = capitalised + weights.lower * lower
-    found = np.where(counts > 0, counts**weights.count_exponent, 0.0)
-    titles = np.where(strengths & graph.FIRST, 1.0, weights.title_other)
-    for flag, weight, factor in (
-        (graph.TITLE_WHOLE, weights.title_whole, titles),
-        (graph.TITLE_PART, weights.title_part, titles),
-        (graph.HEADING_WHOLE, weights.heading_whole, 1.0),
-        (graph.HEADING_PART, weights.heading_part, 1.0),
-        (graph.TRIPLE, weights.triple_name, 1.0),
+    counts = capitalised + np.array([[weights.lower], [1.0]]) * lower
+    inside = np.where(strengths & graph.INSIDE, weights.inside, 0.0)
+    outward = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
+    outward += np.where(strengths & graph.TRIPLE, weights.triple_name, 0.0)
+    inward = outward.copy()
+    for flag, weight in (
+        (graph.TITLE_WHOLE, weights.title_whole),
+        (graph.TITLE_PART, weights.title_part),
+        (graph.HEADING_WHOLE, weights.heading_whole),
+        (graph.HEADING_PART, weights.heading_part),
     ):
-        found += np.where(strengths & flag, weight * factor, 0.0)
-    return found
+        inward += np.where(strengths & flag, weight, 0.0)
+    return outward, inward

@@ -101,7 +101,7 @@ def dump(view: StoreView) -> dict[str, Rows]:
             for chunk, row in view.graph.all_passages()
             for entity, strength in row.tolist()
         ],
-        "heads": [(places.entity(entity), degree, linked) for entity, degree, linked in view.graph.all_entities()],
+        "heads": [(places.entity(entity), *head) for entity, *head in view.graph.all_entities()],
         "links": [
             (places.entity(entity), places.entity(link.other), link.kind, link.times)
             for entity, link in view.graph.all_links()

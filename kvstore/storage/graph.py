@@ -29,16 +29,18 @@ ENTITY = np.dtype([("entity", "<u4"), ("strength", "<u2")])
 EntityArray = npt.NDArray[np.void]
 Numbers = npt.NDArray[np.uint64]
 
-# A strength: mentions that stand in no longer one, those with a capital or digit (or in a script without capitals) and
-# those without; then what stands above the passage.
-CAPITALISED = 0x001F
-LOWER_SHIFT, LOWER = 5, 0x01E0
-TITLE_WHOLE = 0x0200  # the document's title, or its title without the bracket at its end
-TITLE_PART = 0x0400
-HEADING_WHOLE = 0x0800
-HEADING_PART = 0x1000
-TRIPLE = 0x2000  # a triple that was imported for the document names it
-FIRST = 0x4000  # with a title: this is the document's first passage
+# A strength: mentions with a capital or a digit (or in a script without capitals), such mentions inside a longer one,
+# other mentions; then what stands above the passage, or was imported for it.
+CAPITALISED = 0x000F
+INSIDE_SHIFT, INSIDE = 4, 0x0030
+LOWER_SHIFT, LOWER = 6, 0x00C0
+TITLE_WHOLE = 0x0100  # the document's title, or its title without the bracket at its end
+TITLE_PART = 0x0200
+HEADING_WHOLE = 0x0400
+HEADING_PART = 0x0800
+TRIPLE = 0x1000  # a triple that was imported for the document names it
+#: Above every strength.
+STRENGTHS = 0x2000
 
 # Kinds of links.
 TITLE_LINK = 1  # a title, and the same without the bracket at its end
@@ -48,11 +50,15 @@ _HEAD_ENCODING = b"KVG1"
 _HEAD_HEADER = struct.Struct("<4sI")
 #: Entities to a page of heads.
 HEADS = (records.page_value_size(1) - _HEAD_HEADER.size) // 8
-# A head: 0; or the entity's only passage; or the number of passages and MANY. LINKED where there are links.
+# A head: 0; or the entity's only passage; or MANY, the number of passages and the number of telling ones. LINKED where
+# there are links.
 _MANY = 1 << 63
 _LINKED = 1 << 62
 _PASSAGE = _LINKED - 1
+_DEGREE = (1 << 31) - 1
+_TELLING_SHIFT = 31
 _STRENGTH_BITS = 16
+_STRENGTH = (1 << _STRENGTH_BITS) - 1
 
 _LINK_KEY = struct.Struct(">IIB")
 _COUNT = struct.Struct("<I")
@@ -83,8 +89,21 @@ class Heads:
     @property
     def degrees(self) -> npt.NDArray[np.int64]:
         """The number of passages of each."""
-        passages = (self.values & np.uint64(_PASSAGE)).astype(np.int64)
-        return np.where(self.values & np.uint64(_MANY), passages, passages > 0)
+        return np.where(self._many, self._passage & _DEGREE, self._passage > 0)
+
+    @property
+    def telling(self) -> npt.NDArray[np.int64]:
+        """The number of those passages that do not only mention it in lower case."""
+        return np.where(self._many, self._passage >> _TELLING_SHIFT, _is_telling(self._passage & _STRENGTH))
+
+    @property
+    def _many(self) -> npt.NDArray[np.bool_]:
+        many: npt.NDArray[np.bool_] = (self.values & np.uint64(_MANY)) != 0
+        return many
+
+    @property
+    def _passage(self) -> npt.NDArray[np.int64]:
+        return (self.values & np.uint64(_PASSAGE)).astype(np.int64)
 
     @property
     def linked(self) -> npt.NDArray[np.bool_]:
@@ -155,17 +174,17 @@ class Graph:
             row = records.unseal(value, tables.PASSAGE_ENTITIES, key)
             yield records.U64.unpack(key)[0], np.frombuffer(row, ENTITY)
 
-    def all_entities(self) -> Iterator[tuple[int, int, bool]]:
-        """Every entity that has passages or links: its number, its degree, and whether it has links."""
+    def all_entities(self) -> Iterator[tuple[int, int, int, bool]]:
+        """Every entity that has passages or links: its number, how many passages and telling ones, whether it has
+        links."""
         for key, _ in self._view.scan(tables.ENTITY_HEADS):
             first = records.U32.unpack(key)[0] * HEADS
             numbers = np.arange(first, first + HEADS, dtype=np.uint32)
             heads = self.heads(numbers)
-            for number, degree, linked in zip(
-                numbers.tolist(), heads.degrees.tolist(), heads.linked.tolist(), strict=True
-            ):
+            columns = (numbers, heads.degrees, heads.telling, heads.linked)
+            for number, degree, telling, linked in zip(*(column.tolist() for column in columns), strict=True):
                 if degree or linked:
-                    yield number, degree, linked
+                    yield number, degree, telling, linked
 
     def all_links(self) -> Iterator[tuple[int, Link]]:
         """Every link, with the entity it belongs to."""
@@ -259,11 +278,11 @@ class GraphWriter(Graph):
         added = np.array(sorted(self._added.get(entity, ())), np.uint64)
         removed = np.array(sorted(self._removed.get(entity, ())), np.uint64)
         if head & _MANY:
-            degree = head & _PASSAGE
             gone = self._lists.remove(entity, removed)
-            degree += self._lists.add(entity, added) - gone
+            degree = (head & _DEGREE) + self._lists.add(entity, added) - gone
             if degree > 1:
-                return _MANY | degree
+                telling = (head & _PASSAGE) >> _TELLING_SHIFT
+                return _head(degree, telling + _telling(added) - _telling(removed))
             left = np.frombuffer(self._lists.take(entity), "<u8")
         else:
             single = np.array([head] if head else [], np.uint64)
@@ -271,7 +290,8 @@ class GraphWriter(Graph):
             gone = len(single) - len(left)
             left = np.union1d(left, added)
             if len(left) > 1:
-                return _MANY | self._lists.add(entity, left)
+                self._lists.add(entity, left)
+                return _head(len(left), _telling(left))
         if gone != len(removed):
             raise CorruptionError(f"entity {entity}: a passage that names it is not among its passages; run CHECK")
         return int(left[0]) if len(left) else 0
@@ -294,6 +314,19 @@ class GraphWriter(Graph):
             else:
                 self._write.delete(tables.ENTITY_LINKS, key)
         return next(self.links(entity), None) is not None
+
+
+def _is_telling(strengths: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    telling: npt.NDArray[np.bool_] = (strengths & ~LOWER) != 0
+    return telling
+
+
+def _telling(entries: Numbers) -> int:
+    return int(_is_telling((entries & np.uint64(_STRENGTH)).astype(np.int64)).sum())
+
+
+def _head(degree: int, telling: int) -> int:
+    return _MANY | telling << _TELLING_SHIFT | degree
 
 
 def _bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

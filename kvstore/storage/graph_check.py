@@ -71,10 +71,11 @@ class GraphCheck:
             if chunk not in self._passages:
                 yield f"the graph has a row of chunk {chunk}, which no document owns"
         linked = {entity for entity, _, _ in self._links}
-        heads = {entity: (degree, has) for entity, degree, has in stored.all_entities()}
+        heads = {entity: tuple(head) for entity, *head in stored.all_entities()}
         for entity in sorted(heads.keys() | self._of_entity.keys() | linked):
             expected = self._of_entity.get(entity, {})
-            if heads.get(entity, (0, False)) != (len(expected), entity in linked):
+            telling = sum(strength & ~graph.LOWER != 0 for strength in expected.values())
+            if heads.get(entity, (0, 0, False)) != (len(expected), telling, entity in linked):
                 yield f"entity {entity}: the graph's head does not say how many passages and links it has"
                 continue
             number = np.array([entity], np.uint32)

@@ -4,7 +4,7 @@ In: a document's title, headings, chunks with their mentions, and the triples im
 entities with strengths, and the pairs of entities that the document links. The one rule that both linking and checking
 follow.
 
-A mention counts where it stands in no longer one ("York" not in "New York"), and is no function word. The names in
+Function words are left out, and a mention inside a longer one ("York" in "New York") is told from others. The names in
 titles and headings belong to every chunk below them; the names of a triple to the chunks that mention one of the two,
 or to the first chunk where none does.
 """
@@ -29,6 +29,7 @@ from .recognition import Mention, mentions_in
 EntityPair = tuple[int, int]
 
 _CAPITALISED_MOST = graph.CAPITALISED
+_INSIDE_MOST = graph.INSIDE >> graph.INSIDE_SHIFT
 _LOWER_MOST = graph.LOWER >> graph.LOWER_SHIFT
 
 
@@ -75,14 +76,11 @@ class DocumentPassages:
         """The entities of a passage with their strengths; ``unmentioned`` are the triples of which no chunk of the
         document mentions a name."""
         strengths = dict(_counted(passage))
-        first = passage.chunk == self._first
-        for entity, flag in self._title.items():
-            strengths[entity] = strengths.get(entity, 0) | flag | (graph.FIRST if first else 0)
-        for entity, flags in self._above(passage.section).items():
+        for entity, flags in (*self._title.items(), *self._above(passage.section).items()):
             strengths[entity] = strengths.get(entity, 0) | flags
         mentioned = set(passage.mentions["entity"].tolist())
         for pair in self._triples:
-            if not mentioned.isdisjoint(pair) or (first and pair in unmentioned):
+            if not mentioned.isdisjoint(pair) or (passage.chunk == self._first and pair in unmentioned):
                 for entity in pair:
                     strengths[entity] = strengths.get(entity, 0) | graph.TRIPLE
         return np.array(sorted(strengths.items()), graph.ENTITY)
@@ -104,8 +102,9 @@ class DocumentPassages:
         wholes = {entity_key(form) for form in (text, *title_forms(text))}
         found = {mention.entity: whole for mention in mentions if mention.key in wholes}
         all_of_it = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
-        for mention in _telling([mention for mention in mentions if mention.key not in all_of_it]):
-            found.setdefault(mention.entity, part)
+        for mention, inside in _nested([mention for mention in mentions if mention.key not in all_of_it]):
+            if not inside and mention.key not in FUNCTION_WORDS:
+                found.setdefault(mention.entity, part)
         return found
 
 
@@ -124,20 +123,26 @@ def _counted(passage: Passage) -> Iterator[tuple[int, int]]:
         Mention(entity, start, start + length, passage.text[start : start + length].decode())
         for entity, start, length in passage.mentions.tolist()
     ]
-    for entity, _, _, form in _telling(mentions):
-        lower = form.islower() and not any(map(str.isdigit, form))
-        counts.setdefault(entity, [0, 0])[int(lower)] += 1
-    for entity, (capitals, others) in counts.items():
-        yield entity, min(capitals, _CAPITALISED_MOST) | min(others, _LOWER_MOST) << graph.LOWER_SHIFT
+    for (entity, _, _, form), inside in _nested(mentions):
+        if entity_key(form) not in FUNCTION_WORDS:
+            lower = form.islower() and not any(map(str.isdigit, form))
+            counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
+    for entity, (capitals, insides, lowers) in counts.items():
+        yield (
+            entity,
+            min(capitals, _CAPITALISED_MOST)
+            | min(insides, _INSIDE_MOST) << graph.INSIDE_SHIFT
+            | min(lowers, _LOWER_MOST) << graph.LOWER_SHIFT,
+        )
 
 
-def _telling(mentions: list[Mention]) -> Iterator[Mention]:
-    """The mentions that lie in no longer one and are no function words; their last field is the form or its key."""
+def _nested(mentions: list[Mention]) -> Iterator[tuple[Mention, bool]]:
+    """The mentions, and whether each lies inside a longer one."""
     reach = -1
     last = (-1, -1)
     for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):
         place = (mention.start, mention.end)
-        if mention.end > reach or place == last:
+        inside = mention.end <= reach and place != last
+        if not inside:
             reach, last = mention.end, place
-            if entity_key(mention.key) not in FUNCTION_WORDS:
-                yield mention
+        yield mention, inside
