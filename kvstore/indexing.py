@@ -21,7 +21,7 @@ from .storage.counters import Counters
 from .storage.environment import Environment, WriteView
 from .storage.index_building import Progress, VectorIndexBuilder
 from .storage.index_file import path_of
-from .storage.indexes import SYNONYMS, VECTORS, Indexes, IndexRecord, IndexWriter, checked_options, kind_named
+from .storage.indexes import KINDS, SYNONYMS, VECTORS, Indexes, IndexRecord, IndexWriter, checked_options, kind_named
 from .storage.open_indexes import OpenIndexes
 from .storage.synonym_building import SynonymBuilder
 from .storage.vector_search import uses_file
@@ -88,6 +88,11 @@ class Indexing:
         if not records and wanted is not None:
             raise InputError(f"there is no index {wanted}; CREATE INDEX makes it")
         return [record.kind for record in records if self._refresh(record.kind, progress)]
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the index files that there are, by the names of SHOW STATS."""
+        paths = {kind: path_of(self._store.environment.path, kind) for kind in KINDS}
+        return {f"index_{kind}_bytes": path.stat().st_size for kind, path in paths.items() if path.exists()}
 
     def extend(self) -> None:
         """Have new chunks added in the background, where there are many: to be called after a commit."""

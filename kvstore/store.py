@@ -460,7 +460,7 @@ class Store(Reading, Changing):
         from .storage.statistics import statistics
 
         with self.reading() as view:
-            return statistics(view, self.environment.statistics())
+            return statistics(view, self.environment.statistics()) | self._indexing.sizes()
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
         """All settings: name, value, and whether it was fixed when the store was made.

@@ -93,6 +93,8 @@ class Graph:
 def stored_vectors(numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Ids, Matrix]:
     """Labels (n) and vectors (n, dimension; a view) of a graph taken apart, in the order they were added."""
     count, stride = numbers["cur_element_count"], numbers["size_data_per_element"]
+    if not count:
+        return np.empty(0, np.uint64), np.empty((0, numbers["dim"]), np.float32)
     buffer = arrays["data_level0"].view(np.uint8).data
     labels: Ids = np.ndarray((count,), "<u8", buffer, numbers["label_offset"], (stride,)).copy()
     vectors: Matrix = np.ndarray((count, numbers["dim"]), "<f4", buffer, numbers["offset_data"], (stride, 4))

@@ -1,0 +1,154 @@
+"""The index of kind ``synonyms``: names that mean much the same, as of the last refresh, never a name that is gone."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore.storage.synonyms import Synonyms
+
+pytest.importorskip("hnswlib")
+
+NAMES = [f"{one} {two} {three}" for one in ("Port", "Cape") for two in ("Averill", "Corrin") for three in "ABCDE"]
+
+
+@pytest.fixture
+def named(store: kvstore.Store) -> kvstore.Store:
+    """Twenty names that an edge introduces, and an index of them."""
+    with store.transaction() as transaction:
+        for name in NAMES:
+            transaction.put_edge(name, "Places")
+    store.create_index("synonyms", {"similarity": 0.5, "neighbours": 100})
+    return store
+
+
+def synonyms(snapshot: kvstore.Snapshot) -> Synonyms:
+    found = snapshot.view.synonyms
+    assert found is not None
+    return found
+
+
+def pairs(store: kvstore.Store) -> dict[tuple[str, str], float]:
+    """All pairs of names, in both directions."""
+    with store.snapshot() as snapshot:
+        name = {entity: record.name for entity, record in snapshot.view.entities.scan()}
+        return {
+            (name[entity], name[other]): round(cosine, 4)
+            for entity in name
+            for other, cosine in synonyms(snapshot).neighbours(entity)
+        }
+
+
+def expected(store: kvstore.Store, similarity: float) -> dict[tuple[str, str], float]:
+    with store.snapshot() as snapshot:
+        names = [record.name for _, record in snapshot.view.entities.scan()]
+    vectors = store.embed(names)
+    cosines = {
+        (names[one], names[two]): round(float(vectors[one] @ vectors[two]), 4)
+        for one, two in itertools.permutations(range(len(names)), 2)
+    }
+    return {pair: cosine for pair, cosine in cosines.items() if cosine >= similarity}
+
+
+def test_pairs_are_those_of_all_names_compared(named: kvstore.Store) -> None:
+    found = pairs(named)
+    assert len(found) > 20
+    assert found == pytest.approx(expected(named, 0.5), abs=2e-4)
+
+
+def test_a_refresh_embeds_the_new_names_only(named: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    embed = type(named.embedder).embed
+
+    def counted(embedder: object, texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        return embed(embedder, texts)  # type: ignore[arg-type]
+
+    named.put_edge("Port Averill F", "Places")
+    named.delete_edge("Cape Corrin E", "Places")
+    before = pairs(named)
+    assert not any("Cape Corrin E" in pair or "Port Averill F" in pair for pair in before)
+    monkeypatch.setattr(type(named.embedder), "embed", counted)
+    assert named.refresh("synonyms") == ["synonyms"]
+    assert asked == ["Port Averill F"]
+    monkeypatch.undo()
+    assert pairs(named) == pytest.approx(expected(named, 0.5), abs=2e-4)
+
+
+def test_names_that_mostly_went_leave_a_new_graph(named: kvstore.Store) -> None:
+    size = (named.path / "synonyms.index").stat().st_size
+    for name in NAMES[:15]:
+        named.delete_edge(name, "Places")
+    named.refresh()
+    assert (named.path / "synonyms.index").stat().st_size < size
+    assert pairs(named) == pytest.approx(expected(named, 0.5), abs=2e-4)
+
+
+def test_the_nearest_name_is_found_while_it_exists(named: kvstore.Store) -> None:
+    vector = named.embed(["Cape Corrin C"])[0]
+    old = named.snapshot()
+    named.delete_edge("Cape Corrin C", "Places")
+    with named.snapshot() as snapshot:
+        nearest = [snapshot.view.entities.get(entity).name for entity, _ in synonyms(snapshot).nearest(vector, 3)]
+    entity, cosine = synonyms(old).nearest(vector, 3)[0]
+    assert old.view.entities.get(entity).name == "Cape Corrin C"
+    assert cosine == pytest.approx(1, abs=1e-5)
+    assert len(nearest) == 3
+    assert "Cape Corrin C" not in nearest
+    old.close()
+
+
+def test_a_name_written_in_another_form_is_embedded_again(store: kvstore.Store) -> None:
+    store.put_edge("port averill", "Places")
+    store.create_index("synonyms")
+    store.put_edge("PORT Averill", "Towns")
+    store.put_edge("PORT Averill", "Harbours")
+    store.refresh()
+    with store.snapshot() as snapshot:
+        entity = snapshot.view.entities.identify("port averill")
+        vector = store.embed(["PORT Averill"])[0]
+        assert synonyms(snapshot).nearest(vector, 1)[0] == (entity, pytest.approx(1, abs=1e-5))
+
+
+def test_a_store_without_the_index_or_its_file_has_no_synonyms(
+    named: kvstore.Store, make_store: Callable[..., kvstore.Store]
+) -> None:
+    with make_store("other").snapshot() as snapshot:
+        assert snapshot.view.synonyms is None
+    path = named.path / "synonyms.index"
+    shutil.move(path, named.path / "aside")
+    with named.snapshot() as snapshot:
+        assert snapshot.view.synonyms is None
+    shutil.move(named.path / "aside", path)
+    assert pairs(named)
+    path.write_bytes(path.read_bytes()[:-100])
+    with named.snapshot() as snapshot:
+        assert snapshot.view.synonyms is None
+    assert named.indexes()[-1].state == "damaged"
+    named.drop_index("synonyms")
+    assert [index.kind for index in named.indexes()] == ["entities", "lexical", "vectors"]
+
+
+def test_an_interrupted_creation_is_taken_up_by_refresh(store: kvstore.Store) -> None:
+    store.put_edge("Port Averill", "Places")
+
+    def interrupt(progress: kvstore.IndexProgress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.create_index("synonyms", progress=interrupt)
+    assert store.indexes()[-1].state == "absent"
+    assert store.refresh("synonyms") == ["synonyms"]
+    assert (store.indexes()[-1].state, store.indexes()[-1].stale) == ("ready", 0)
+
+
+def test_a_store_without_names_has_an_empty_index(store: kvstore.Store) -> None:
+    store.create_index("synonyms")
+    with store.snapshot() as snapshot:
+        assert synonyms(snapshot).nearest(np.eye(256, dtype=np.float32)[0], 3) == []
+        assert synonyms(snapshot).neighbours(1) == []
