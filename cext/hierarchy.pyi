@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterable
 
 class Places:
-    def __init__(
-        self,
-        load: Callable[[int], tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]],
-        relatives: int,
-        most: int,
-    ) -> None: ...
-    def sentences(self, nodes: Iterable[int]) -> list[str]: ...
+    def __init__(self, relatives: int, most: int) -> None: ...
+    def sentences(
+        self, nodes: Iterable[int], load: Callable[[int], tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]]
+    ) -> list[str]: ...

@@ -3,7 +3,7 @@
 """Sentences about places in the entity forest, from decoded nodes (CFT-RAG, Algorithm 3).
 
 In: nodes, and a callable that decodes one when it is first needed: (name, tree, parents, children), the names in UTF-8.
-Out: for each node a sentence with the first ancestors and descendants, nearest first. Nodes stay decoded, so the tree
+Out: for each node a sentence with the first ancestors and descendants, nearest first. Nodes stay decoded, so the forest
 must not change meanwhile.
 """
 
@@ -12,6 +12,8 @@ from libc.stdint cimport uint64_t
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
+
+from threading import Lock
 
 
 cdef struct Place:
@@ -22,46 +24,45 @@ cdef struct Place:
 
 
 cdef class Places:
-    """Decoded nodes; at most ``relatives`` ancestors and as many descendants of each are told."""
+    """Decoded nodes; at most ``relatives`` ancestors and as many descendants of each are told.
+
+    When there are ``most``, all are forgotten. Several threads may ask: decoding a node may let another one in.
+    """
 
     cdef unordered_map[uint64_t, Place] places
     cdef object load
+    cdef object lock
     cdef size_t relatives
     cdef size_t most
 
-    def __init__(self, load, size_t relatives, size_t most) -> None:
-        self.load = load
+    def __init__(self, size_t relatives, size_t most) -> None:
+        self.lock = Lock()
         self.relatives = relatives
         self.most = most
 
-    def sentences(self, nodes) -> list:
+    def sentences(self, nodes, load) -> list:
         """A sentence for each node: ``a (in tree) is under b, c; above d, e``."""
-        cdef uint64_t node
-        cdef vector[uint64_t] above, below
-        cdef Place* place
-        cdef string text
-        self._make_room()
-        told = []
-        for number in nodes:
-            node = number
-            place = self._place(node)
-            above, below = self._near(node, True), self._near(node, False)
-            text = place.name
-            text.append(b" (in ").append(place.tree).append(b")")
-            if above.size():
-                text.append(b" is under ")
-                self._join(&text, above)
-            if below.size():
-                text.append(b"; above " if above.size() else b" is above ")
-                self._join(&text, below)
-            told.append(text.decode("utf-8"))
-        return told
+        with self.lock:
+            if self.places.size() >= self.most:
+                self.places.clear()
+            self.load = load
+            try:
+                return [self._sentence(node) for node in nodes]
+            finally:
+                self.load = None
 
-    cdef int _make_room(self) except -1:
-        # Only between calls: the places in use must stay where they are.
-        if self.places.size() >= self.most:
-            self.places.clear()
-        return 0
+    cdef str _sentence(self, uint64_t node):
+        cdef Place* place = self._place(node)
+        cdef vector[uint64_t] above = self._near(node, True), below = self._near(node, False)
+        cdef string text = place.name
+        text.append(b" (in ").append(place.tree).append(b")")
+        if above.size():
+            text.append(b" is under ")
+            self._join(&text, above)
+        if below.size():
+            text.append(b"; above " if above.size() else b" is above ")
+            self._join(&text, below)
+        return text.decode("utf-8")
 
     cdef Place* _place(self, uint64_t node) except NULL:
         cdef unordered_map[uint64_t, Place].iterator found = self.places.find(node)

@@ -29,6 +29,7 @@ from .storage.aliases import Alias
 from .storage.environment import Environment
 from .storage.indexes import IndexStatus
 from .storage.open_indexes import OpenIndexes
+from .storage.place_cache import PlaceCache
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
 from .storage.triples import Triple
@@ -69,6 +70,7 @@ class Context(Protocol):
     session: SessionSettings
     hits: HitCounts
     open_indexes: OpenIndexes
+    place_cache: PlaceCache
     last_lookup: tuple[str, ...]
 
     @property

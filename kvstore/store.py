@@ -28,6 +28,7 @@ from .settings import FixedSettings, SessionSettings
 from .storage.environment import CompactReport, Environment
 from .storage.environment import Snapshot as StorageSnapshot
 from .storage.open_indexes import OpenIndexes
+from .storage.place_cache import PlaceCache
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
 from .storage.triples import DocumentTriples
@@ -60,7 +61,7 @@ class Snapshot(Reading):
     def __init__(self, store: Context) -> None:
         self._context = store
         self._snapshot: StorageSnapshot = store.environment.snapshot()
-        self.view = StoreView(self._snapshot, store.settings, store.open_indexes)
+        self.view = StoreView(self._snapshot, store.settings, store.open_indexes, store.place_cache)
 
     def close(self) -> None:
         """Let the snapshot go; using it afterwards raises ClosedError."""
@@ -99,6 +100,7 @@ class Store(Reading, Changing):
         self.begun: Writable | None = None
         self.open_indexes = OpenIndexes(environment, settings.dimension)
         self._indexing = Indexing(self)
+        self.place_cache = PlaceCache()
         self._embedder = embedder
         self._embedder_lock = threading.Lock()
         #: The reranker that was last asked for, by name: it may hold a model.

@@ -2,21 +2,16 @@
 
 In: normal forms of names. For each, the filter gives every place in the forest; of each place the first *n* ancestors
 and the first *n* descendants are taken, nearest first, and put into a sentence by template. Out: those sentences, one a
-place. A node that was met is not decoded again while the view lives.
+place. A node that was met is not decoded again before the next commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-
-from kvstore_cext.hierarchy import Places
 
 from ..storage import addresses
 from ..storage.store_view import StoreView
-
-#: Nodes kept decoded; when there are more, all are forgotten.
-_MOST_KEPT = 1 << 16
 
 _FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
 
@@ -27,13 +22,15 @@ class Hierarchy:
     def __init__(self, view: StoreView, relatives: int) -> None:
         self._view = view
         self._relatives = relatives
-        self._places = Places(self._load, relatives, _MOST_KEPT)
-        #: A sentence for each of some nodes.
-        self.sentences = self._places.sentences
+        self._places = view.places(relatives)
 
     def nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
         """For each name (normal form) the nodes where it stands in the forest; none where it is not known."""
         return self._view.filter.addresses_below(keys, _FIRST_ABSTRACT)
+
+    def sentences(self, nodes: Iterable[int]) -> list[str]:
+        """A sentence for each node."""
+        return self._places.sentences(nodes, self._load)
 
     def _load(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
         forest = self._view.forest

@@ -10,6 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
+from kvstore_cext.hierarchy import Places
+
 from ..settings import FixedSettings
 from . import addresses
 from .aliases import Aliases, Identity
@@ -23,6 +25,7 @@ from .forest import Forest
 from .graph import Graph
 from .indexes import Indexes, IndexStatus
 from .open_indexes import OpenIndexes
+from .place_cache import PlaceCache
 from .postings import Postings
 from .synonyms import Synonyms
 from .triples import Triples
@@ -38,10 +41,12 @@ class StoreView:
         view: View,
         settings: FixedSettings,
         open_indexes: OpenIndexes | None = None,
+        place_cache: PlaceCache | None = None,
     ) -> None:
         self.view = view
         self.settings = settings
         self._open_indexes = open_indexes
+        self._place_cache = place_cache or PlaceCache()
 
     @cached_property
     def counters(self) -> Counters:
@@ -98,6 +103,10 @@ class StoreView:
     @cached_property
     def filter(self) -> EntityFilter:
         return EntityFilter(self.view, hash_seed=self.settings.hash_seed)
+
+    def places(self, relatives: int) -> Places:
+        """Nodes of the forest as they are told, with at most ``relatives`` ancestors and descendants each."""
+        return self._place_cache.places(self.counters.change, relatives)
 
     def resolve(self, key: str) -> Identity | None:
         """What a name (its normal form) stands for, or None where the store does not know it."""

@@ -1,0 +1,31 @@
+"""Decoded nodes of the entity forest, shared by the snapshots of a store that saw the same commit.
+
+In: a change number. Out: the kernel's store of decoded nodes for that state; nothing is decoded until it is asked for.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from kvstore_cext.hierarchy import Places
+
+#: Nodes kept decoded; when there are more, all are forgotten.
+_MOST_KEPT = 1 << 17
+
+
+class PlaceCache:
+    """The nodes decoded in the newest state that was asked about."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._change = -1
+        self._places: dict[int, Places] = {}
+
+    def places(self, change: int, relatives: int) -> Places:
+        """The nodes decoded as of commit number ``change``, each to be told with so many relatives."""
+        with self._lock:
+            if change != self._change:
+                self._change, self._places = change, {}
+            if relatives not in self._places:
+                self._places[relatives] = Places(relatives, _MOST_KEPT)
+            return self._places[relatives]

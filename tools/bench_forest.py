@@ -1,0 +1,327 @@
+"""Measure retrieval from entity forests against the baselines of CFT-RAG, side by side in one run.
+
+    python tools/bench_forest.py shared/data/forest/wordnet-hypernyms.csv.gz --json
+
+In: a CSV file of child,parent pairs (gzip or not), from which trees are cut: the subtree of a seeded name,
+breadth-first. Out: the paper's tables 1 and 2 and figure 5, and what loading and changing the whole hierarchy costs;
+with ``--json`` one object. Figures are medians over questions of names drawn at random, all methods in turn, after
+every name was asked for once. ``ours_ms`` is a durable store read through one snapshot; ``ours_fresh_ms`` opens a
+snapshot for every question, and ``ours_cold_ms`` opens the store for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from forest_baselines import (
+    BloomSearch,
+    DictionarySearch,
+    ImprovedBloomSearch,
+    LmdbSearch,
+    NaiveSearch,
+    Pair,
+    Search,
+    grow,
+)
+
+import kvstore
+from kvstore.retrieval.hierarchy import Hierarchy
+from kvstore.text.normalize import entity_key
+
+SEED = 0x5EED_F03E57
+#: Ancestors, and descendants, told of each place.
+RELATIVES = 3
+#: (trees, entities in the question), for each size of tree.
+SETTINGS = ((50, 10), (300, 10), (600, 5), (600, 10), (600, 20))
+NODES = (10, 100)
+#: Questions in a turn, of which the slow methods are asked one.
+QUESTIONS = 20
+SLOW = ("naive_ms", "bloom_ms", "bloom2_ms")
+#: Figure 5: rounds, questions of ten names in each, and how skewed they are (the exponent of Zipf's law).
+ROUNDS, ASKED, SKEW = 8, 400, 1.1
+EDGES = 200
+
+# -- Trees
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """The pairs of a file with a header, in normal form, none twice and none to itself."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        rows = csv.reader(file)
+        next(rows)
+        pairs = ((entity_key(child), entity_key(parent)) for child, parent in rows)
+        return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+
+
+def cut_trees(pairs: Sequence[Pair], count: int, nodes: int, seed: int) -> dict[str, list[Pair]]:
+    """So many trees of so many nodes, cut breadth-first below names drawn at random that have enough there."""
+    children: dict[str, list[str]] = {}
+    for child, parent in pairs:
+        children.setdefault(parent, []).append(child)
+    names = sorted(children)
+    random.Random(seed).shuffle(names)
+    trees: dict[str, list[Pair]] = {}
+    for root in names:
+        found: list[Pair] = []
+        seen = {root}
+        waiting = deque([root])
+        while waiting and len(seen) < nodes:
+            parent = waiting.popleft()
+            for child in children.get(parent, ()):
+                if child not in seen and len(seen) < nodes:
+                    seen.add(child)
+                    found.append((child, parent))
+                    waiting.append(child)
+        if len(seen) == nodes:
+            trees[f"tree {len(trees)}"] = found
+            if len(trees) == count:
+                return trees
+    # A small hierarchy has few large subtrees: they are taken again.
+    different = len(trees)
+    for number in range(different, count) if different else ():
+        trees[f"tree {number}"] = trees[f"tree {number % different}"]
+    return trees
+
+
+def fill(path: Path, trees: dict[str, list[Pair]]) -> kvstore.Store:
+    """A durable store of these trees, a document each."""
+    store = kvstore.open(path, embedder="hashing:16")
+    with store.transaction() as transaction:
+        for tree, pairs in trees.items():
+            rows = "".join(f'"{child}","{parent}"\n' for child, parent in pairs)
+            transaction.put(tree, rows, format="pairs", meta={"tree": tree})
+    return store
+
+
+class StoreSearch:
+    """The store, as strategy ``cft`` reads it: filter, places, sentences; every name found counts as a hit."""
+
+    def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot) -> None:
+        self._store = store
+        self._hierarchy = Hierarchy(snapshot.view, RELATIVES)
+
+    def context(self, names: Sequence[str], relatives: int) -> list[str]:
+        nodes = self._hierarchy.nodes(names)
+        for name, found in zip(names, nodes, strict=True):
+            if found:
+                self._store.count_hit(name)
+        return self._hierarchy.sentences(chain.from_iterable(nodes))
+
+
+def look_up(store: kvstore.Store, hierarchy: Hierarchy, questions: Sequence[Sequence[str]]) -> None:
+    """Find the places of every name, and count the hits."""
+    for question in questions:
+        for name, found in zip(question, hierarchy.nodes(question), strict=True):
+            if found:
+                store.count_hit(name)
+
+
+class FreshStoreSearch:
+    """The store read through a snapshot of its own for every question."""
+
+    def __init__(self, store: kvstore.Store) -> None:
+        self._store = store
+
+    def context(self, names: Sequence[str], relatives: int) -> list[str]:
+        with self._store.snapshot() as snapshot:
+            return StoreSearch(self._store, snapshot).context(names, relatives)
+
+
+# -- Measuring
+
+
+def seconds(function: Callable[..., object], *arguments: object) -> float:
+    start = perf_counter()
+    function(*arguments)
+    return perf_counter() - start
+
+
+def ask(search: Search, questions: Sequence[Sequence[str]]) -> None:
+    for question in questions:
+        search.context(question, RELATIVES)
+
+
+def ask_cold(path: Path, question: Sequence[str]) -> None:
+    with kvstore.open(path, readonly=True) as store:
+        FreshStoreSearch(store).context(question, RELATIVES)
+
+
+def measure_table(
+    trees: dict[str, list[Pair]], entities: Sequence[int], folder: Path, turns: int
+) -> list[dict[str, int | float]]:
+    """Rows of tables 1 and 2: milliseconds a question of each number of entities."""
+    roots = grow(trees)
+    names = sorted({name for pairs in trees.values() for pair in pairs for name in pair})
+    rng = random.Random(SEED)
+    rows: list[dict[str, int | float]] = []
+    lmdb_search = LmdbSearch(roots, folder / "lmdb")
+    with fill(folder / "store", trees) as store, store.snapshot() as snapshot:
+        searches: dict[str, Search] = {
+            "naive_ms": NaiveSearch(roots),
+            "bloom_ms": BloomSearch(roots),
+            "bloom2_ms": ImprovedBloomSearch(roots),
+            "dict_ms": DictionarySearch(roots),
+            "lmdb_ms": lmdb_search,
+            "ours_ms": StoreSearch(store, snapshot),
+            "ours_fresh_ms": FreshStoreSearch(store),
+        }
+        expected = [sorted(searches["dict_ms"].context([name], RELATIVES)) for name in names]
+        for key, search in searches.items():
+            asked = 20 if key in SLOW else len(names)
+            if [sorted(search.context([name], RELATIVES)) for name in names[:asked]] != expected[:asked]:
+                raise AssertionError(f"{key}: other sentences than those of the dictionary")
+        for many in entities:
+            times: dict[str, list[float]] = {key: [] for key in searches}
+            for _ in range(turns):
+                questions = [rng.sample(names, min(many, len(names))) for _ in range(QUESTIONS)]
+                for key, search in searches.items():
+                    asked_now = questions[:1] if key in SLOW else questions
+                    times[key].append(1000 * seconds(ask, search, asked_now) / len(asked_now))
+            medians = {key: statistics.median(found) for key, found in times.items()}
+            size = 1 + max(map(len, trees.values()))
+            rows.append({"trees": len(trees), "nodes_per_tree": size, "entities": many, **medians})
+    lmdb_search.close()
+    for row in rows:
+        questions = [rng.sample(names, min(int(row["entities"]), len(names))) for _ in range(turns)]
+        cold = [1000 * seconds(ask_cold, folder / "store", question) for question in questions]
+        row["ours_cold_ms"] = statistics.median(cold)
+    return rows
+
+
+def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[str, Any]:
+    """Loading the whole hierarchy, EXPAND in it, and stating and withdrawing edges, among them some on its cycles."""
+    tree = file.name.partition(".")[0]
+    plain = folder / f"{tree}.csv"
+    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as source:
+        plain.write_bytes(source.read())
+    start = perf_counter()
+    store = kvstore.open(folder / "hierarchy", embedder="hashing:16")
+    report = store.ingest(plain, format="pairs")
+    result: dict[str, Any] = {"load_s": perf_counter() - start}
+    if report.failures:
+        raise AssertionError(report.failures[0].reason)
+    with store:
+        bottom = "dog" if any(child == "dog" for child, _ in pairs) else pairs[-1][0]
+        expand = partial(store.expand, bottom, direction="up", depth=20)
+        result["expand_ms"] = statistics.median(1000 * seconds(expand) for _ in range(11))
+        found = expand()
+        result["expand_reaches_entity"] = any(row.relative == "entity" for row in found)
+        result["expand_cut"] = found[-1].relative == "…"
+        result |= measure_edges(store, pairs, tree)
+        result["temperature"] = measure_temperature(store, folder / "unsorted", pairs)
+    return result
+
+
+def measure_edges(store: kvstore.Store, pairs: Sequence[Pair], tree: str) -> dict[str, float]:
+    """Microseconds to state an edge and to withdraw it, with all that follows: within a transaction, and with a commit.
+
+    Half of the edges hang a new name somewhere, half stand between any two names.
+    """
+    names = sorted({name for pair in pairs for name in pair})
+    rng = random.Random(SEED)
+    edges = [(f"new name {number}", rng.choice(names)) for number in range(EDGES // 2)]
+    edges += [(child, parent) for child, parent in (rng.sample(names, 2) for _ in range(EDGES // 2))]
+    edges = sorted(set(edges).difference(pairs))
+    inserts, deletes = [], []
+    with store.transaction() as transaction:
+
+        def change(method: Callable[..., bool], child: str, parent: str) -> None:
+            method(child, parent, tree=tree)
+            transaction.keys()  # what was only noted so far is carried out before it is read
+
+        for child, parent in edges:
+            inserts.append(1e6 * seconds(change, transaction.put_edge, child, parent))
+            deletes.append(1e6 * seconds(change, transaction.delete_edge, child, parent))
+        transaction.rollback()
+    commits = [1e6 * seconds(partial(store.put_edge, tree=tree), *edge) for edge in edges[-20:]]
+    for child, parent in edges[-20:]:
+        store.delete_edge(child, parent, tree=tree)
+    return {
+        "edge_insert_us": statistics.median(inserts),
+        "edge_delete_us": statistics.median(deletes),
+        "edge_insert_p99_us": statistics.quantiles(inserts, n=100)[-1],
+        "edge_insert_commit_us": statistics.median(commits),
+    }
+
+
+def measure_temperature(store: kvstore.Store, copy: Path, pairs: Sequence[Pair]) -> list[dict[str, float]]:
+    """Figure 5: microseconds a question to find its places, with the hottest names first in their buckets and without.
+
+    Between the rounds the hits are folded in, and the buckets put in order.
+    """
+    shutil.copytree(store.path, copy)
+    names = sorted({name for pair in pairs for name in pair})
+    rng = random.Random(SEED)
+    rng.shuffle(names)
+    weights = [1 / (rank + 1) ** SKEW for rank in range(len(names))]
+    questions = [rng.choices(names, weights, k=10) for _ in range(ASKED)]
+    rounds = []
+    with kvstore.open(copy) as unsorted:
+        unsorted.execute("SET temperature_sort = false")
+        for number in range(1, ROUNDS + 1):
+            row: dict[str, float] = {"round": number}
+            for key, asked in (("on_us", store), ("off_us", unsorted)):
+                with asked.snapshot() as snapshot:
+                    hierarchy = Hierarchy(snapshot.view, RELATIVES)
+                    passes = [seconds(look_up, asked, hierarchy, questions) for _ in range(6)]
+                    # The first pass reads the pages.
+                    row[key] = 1e6 * statistics.median(passes[1:]) / len(questions)
+                asked.flush()
+            rounds.append(row)
+    return rounds
+
+
+def run(file: Path, folder: Path, sizes: Sequence[int], turns: int) -> dict[str, Any]:
+    """All figures."""
+    pairs = read_pairs(file)
+    tables: list[dict[str, int | float]] = []
+    for nodes in sizes:
+        for count in sorted({count for count, _ in SETTINGS}):
+            place = folder / f"{count} trees of {nodes}"
+            place.mkdir()
+            entities = [many for trees, many in SETTINGS if trees == count]
+            tables += measure_table(cut_trees(pairs, count, nodes, SEED), entities, place, turns)
+    return {"tables": tables, **measure_hierarchy(file, pairs, folder)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("pairs", type=Path, help="a CSV file of child,parent pairs with a header, gzip or not")
+    parser.add_argument("--turns", type=int, default=15, help="turns of each method (default: 15)")
+    parser.add_argument("--nodes", type=int, nargs="+", default=list(NODES), help="nodes of a tree (default: 10 100)")
+    parser.add_argument("--folder", type=Path, help="where to make the stores (default: a temporary folder)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        result = run(options.pairs, Path(folder), options.nodes, options.turns)
+    if options.json:
+        print(json.dumps(result))
+        return 0
+    for name, value in result.items():
+        if isinstance(value, list):
+            print("  ".join(f"{key:>14}" for key in value[0]))
+            for row in value:
+                shown = (f"{figure:14,.4f}" if isinstance(figure, float) else f"{figure:14}" for figure in row.values())
+                print("  ".join(shown))
+        else:
+            print(f"{name:24} {value:,.2f}" if isinstance(value, float) else f"{name:24} {value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

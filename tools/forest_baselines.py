@@ -1,0 +1,237 @@
+"""Other ways to find every place of an entity in a forest, and to tell its relatives: the baselines of CFT-RAG (§4.1).
+
+In: trees as child–parent pairs, the root's first. Out: for a name every node that carries it, and for names the same
+sentences that strategy ``cft`` makes. Three are the paper's: breadth-first search over all trees, the same with a Bloom
+filter in every node, and that without the filters just above the leaves. Two it lacks: a dictionary, and an LMDB B-tree
+keyed by name, which is on disk like the store.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from struct import Struct
+from typing import Any, Protocol
+
+import lmdb
+import msgpack
+
+Pair = tuple[str, str]
+_ID = Struct(">I")
+
+
+class TreeNode:
+    """A node of one tree; ``bloom`` holds the names of its subtree once :class:`BloomSearch` has seen it."""
+
+    __slots__ = ("above_leaves", "bloom", "children", "name", "parent", "tree")
+
+    def __init__(self, name: str, tree: str, parent: TreeNode | None) -> None:
+        self.name = name
+        self.tree = tree
+        self.parent = parent
+        self.children: list[TreeNode] = []
+        self.bloom = 0
+        self.above_leaves = False
+        if parent is not None:
+            parent.children.append(self)
+
+
+def grow(trees: Mapping[str, Sequence[Pair]]) -> list[TreeNode]:
+    """The roots of trees given as pairs, every parent before its children."""
+    roots = []
+    for tree, pairs in trees.items():
+        root = TreeNode(pairs[0][1], tree, None)
+        nodes = {root.name: root}
+        for child, parent in pairs:
+            nodes[child] = TreeNode(child, tree, nodes[parent])
+        roots.append(root)
+    return roots
+
+
+def sentence(node: TreeNode, relatives: int) -> str:
+    """What is told of a node: its first ancestors and descendants, nearest first."""
+    above: list[str] = []
+    parent = node.parent
+    while parent is not None and len(above) < relatives:
+        above.append(parent.name)
+        parent = parent.parent
+    below: list[str] = []
+    waiting = deque([node])
+    while waiting and len(below) < relatives:
+        for child in waiting.popleft().children:
+            below.append(child.name)
+            waiting.append(child)
+    return worded(node.name, node.tree, above, below[:relatives])
+
+
+def worded(name: str, tree: str, above: Sequence[str], below: Sequence[str]) -> str:
+    """The template of the sentence about one place."""
+    if not below:
+        return f"{name} (in {tree}) is under {', '.join(above)}"
+    if not above:
+        return f"{name} (in {tree}) is above {', '.join(below)}"
+    return f"{name} (in {tree}) is under {', '.join(above)}; above {', '.join(below)}"
+
+
+class Search(Protocol):
+    """A way to find a name."""
+
+    def context(self, names: Iterable[str], relatives: int) -> list[str]:
+        """The sentences about every place of every name."""
+        ...
+
+
+class _InMemory:
+    def locations(self, name: str) -> list[TreeNode]:
+        raise NotImplementedError
+
+    def context(self, names: Iterable[str], relatives: int) -> list[str]:
+        return [sentence(node, relatives) for name in names for node in self.locations(name)]
+
+
+class NaiveSearch(_InMemory):
+    """Naive T-RAG: breadth-first search over all trees for each name."""
+
+    def __init__(self, roots: Sequence[TreeNode]) -> None:
+        self._roots = roots
+
+    def locations(self, name: str) -> list[TreeNode]:
+        found = []
+        waiting = deque(self._roots)
+        while waiting:
+            node = waiting.popleft()
+            if node.name == name:
+                found.append(node)
+            waiting.extend(node.children)
+        return found
+
+
+class BloomSearch(_InMemory):
+    """Bloom Filter T-RAG: a filter in each node says whether the name may be there or below, else the way is cut.
+
+    Ten bits a name of a whole tree and seven hashes, which err once in 120.
+    """
+
+    def __init__(self, roots: Sequence[TreeNode]) -> None:
+        self._roots = roots
+        largest = max(_fill_leaves(root) for root in roots)
+        self._bits = 10 * largest
+        for root in roots:
+            self._fill(root)
+
+    def locations(self, name: str) -> list[TreeNode]:
+        wanted = self._mask(name)
+        found = []
+        waiting = deque(self._roots)
+        while waiting:
+            node = waiting.popleft()
+            if node.bloom & wanted == wanted:
+                if node.name == name:
+                    found.append(node)
+                waiting.extend(node.children)
+        return found
+
+    def _mask(self, name: str) -> int:
+        digest = blake2b(name.encode(), digest_size=28).digest()
+        mask = 0
+        for start in range(0, 28, 4):
+            mask |= 1 << int.from_bytes(digest[start : start + 4]) % self._bits
+        return mask
+
+    def _fill(self, node: TreeNode) -> int:
+        node.bloom = self._mask(node.name)
+        for child in node.children:
+            node.bloom |= self._fill(child)
+        return node.bloom
+
+
+class ImprovedBloomSearch(BloomSearch):
+    """Improved Bloom Filter T-RAG: nodes just above the leaves are not checked."""
+
+    def locations(self, name: str) -> list[TreeNode]:
+        wanted = self._mask(name)
+        found = []
+        waiting = deque(self._roots)
+        while waiting:
+            node = waiting.popleft()
+            if node.above_leaves or node.bloom & wanted == wanted:
+                if node.name == name:
+                    found.append(node)
+                waiting.extend(node.children)
+        return found
+
+
+def _fill_leaves(node: TreeNode) -> int:
+    """Mark the nodes whose children are all leaves; returns the number of nodes."""
+    node.above_leaves = bool(node.children) and not any(child.children for child in node.children)
+    return 1 + sum(_fill_leaves(child) for child in node.children)
+
+
+class DictionarySearch(_InMemory):
+    """A Python dictionary from names to nodes."""
+
+    def __init__(self, roots: Sequence[TreeNode]) -> None:
+        self._nodes: dict[str, list[TreeNode]] = {}
+        waiting = deque(roots)
+        while waiting:
+            node = waiting.popleft()
+            self._nodes.setdefault(node.name, []).append(node)
+            waiting.extend(node.children)
+
+    def locations(self, name: str) -> list[TreeNode]:
+        return self._nodes.get(name, [])
+
+
+class LmdbSearch:
+    """An LMDB B-tree from names to node ids, and one from ids to nodes; one read transaction a question."""
+
+    def __init__(self, roots: Sequence[TreeNode], path: Path) -> None:
+        self._environment = lmdb.open(str(path), map_size=1 << 30, max_dbs=2)
+        self._names = self._environment.open_db(b"names")
+        self._nodes = self._environment.open_db(b"nodes")
+        ids: dict[TreeNode, int] = {}
+        places: dict[str, list[int]] = {}
+        waiting = deque(roots)
+        while waiting:
+            node = waiting.popleft()
+            ids[node] = len(ids)
+            places.setdefault(node.name, []).append(ids[node])
+            waiting.extend(node.children)
+        with self._environment.begin(write=True) as transaction:
+            for name, found in places.items():
+                transaction.put(name.encode(), msgpack.packb(found), db=self._names)
+            for node, number in ids.items():
+                parent = None if node.parent is None else ids[node.parent]
+                body = [node.name, node.tree, parent, [ids[child] for child in node.children]]
+                transaction.put(_ID.pack(number), msgpack.packb(body), db=self._nodes)
+
+    def close(self) -> None:
+        self._environment.close()
+
+    def context(self, names: Iterable[str], relatives: int) -> list[str]:
+        told = []
+        with self._environment.begin(buffers=True) as transaction:
+            for name in names:
+                found = transaction.get(name.encode(), db=self._names)
+                for number in () if found is None else msgpack.unpackb(found):
+                    told.append(self._sentence(transaction, number, relatives))
+        return told
+
+    def _sentence(self, transaction: Any, number: int, relatives: int) -> str:
+        def node(number: int) -> Any:
+            return msgpack.unpackb(transaction.get(_ID.pack(number), db=self._nodes))
+
+        name, tree, parent, children = node(number)
+        above: list[str] = []
+        while parent is not None and len(above) < relatives:
+            other, _, parent, _ = node(parent)
+            above.append(other)
+        below: list[str] = []
+        waiting = deque(children)
+        while waiting and len(below) < relatives:
+            other, _, _, children = node(waiting.popleft())
+            below.append(other)
+            waiting.extend(children)
+        return worded(name, tree, above, below)
