@@ -57,14 +57,23 @@ class SentenceTransformerEmbedder:
         row: Vectors = self._encode(self._model().encode_query, [text])[0]
         return row
 
+    def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
+        """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
+        out; raises EmbedderError."""
+        model = self._model()
+        found = self._checked(model.encode, texts, output_value="token_embeddings", convert_to_numpy=False)
+        return [normalised(rows.cpu().numpy()[1:-1]) for rows in found]
+
     def _encode(self, encode: Any, texts: Sequence[str]) -> Vectors:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
+        return normalised(self._checked(encode, texts, convert_to_numpy=True))
+
+    def _checked(self, encode: Any, texts: Sequence[str], **options: Any) -> Any:
         try:
-            vectors = encode(list(texts), batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
+            return encode(list(texts), batch_size=BATCH, show_progress_bar=False, **options)
         except (RuntimeError, ValueError) as error:
             raise EmbedderError(f"embedder {self.name}: failed on {len(texts)} texts: {error}") from error
-        return normalised(vectors)
 
     def _model(self) -> Any:
         with self._loading:

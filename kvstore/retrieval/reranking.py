@@ -28,7 +28,7 @@ COMBINATION = "combination"
 #: Shares of the three parts of a combined score.
 DENSE = 1.0
 LEXICAL = 0.5
-RANK = 1.0
+RANK = 0.5
 
 
 def reranker_named(name: str) -> Rerank | None:
