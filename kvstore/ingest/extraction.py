@@ -108,6 +108,20 @@ def content_digest(
     return digest.digest()
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A document found good, before anything is derived: what is stored of it, and its digest."""
+
+    key: str
+    title: str | None
+    source: str | None
+    format: str
+    meta: dict[str, Any]
+    text: str
+    encoded: bytes
+    digest: bytes
+
+
 def extract(
     key: str,
     text: str,
@@ -119,6 +133,19 @@ def extract(
     format: str = "text",
 ) -> Extracted:
     """Derive everything that follows from one document; raises InputError where it cannot be a document."""
+    return derive(examine(key, text, title=title, source=source, meta=meta, format=format), settings)
+
+
+def examine(
+    key: str,
+    text: str,
+    *,
+    title: str | None = None,
+    source: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+    format: str = "text",
+) -> Examined:
+    """Check a document and take its digest, which costs little; raises InputError where it cannot be one."""
     for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or what in ("key", "text")):
             raise InputError(f"a document's {what} is a string, not {type(value).__name__}")
@@ -135,6 +162,13 @@ def extract(
         raise InputError(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
+    return Examined(key, title, source, format, details, text, encoded, digest)
+
+
+def derive(examined: Examined, settings: FixedSettings) -> Extracted:
+    """Derive everything that follows from a document; raises InputError where it states what cannot be."""
+    key, title, source, format = examined.key, examined.title, examined.source, examined.format
+    details, text, encoded, digest = examined.meta, examined.text, examined.encoded, examined.digest
     if format == "pairs":
         stated_tree(tree_of(key, details))
         relations = pairs_of(text)
