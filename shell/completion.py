@@ -185,12 +185,12 @@ def _names(words: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, str]]:
 
 
 def _options(words: Sequence[str], catalog: Catalog) -> Sequence[str]:
-    """Options of the strategy that a statement names; of all, where it names none."""
+    """Options of the strategy that a statement names, of all where it names none; and the one that goes with any."""
     strategies = catalog.strategies()
     named = words[words.index("USING") + 1].lower() if "USING" in words[:-1] else ""
     if named in strategies:
-        return strategies[named]
-    return sorted({option for options in strategies.values() for option in options})
+        return [*strategies[named], "reranker"]
+    return sorted({"reranker", *(option for options in strategies.values() for option in options)})
 
 
 def _query_words(words: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, str]]:

@@ -280,7 +280,7 @@ def offered(before: str) -> list[str]:
         ("EXPAND D", ["DEPTH", "DOWN"]),
         ("SEARCH 'x' USING ", ["vector", "lexical", "hybrid"]),
         ("ASK 'x' USING b", ["bridge"]),
-        ("ASK 'x' USING bridge WITH (", ["pool"]),
+        ("ASK 'x' USING bridge WITH (", ["pool", "reranker"]),
         ("ASK 'x' USING bridge W", ["WHERE", "WITH", "WITHIN"]),
         ("ASK 'x' WHERE ke", ["key"]),
         ("ASK 'x' WHERE key = 'a' A", ["AND"]),
