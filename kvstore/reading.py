@@ -407,9 +407,8 @@ class Reading:
             options=options or {},
             count_hit=self._context.count_hit,
             rerank=self._context.reranker(reranker),
+            given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
         )
-        if vector is not None:
-            query.vector = unit_rows(vector, view.settings.dimension, 1)[0]
         return strategy, query
 
 

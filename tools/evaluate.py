@@ -1,12 +1,16 @@
 """Measure retrieval quality and speed on question sets and on a printed index.
 
-    python tools/evaluate.py --data FOLDER [--strategy NAME] [--limit-corpus N] [--json]
+    python tools/evaluate.py --data FOLDER[:N] ... [--strategy NAME ...] [--compare] [--triples] [--answers] [--json]
     python tools/evaluate.py --index FILE.jsonl [--json]
 
-``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question, gold: ids of
-every passage needed). Each passage becomes one document through the public API. ``--index`` names a printed index
-(term, subterm, gold pages) beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore
-ingest`` does, and every term is looked up.
+``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question, gold: ids of every
+passage needed; perhaps answer), ``:N`` its first N passages. Each passage becomes one document through the public API.
+``--compare`` measures other systems over the same chunks in the same run; what the first strategy gains over each comes
+with a 95 % interval. ``--index`` names a printed index (term, subterm, gold pages) beside the archive of HTML pages it
+belongs to; the pages are ingested as ``kvstore ingest`` does, and every term is looked up.
+
+One set and one strategy print one flat object; otherwise ``rows`` has an object a set and system, and ``differences``
+what the first system gains over each other.
 """
 
 from __future__ import annotations
@@ -14,164 +18,133 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-import tarfile
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import click
+from evaluation.answers import answer_outcomes
+from evaluation.measures import Outcome, differences, summary
+from evaluation.printed_index import evaluate_index
+from evaluation.question_sets import QuestionSet, fill, load
+from evaluation.retrievers import Retriever, StrategyRetriever, outcomes_of
 
 import kvstore
-from kvstore.text.normalize import entity_key, fold
-
-#: Documents looked at for each question, and chunks asked for so that as many different documents are among them.
-DEPTH = 8
-CHUNKS = 60
 
 
 @click.command()
-@click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of a question set.")
+@click.option("--data", multiple=True, metavar="FOLDER[:N]", help="A question set, perhaps its first N passages only.")
 @click.option("--index", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A printed index, JSONL.")
-@click.option("--strategy", help="Strategy to measure (default: the store's).")
-@click.option("--limit-corpus", type=int, help="Take the first N passages only.")
+@click.option("--strategy", multiple=True, help="Strategy to measure (default: the store's).")
+@click.option("--limit-corpus", type=int, help="Take the first N passages of every set only.")
+@click.option("--compare", is_flag=True, help="Measure bm25s, a dense index, Tree RAG and Graph RAG as well.")
+@click.option("--triples", is_flag=True, help="Import the triples.jsonl of the sets that have one.")
+@click.option("--answers", is_flag=True, help="Measure the answers of ASK as well (ROUGE, BLEU, F1, BERTScore).")
+@click.option("--model", help="Language model that answers (default: none, extractive answers).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
-@click.option("--store", type=click.Path(path_type=Path), help="Keep the store here, and use it again if it is there.")
+@click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
-    data: Path | None,
+    data: tuple[str, ...],
     index: Path | None,
-    strategy: str | None,
+    strategy: tuple[str, ...],
     limit_corpus: int | None,
+    compare: bool,
+    triples: bool,
+    answers: bool,
+    model: str | None,
     embedder: str,
     store: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure retrieval on a question set (--data) or lookups on a printed index (--index)."""
-    if (data is None) == (index is None):
+    """Measure retrieval on question sets (--data) or lookups on a printed index (--index)."""
+    if bool(data) == (index is not None):
         raise click.UsageError("give either --data or --index")
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        kvstore.open(store or Path(scratch) / "store", embedder=embedder) as opened,
-    ):
-        if data is not None:
-            report = evaluate_questions(opened, data, strategy, limit_corpus)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = store or Path(scratch)
+        folder.mkdir(exist_ok=True)
+        if index is not None:
+            with kvstore.open(folder / "index", embedder=embedder) as opened:
+                report = evaluate_index(opened, index, Path(scratch), tell)
         else:
-            assert index is not None
-            report = evaluate_index(opened, index, Path(scratch))
+            rows: list[dict[str, Any]] = []
+            gains: list[dict[str, Any]] = []
+            for place in data:
+                questions = load(place, limit_corpus)
+                imported = triples and (questions.folder / "triples.jsonl").exists()
+                path = folder / (questions.name.replace(":", "-") + ("-triples" if imported else ""))
+                with kvstore.open(path, embedder=embedder) as opened:
+                    seconds = fill(opened, questions, imported, tell)
+                    retrievers: list[Retriever] = [StrategyRetriever(opened, name) for name in strategy or (None,)]
+                    if compare:
+                        from evaluation.baselines import baselines
+
+                        retrievers += baselines(opened, tell)
+                    head = {"dataset": path.name, "ingest_s": round(seconds, 1)}
+                    measured = {each.name: outcomes_of(each, questions, tell) for each in retrievers}
+                    if answers:
+                        for name in strategy or (None,):
+                            label = f"ASK {name or opened.session.strategy}"
+                            measured[label] = answer_outcomes(opened, questions, name, model, tell)
+                    rows += [head | row(opened, questions, name, found) for name, found in measured.items()]
+                    gains += compared(path.name, measured)
+            report = rows[0] if len(rows) == 1 else {"rows": rows, "differences": gains}
     if as_json:
         print(json.dumps(report))
+    elif "rows" in report:
+        print(table(report["rows"]))
+        print(table([flat(gain) for gain in report["differences"]]))
     else:
         for name, value in report.items():
-            print(f"{name:24} {value}")
+            print(f"{name:28} {value}")
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def evaluate_questions(
-    store: kvstore.Store, data: Path, strategy: str | None, limit_corpus: int | None
-) -> dict[str, Any]:
-    """Recall of the gold passages among the first documents, and the time of a retrieval."""
-    passages = read_lines(data / "corpus.jsonl")[:limit_corpus]
-    started = time.perf_counter()
-    batch = 500
-    for start in range(0, len(passages), batch):
-        with store.transaction() as transaction:
-            for passage in passages[start : start + batch]:
-                transaction.put(passage["id"], passage["text"], title=passage.get("title"))
-        _tell(f"{min(start + batch, len(passages))} of {len(passages)} passages")
-    ingest_seconds = time.perf_counter() - started
-    known = {passage["id"] for passage in passages}
-    questions = [q for q in read_lines(data / "questions.jsonl") if known.issuperset(q["gold"])]
-    recalls: dict[int, list[float]] = {2: [], 5: []}
-    complete, whole_ms, bare_ms, pools = [], [], [], []
-    store.retrieve(questions[0]["question"], using=strategy, top=CHUNKS)  # loads the embedder and warms the caches
-    used = ""
-    for question in questions:
-        started = time.perf_counter()
-        evidence = store.retrieve(question["question"], using=strategy, top=CHUNKS)
-        elapsed = 1000 * (time.perf_counter() - started)
-        used = evidence.strategy
-        embedding = sum(step.milliseconds for step in evidence.steps if step.name == "embed question")
-        whole_ms.append(elapsed)
-        bare_ms.append(elapsed - embedding)
-        pools.append(evidence.pool)
-        found = list(dict.fromkeys(hit.document for hit in evidence.hits))[:DEPTH]
-        gold = set(question["gold"])
-        for cut, values in recalls.items():
-            values.append(len(gold.intersection(found[:cut])) / len(gold))
-        complete.append(gold.issubset(found))
+def row(store: kvstore.Store, questions: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:
+    """The figures of one system on one set."""
     chunks = int(store.statistics()["chunks"])
-    report: dict[str, Any] = {"dataset": data.name, "strategy": used, "questions": len(questions)}
-    report |= {f"recall@{cut}": round(statistics.mean(values), 4) for cut, values in recalls.items()}
-    report["all@8"] = round(statistics.mean(complete), 4)
-    for name, times in (("", whole_ms), ("_without_embedding", bare_ms)):
-        report[f"p50_ms{name}"] = round(statistics.median(times), 2)
-        report[f"p95_ms{name}"] = round(statistics.quantiles(times, n=20)[18], 2)
-    report |= {
-        "median_pool": round(statistics.median(pools) / chunks, 4),
-        "passages": len(passages),
-        "chunks": chunks,
-        "ingest_s": round(ingest_seconds, 1),
-    }
-    return report
-
-
-def evaluate_index(store: kvstore.Store, index: Path, scratch: Path) -> dict[str, Any]:
-    """Share of index terms that LOOKUP leads to a gold page for, over the terms that stand in one."""
-    archive = next(index.parent.glob(index.name.replace("-index.jsonl", "-html.tar.*")), None)
-    if archive is None:
-        raise click.UsageError(f"there is no archive of pages beside {index}")
-    folder = scratch / "pages"
-    with tarfile.open(archive) as pages:
-        pages.extractall(folder, filter="data")
-    report = store.ingest(folder, progress=_progress)
-    for failure in report.failures:
-        print(f"{failure.place}: {failure.reason}", file=sys.stderr)
-    texts: dict[str, bytes] = {}
-    for key in sorted(store.keys()):
-        document = store.get(key)
-        assert document is not None
-        texts.setdefault(Path(key).name, b"")
-        texts[Path(key).name] += fold(f"{document.title or ''}\n\n{document.text}").data
-    entries = read_lines(index)
-    answerable = hits = first_hits = 0
-    for entry in entries:
-        gold = {place["page"] for place in entry["gold"]}
-        term = entity_key(entry["term"]).encode()
-        if not any(term in texts.get(page, b"") for page in gold):
-            continue
-        answerable += 1
-        pages_found = [Path(row.document).name for row in store.lookup(entry["term"], limit=1000) if row.document]
-        hits += not gold.isdisjoint(pages_found)
-        first_hits += not gold.isdisjoint(pages_found[:5])
-    figures = store.statistics()
+    pool = statistics.median(outcome.pool for outcome in outcomes)
     return {
-        "index": index.name,
-        "entries": len(entries),
-        "answerable": answerable,
-        "lookup_hit": round(hits / answerable, 4),
-        "lookup_hit@5": round(first_hits / answerable, 4),
-        "entities_per_chunk": round(int(figures["introductions"]) / int(figures["chunks"]), 2),
-        "pages": len(texts),
-        "failures": len(report.failures),
-        "chunks": figures["chunks"],
-        "entities": figures["entities"],
-        "ingest_s": round(report.seconds, 1),
+        "strategy": system,
+        "questions": len(outcomes),
+        **summary(outcomes),
+        "median_pool": round(pool / chunks, 4),
+        "passages": len(questions.passages),
+        "chunks": chunks,
     }
 
 
-def _tell(text: str) -> None:
+def compared(dataset: str, measured: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
+    """What the first strategy gains over every other system, on the questions of one set."""
+    first, *others = measured
+    return [
+        {"dataset": dataset, "strategy": first, "over": other, **differences(measured[first], measured[other])}
+        for other in others
+        if len(measured[other]) == len(measured[first])
+    ]
+
+
+def flat(gain: dict[str, Any]) -> dict[str, Any]:
+    """A row of differences as people read it."""
+    return {
+        name: f"{value['difference']:+.3f} [{value['low']:+.3f}, {value['high']:+.3f}]"
+        if isinstance(value, dict)
+        else value
+        for name, value in gain.items()
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Rows as a table of text, a column for everything that some row has."""
+    columns = list(dict.fromkeys(name for each in rows for name in each))
+    cells = [columns, *([str(each.get(name, "")) for name in columns] for each in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def tell(text: str) -> None:
     """Show progress to a person; a log needs none."""
     if sys.stderr.isatty():
-        print(f"\r{text}", end="", file=sys.stderr)
-
-
-def _progress(now: kvstore.IngestProgress) -> None:
-    _tell(f"{now.done} of {now.total} files, {now.chunks} chunks")
+        print(f"\r{text}\033[K", end="", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from ..storage.store_view import StoreView
+from ..storage.vectors import Ids
 from ..text.words import content_terms, stemmer
 from .evidence import Evidence
 from .query import Option, Query, Ranking, evidence_of, option, ranked
@@ -21,37 +23,49 @@ def term_rarity(chunks: int, containing: int) -> float:
     return math.log(1 + (chunks - containing + 0.5) / (containing + 0.5))
 
 
-def rank_by_words(query: Query, top: int, k1: float = _K1, b: float = _B) -> Ranking:
-    """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
-    with query.trace.step("lexical search") as step:
-        found, scores = word_scores(query, k1, b)
-        keep = query.keep_allowed(found)
-        ranking = ranked(found[keep], scores[keep], top)
-        step.detail, step.count = "BM25 of " + ", ".join(_question_terms(query)), len(ranking)
-    return ranking
+def question_terms(view: StoreView, text: str) -> list[str]:
+    """The terms of a question that are looked up, each once."""
+    return list(dict.fromkeys(content_terms(text, stemmer(view.settings.stemmer))))
 
 
-def word_scores(query: Query, k1: float = _K1, b: float = _B) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
-    """The BM25 score of every chunk that has a term of the question, by chunk id, ascending."""
-    view = query.view
+def word_scores(
+    view: StoreView, terms: Sequence[str], k1: float = _K1, b: float = _B
+) -> tuple[Ids, npt.NDArray[np.float64]]:
+    """Ids of all chunks with any of some terms, ascending, and their BM25 scores."""
     counters = view.counters
-    chunk_parts: list[npt.NDArray[np.uint64]] = [np.empty(0, np.uint64)]
-    score_parts: list[npt.NDArray[np.float64]] = [np.empty(0)]
     average = counters.words / max(1, counters.chunks)
-    for term in _question_terms(query):
+    chunk_parts: list[Ids] = []
+    score_parts: list[npt.NDArray[np.float64]] = []
+    for term in terms:
         chunks, frequencies, lengths = view.postings.get(term)
-        if not len(chunks):
-            continue
         rarity = term_rarity(counters.chunks, len(chunks))
         norm = k1 * (1 - b + b * lengths / average)
         chunk_parts.append(chunks)
         score_parts.append(rarity * frequencies * (k1 + 1) / (frequencies + norm))
+    if not chunk_parts:
+        return np.empty(0, np.uint64), np.empty(0)
     found, places = np.unique(np.concatenate(chunk_parts), return_inverse=True)
     return found, np.asarray(np.bincount(places, np.concatenate(score_parts), len(found)), np.float64)
 
 
-def _question_terms(query: Query) -> list[str]:
-    return list(dict.fromkeys(content_terms(query.question, stemmer(query.view.settings.stemmer))))
+def word_scores_of(view: StoreView, terms: Sequence[str], chunks: Ids) -> npt.NDArray[np.float64]:
+    """The BM25 scores of some chunks, 0 for those without any of the terms."""
+    found, scores = word_scores(view, terms)
+    if not len(found):
+        return np.zeros(len(chunks))
+    places = np.minimum(np.searchsorted(found, chunks), len(found) - 1)
+    return np.where(found[places] == chunks, scores[places], 0.0)
+
+
+def rank_by_words(query: Query, top: int, k1: float = _K1, b: float = _B) -> Ranking:
+    """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
+    with query.trace.step("lexical search") as step:
+        terms = question_terms(query.view, query.question)
+        chunks, scores = word_scores(query.view, terms, k1, b)
+        keep = query.keep_allowed(chunks)
+        ranking = ranked(chunks[keep], scores[keep], top)
+        step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
+    return ranking
 
 
 class LexicalStrategy:

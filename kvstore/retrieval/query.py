@@ -55,9 +55,10 @@ class Clauses(TypedDict, total=False):
 class Query:
     """A question on one snapshot.
 
-    ``allowed`` are the ids of the documents that may answer (None: all); ``within`` the most tokens of all hits
-    together; ``options`` what the statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking
-    into another order, of which it may look at the first ``CANDIDATES``.
+    ``given`` is the vector that stands in for the embedder's, if the user gave one; ``allowed`` are the ids of the
+    documents that may answer (None: all); ``within`` the most tokens of all hits together; ``options`` what the
+    statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking into another order, of which it
+    may look at the first ``CANDIDATES``.
     """
 
     question: str
@@ -70,6 +71,7 @@ class Query:
     options: Mapping[str, Any] = field(default_factory=dict)
     count_hit: Callable[[str], None] = lambda key: None
     rerank: Callable[[Query, Ranking], Ranking] | None = None
+    given: Matrix | None = None
     trace: Trace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,8 +80,15 @@ class Query:
     @cached_property
     def vector(self) -> Matrix:
         """The question's unit vector; shape (dimension,)."""
+        return self._embedded(self.question) if self.given is None else self.given
+
+    def vector_of(self, part: str) -> Matrix:
+        """The unit vector of a part of the question; that of the whole where the user gave the vector."""
+        return self.vector if self.given is not None or part == self.question else self._embedded(part)
+
+    def _embedded(self, text: str) -> Matrix:
         with self.trace.step("embed question") as step:
-            vector = self.embed(self.question)
+            vector = self.embed(text)
             step.detail, step.count = self.view.settings.embedder, len(vector)
         return vector
 

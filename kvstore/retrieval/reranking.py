@@ -17,8 +17,9 @@ import numpy.typing as npt
 from ..errors import RerankerError
 from ..models.reranker import CrossEncoderReranker
 from ..storage.documents import heading_path
-from .lexical import word_scores
+from .lexical import question_terms, word_scores_of
 from .query import Query, Ranking, ranked
+from .vector import cosines_of
 
 Rerank = Callable[[Query, Ranking], Ranking]
 
@@ -64,14 +65,8 @@ def combined(query: Query, ranking: Ranking) -> Ranking:
     with query.trace.step("rerank") as step:
         view = query.view
         chunks = np.array([chunk for chunk, _ in candidates], np.uint64)
-        records = [view.chunks.get(chunk) for chunk, _ in candidates]
-        cosines = view.vectors.gather([(record.block, record.row) for record in records]) @ vector
-        found, weights = word_scores(query)
-        words = np.zeros(len(chunks))
-        places = np.searchsorted(found, chunks)
-        there = places < len(found)
-        there[there] = found[places[there]] == chunks[there]
-        words[there] = weights[places[there]]
+        cosines = cosines_of(view, chunks, vector)
+        words = word_scores_of(view, question_terms(view, query.question), chunks)
         ranks = 1 / np.arange(1, len(chunks) + 1)
         scores = DENSE * _spread(cosines) + LEXICAL * _spread(words) + RANK * ranks
         step.detail, step.count = f"{COMBINATION}: cosine, BM25 and rank of the candidates", len(chunks)

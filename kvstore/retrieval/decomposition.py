@@ -1,0 +1,57 @@
+"""What a question consists of: the names in it, which of them it compares, and what it asks about them.
+
+In: a question and the entities recognised in it. Out: a :class:`Decomposition`. No model is asked: two names that
+"or" joins are compared ("Which film came out first, A or B?"), and so are two that "and" joins where the question can
+only be about both ("Are A and B from the same country?"). What is left without the names ("Where was the composer of
+film born?") says what the passages at the end of a chain talk about, which need not name anything of the question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .recognition import Seed
+
+#: What may stand between two names that are compared.
+_JOINED = re.compile(
+    r"[\W_]*\b(?P<word>or|and)\b(?:\s+(?:the|a|an|is|was|does|did|do|films?|movies?|songs?))*[\W_]*", re.I
+)
+_YES_OR_NO = re.compile(r"\W*(?:are|is|am|did|do|does|were|was|have|has|had|can|could|will|would)\b", re.IGNORECASE)
+_OF_BOTH = re.compile(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """The parts of a question; ``compared`` are keys of seeds, ``rest`` the question without its names (the whole
+    question where nothing else is left)."""
+
+    compared: tuple[str, ...]
+    rest: str
+
+    def __str__(self) -> str:
+        """How EXPLAIN shows it."""
+        asks = f"asks {self.rest!r}"
+        return f"compares {', '.join(self.compared)}; {asks}" if self.compared else asks
+
+
+def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
+    """The parts of a question in which some entities were recognised."""
+    data = question.encode()
+    named = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
+    of_both = _YES_OR_NO.match(question) or _OF_BOTH.search(question)
+    compared: list[str] = []
+    rest: list[bytes] = []
+    last_end, last_key = 0, None
+    for start, end, key in named:
+        between = data[last_end:start]
+        rest.append(between)
+        joined = _JOINED.fullmatch(between.decode())
+        if last_key is not None and joined and (of_both or joined["word"].lower() == "or"):
+            compared += [last_key, key]
+        last_end, last_key = end, key
+    rest.append(data[last_end:])
+    left = " ".join(b" ".join(rest).decode().split())
+    spoken = any(character.isalnum() for character in left)
+    return Decomposition(tuple(dict.fromkeys(compared)), left if spoken else question)

@@ -1,0 +1,186 @@
+"""Systems to compare the strategies with, measured in the same run over the same chunks and vectors.
+
+``bm25s`` (the package, its defaults, English stop words and the store's stemmer), ``dense`` (a matrix of all vectors
+and one product: the naive RAG of Bridge-RAG, section 5.1), ``tree-rag`` (approximate neighbours among the names of the
+entity trees, their relatives one edge up and down, the chunks that mention them) and ``graph-rag`` (approximate
+neighbours among the abstracts, one hop over the entities they share). The last two are Bridge-RAG's baselines, section
+5.1; approximate neighbours are hnswlib's. In: a filled store. Out: retrievers; what they build is not timed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import bm25s
+import hnswlib
+import numpy as np
+import numpy.typing as npt
+import snowballstemmer
+
+import kvstore
+from kvstore.storage.addresses import NODE, split
+from kvstore.storage.chunks import FIRST_UPPER
+from kvstore.storage.store_view import StoreView
+from kvstore.storage.vectors import Matrix
+
+from .retrievers import CHUNKS, Retrieved, Retriever, VectorRetriever
+
+#: Nearest names and abstracts that the tree and the graph baseline start from.
+_NEAREST = 10
+#: Texts embedded at a time.
+_BATCH = 256
+
+
+class _Chunks:
+    """All chunks of a store in memory: their documents, texts and vectors."""
+
+    def __init__(self, view: StoreView) -> None:
+        rows = list(view.chunks.scan())
+        self.ids = [chunk for chunk, _ in rows]
+        self.place = {chunk: place for place, chunk in enumerate(self.ids)}
+        keys = {record.document: view.documents.get(record.document).key for _, record in rows}
+        self.documents = [keys[record.document] for _, record in rows]
+        titles = {document: view.documents.get(document).title or "" for document in keys}
+        self.titles = [titles[record.document] for _, record in rows]
+        self.texts = [view.chunk_text(chunk) for chunk in self.ids]
+        self.vectors = view.vectors.gather([(record.block, record.row) for _, record in rows])
+
+    def best(self, places: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
+        """The best of some chunks, given by place, with their scores."""
+        count = min(CHUNKS, len(places))
+        top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
+        order = places[top[np.argsort(-scores[top], kind="stable")]].tolist()
+        return Retrieved([(self.documents[place], self.texts[place]) for place in order], len(places))
+
+    def nearest(self, chunks: Iterable[int], vector: Matrix) -> Retrieved:
+        """The best by cosine of some chunks, given by id."""
+        places = np.array(sorted({self.place[chunk] for chunk in chunks if chunk in self.place}), np.int64)
+        return self.best(places, self.vectors[places] @ vector)
+
+
+def baselines(store: kvstore.Store, tell: Callable[[str], None]) -> list[Retriever]:
+    """All of them, built from what a store holds."""
+    with store.reading() as view:
+        chunks = _Chunks(view)
+        tree, graph = _TreeRag(view, chunks, store.embed, tell), _GraphRag(view, chunks, store.embed, tell)
+    everything = np.arange(len(chunks.ids))
+
+    def dense(_: str, vector: Matrix) -> Retrieved:
+        return chunks.best(everything, chunks.vectors @ vector)
+
+    embed = store.embedder.embed_query
+    return [
+        _Bm25s(chunks),
+        VectorRetriever("dense", embed, dense),
+        VectorRetriever("tree-rag", embed, tree),
+        VectorRetriever("graph-rag", embed, graph),
+    ]
+
+
+class _Bm25s:
+    name = "bm25s"
+
+    def __init__(self, chunks: _Chunks) -> None:
+        self._chunks = chunks
+        self._stemmer = snowballstemmer.stemmer("english").stemWords
+        texts = [f"{title}\n{text}" for title, text in zip(chunks.titles, chunks.texts, strict=True)]
+        self._index = bm25s.BM25()
+        self._index.index(self._tokens(texts), show_progress=False)
+
+    def __call__(self, question: str) -> Retrieved:
+        count = min(CHUNKS, len(self._chunks.ids))
+        places, _ = self._index.retrieve(self._tokens([question]), k=count, show_progress=False)
+        found = [(self._chunks.documents[place], self._chunks.texts[place]) for place in places[0].tolist()]
+        return Retrieved(found, len(self._chunks.ids))
+
+    def _tokens(self, texts: Sequence[str]) -> object:
+        return bm25s.tokenize(list(texts), stopwords="en", stemmer=self._stemmer, show_progress=False)
+
+
+class _TreeRag:
+    """Names of the entity trees in an approximate index; those nearest to the question, their relatives, the chunks of
+    both. A store without trees has all its names for one level."""
+
+    def __init__(
+        self, view: StoreView, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
+    ) -> None:
+        self._chunks = chunks
+        names = [(entity, record.name) for entity, record in view.entities.scan()]
+        of_node = {node: view.forest.node(node).entity for node in _all_nodes(view, names)}
+        in_trees = set(of_node.values())
+        names = [(entity, name) for entity, name in names if not in_trees or entity in in_trees]
+        self._entities = [entity for entity, _ in names]
+        self._index = _approximate(_embedded(embed, [name for _, name in names], "names", tell))
+        self._relatives: dict[int, set[int]] = {}
+        for node, entity in of_node.items():
+            for parent in view.forest.parents(node):
+                self._relatives.setdefault(entity, set()).add(of_node[parent])
+                self._relatives.setdefault(of_node[parent], set()).add(entity)
+        self._mentions: dict[int, set[int]] = {}
+        for chunk, mentions in view.mentions.scan():
+            for entity in np.unique(mentions["entity"]).tolist():
+                self._mentions.setdefault(entity, set()).add(chunk)
+
+    def __call__(self, _: str, vector: Matrix) -> Retrieved:
+        labels, _distances = self._index.knn_query(vector, k=min(_NEAREST, len(self._entities)))
+        near = [self._entities[label] for label in labels[0].tolist()]
+        reached = {relative for entity in near for relative in self._relatives.get(entity, ())}.union(near)
+        found = (chunk for entity in reached for chunk in self._mentions.get(entity, ()))
+        return self._chunks.nearest(found, vector)
+
+
+class _GraphRag:
+    """Abstracts in an approximate index; those nearest to the question, and those that share most entities."""
+
+    def __init__(
+        self, view: StoreView, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
+    ) -> None:
+        self._chunks = chunks
+        leaves = [(abstract, record.text) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER]
+        self._leaves = [abstract for abstract, _ in leaves]
+        self._index = _approximate(_embedded(embed, [text for _, text in leaves], "abstracts", tell))
+        self._chunk_ids = {abstract: list(view.abstracts.chunk_ids(abstract)) for abstract in self._leaves}
+        self._abstracts: dict[int, list[int]] = {}
+        self._entities: dict[int, list[int]] = {}
+        for key, entry in view.filter.keys():  # noqa: SIM118
+            for rank, place in map(split, view.filter.addresses(key).tolist()):
+                if rank != NODE and place < FIRST_UPPER:
+                    self._abstracts.setdefault(entry.entity, []).append(place)
+                    self._entities.setdefault(place, []).append(entry.entity)
+
+    def __call__(self, _: str, vector: Matrix) -> Retrieved:
+        labels, _distances = self._index.knn_query(vector, k=min(_NEAREST, len(self._leaves)))
+        near = [self._leaves[label] for label in labels[0].tolist()]
+        shared = Counter(
+            other
+            for abstract in near
+            for entity in self._entities.get(abstract, ())
+            for other in self._abstracts[entity]
+        )
+        hop = [abstract for abstract, _ in shared.most_common(_NEAREST * _NEAREST)]
+        return self._chunks.nearest((chunk for leaf in {*near, *hop} for chunk in self._chunk_ids[leaf]), vector)
+
+
+def _all_nodes(view: StoreView, names: list[tuple[int, str]]) -> Iterable[int]:
+    """Every node of the entity trees."""
+    for entity, _ in names:
+        for rank, place in map(split, view.filter.addresses(view.entities.get(entity).key).tolist()):
+            if rank == NODE:
+                yield place
+
+
+def _embedded(embed: Callable[[list[str]], Matrix], texts: list[str], what: str, tell: Callable[[str], None]) -> Matrix:
+    parts = []
+    for start in range(0, len(texts), _BATCH):
+        parts.append(embed(texts[start : start + _BATCH]))
+        tell(f"{min(start + _BATCH, len(texts))} of {len(texts)} {what} embedded for the baselines")
+    return np.concatenate(parts)
+
+
+def _approximate(vectors: Matrix) -> hnswlib.Index:
+    index = hnswlib.Index(space="ip", dim=vectors.shape[1])
+    index.init_index(max_elements=len(vectors), M=16, ef_construction=100, random_seed=0)
+    index.add_items(vectors)
+    index.set_ef(64)
+    return index

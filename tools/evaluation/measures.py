@@ -1,0 +1,106 @@
+"""What is measured of the answers to a question set, and how sure a difference is.
+
+In: for each question the documents found, best first, with their texts. Out: the means of all questions, of the half
+that parameters may be tuned on (those in even places) and of the half that is only reported; paired bootstrap
+intervals of differences (Efron and Tibshirani 1993, chapter 13: percentiles of resampled means).
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .question_sets import Question
+
+#: Documents looked at for each question.
+DEPTH = 8
+RECALLS = (2, 5)
+ANSWERS = (5, 8)
+_RESAMPLES = 10_000
+_WORD = re.compile(r"\w+")
+
+#: A document found and the text found of it, best first.
+Found = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one question got: measures by name (1 is best), milliseconds with and without the embedding of the
+    question, and the number of chunks that were ranked."""
+
+    measures: dict[str, float]
+    milliseconds: float
+    bare_milliseconds: float
+    pool: int
+
+
+def measure(question: Question, found: Found) -> dict[str, float]:
+    """The measures of one question; ``answer@k`` only where its answer is a text that passages can contain."""
+    texts: dict[str, str] = {}
+    for document, text in found:
+        if document in texts or len(texts) < DEPTH:
+            texts[document] = f"{texts.get(document, '')}\n{text}"
+    documents = list(texts)
+    gold = question.gold
+    measures = {f"recall@{cut}": len(gold.intersection(documents[:cut])) / len(gold) for cut in RECALLS}
+    measures[f"all@{DEPTH}"] = float(gold.issubset(documents))
+    answer = _plain(question.answer or "")
+    if answer and answer not in ("yes", "no"):
+        for cut in ANSWERS:
+            read = _plain("\n".join(texts[document] for document in documents[:cut]))
+            measures[f"answer@{cut}"] = float(f" {answer} " in f" {read} ")
+    return measures
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORD.findall(text.lower()))
+
+
+def names_of(outcomes: Sequence[Outcome]) -> list[str]:
+    """The measures that some outcome has, in order."""
+    return list(dict.fromkeys(name for outcome in outcomes for name in outcome.measures))
+
+
+def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Means of all measures over all questions; over each half, marked ``_tune`` and ``_report``; times in ms."""
+    figures: dict[str, float] = {}
+    for suffix, part in (("", outcomes), ("_tune", outcomes[::2]), ("_report", outcomes[1::2])):
+        for name in names_of(outcomes):
+            values = [outcome.measures[name] for outcome in part if name in outcome.measures]
+            if values:
+                figures[name + suffix] = round(statistics.mean(values), 4)
+    for suffix, times in (
+        ("", [outcome.milliseconds for outcome in outcomes]),
+        ("_without_embedding", [outcome.bare_milliseconds for outcome in outcomes]),
+    ):
+        figures[f"p50_ms{suffix}"] = round(float(np.percentile(times, 50)), 2)
+        figures[f"p95_ms{suffix}"] = round(float(np.percentile(times, 95)), 2)
+    return figures
+
+
+def differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> dict[str, Any]:
+    """For each measure how much better than the reference on the same questions, with the 95 % interval."""
+    found: dict[str, Any] = {}
+    for name in names_of(outcomes):
+        pairs = [
+            (mine.measures[name], other.measures[name])
+            for mine, other in zip(outcomes, reference, strict=True)
+            if name in mine.measures and name in other.measures
+        ]
+        gains = np.array([mine - other for mine, other in pairs])
+        low, high = _interval(gains)
+        found[name] = {"difference": round(float(gains.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
+    return found
+
+
+def _interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """The 95 % percentile interval of the mean, from seeded resamples."""
+    chosen = np.random.default_rng(0).integers(0, len(values), (_RESAMPLES, len(values)))
+    low, high = np.percentile(values[chosen].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)

@@ -1,0 +1,81 @@
+"""Question sets: passages, and questions with the passages that are needed to answer them.
+
+In: a folder with ``corpus.jsonl`` (id, title, text), ``questions.jsonl`` (question, gold: ids of every passage needed;
+perhaps answer) and perhaps ``triples.jsonl``. Out: a :class:`QuestionSet`, and a store with each passage as one
+document.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+import kvstore
+
+_BATCH = 500
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question; ``gold`` are the keys of all documents needed, ``answer`` is None where the set gives none."""
+
+    text: str
+    gold: frozenset[str]
+    answer: str | None
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """Passages and the questions that can be answered from them."""
+
+    name: str
+    folder: Path
+    passages: list[dict[str, Any]]
+    questions: list[Question]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of JSON lines."""
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def load(place: str, limit: int | None) -> QuestionSet:
+    """The question set at ``FOLDER`` or ``FOLDER:N`` (its first N passages; otherwise the first ``limit``)."""
+    head, colon, count = place.rpartition(":")
+    folder = Path(head) if colon and count.isdigit() else Path(place)
+    if colon and count.isdigit():
+        limit = int(count)
+    if not (folder / "corpus.jsonl").is_file() or not (folder / "questions.jsonl").is_file():
+        raise click.UsageError(f"{folder} has no corpus.jsonl and questions.jsonl")
+    passages = read_lines(folder / "corpus.jsonl")[:limit]
+    known = {passage["id"] for passage in passages}
+    questions = [
+        Question(row["question"], frozenset(row["gold"]), row.get("answer"))
+        for row in read_lines(folder / "questions.jsonl")
+        if known.issuperset(row["gold"])
+    ]
+    if not questions:
+        raise click.UsageError(f"{folder}: none of the questions has all its passages among the {len(passages)} taken")
+    name = folder.name if limit is None else f"{folder.name}:{len(passages)}"
+    return QuestionSet(name, folder, passages, questions)
+
+
+def fill(store: kvstore.Store, questions: QuestionSet, triples: bool, tell: Callable[[str], None]) -> float:
+    """Put the passages, and the triples where they are wanted, into a store; returns the seconds it took."""
+    started = time.perf_counter()
+    passages = questions.passages
+    for start in range(0, len(passages), _BATCH):
+        with store.transaction() as transaction:
+            for passage in passages[start : start + _BATCH]:
+                transaction.put(passage["id"], passage["text"], title=passage.get("title"))
+        tell(f"{questions.name}: {min(start + _BATCH, len(passages))} of {len(passages)} passages")
+    if triples:
+        store.ingest(questions.folder / "triples.jsonl", format="triples")
+    return time.perf_counter() - started

@@ -1,0 +1,82 @@
+"""What answers questions: a strategy of the store, or a system to compare it with.
+
+In: a question. Out: :class:`Retrieved`, documents with the texts found of them, best first. The embedding of the
+question is timed apart: it is the same for all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import kvstore
+from kvstore.storage.vectors import Matrix
+
+from .measures import Found, Outcome, measure
+from .question_sets import QuestionSet
+
+#: Chunks asked for, so that as many different documents as are looked at are among them.
+CHUNKS = 60
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """What was found, how many chunks were ranked for it, and how much of the time embedding took."""
+
+    found: Found
+    pool: int
+    embedding_ms: float = 0.0
+
+
+class Retriever(Protocol):
+    """Something that finds documents for a question."""
+
+    name: str
+
+    def __call__(self, question: str) -> Retrieved: ...
+
+
+class StrategyRetriever:
+    """A strategy of kvstore (None: the one of the session), through the public API."""
+
+    def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
+        self._store = store
+        self._using = strategy
+        self.name = strategy or store.session.strategy
+
+    def __call__(self, question: str) -> Retrieved:
+        evidence = self._store.retrieve(question, using=self._using, top=CHUNKS)
+        embedding = sum(step.milliseconds for step in evidence.steps if step.name == "embed question")
+        return Retrieved([(hit.document, hit.text) for hit in evidence.hits], evidence.pool, embedding)
+
+
+class VectorRetriever:
+    """A system that takes the question's vector; the embedding is timed apart."""
+
+    def __init__(self, name: str, embed: Callable[[str], Matrix], search: Callable[[str, Matrix], Retrieved]) -> None:
+        self.name = name
+        self._embed = embed
+        self._search = search
+
+    def __call__(self, question: str) -> Retrieved:
+        started = time.perf_counter()
+        vector = self._embed(question)
+        embedding = 1000 * (time.perf_counter() - started)
+        retrieved = self._search(question, vector)
+        return Retrieved(retrieved.found, retrieved.pool, embedding)
+
+
+def outcomes_of(retriever: Retriever, questions: QuestionSet, tell: Callable[[str], None]) -> list[Outcome]:
+    """What every question of a set gets, in order."""
+    retriever(questions.questions[0].text)  # loads models and warms caches
+    outcomes = []
+    for number, question in enumerate(questions.questions, 1):
+        started = time.perf_counter()
+        retrieved = retriever(question.text)
+        elapsed = 1000 * (time.perf_counter() - started)
+        bare = elapsed - retrieved.embedding_ms
+        outcomes.append(Outcome(measure(question, retrieved.found), elapsed, bare, retrieved.pool))
+        tell(f"{questions.name}, {retriever.name}: {number} of {len(questions.questions)} questions")
+    return outcomes
