@@ -16,6 +16,8 @@ takes more than restart * epsilon * size from a total of at most 1: so the sizes
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libcpp.deque cimport deque
+from libcpp.queue cimport priority_queue
+from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
 import numpy as np
@@ -44,6 +46,8 @@ cdef class ForwardPush:
     cdef vector[double] _seed_shares
     cdef deque[int64_t] _queue
     cdef vector[int64_t] _wanted
+    # The node before each on the likeliest walk to it, once asked for.
+    cdef vector[int64_t] _before
     # What left dead ends, on its way back to the seeds.
     cdef double _returning
     cdef readonly int64_t pushes, rows
@@ -186,26 +190,54 @@ cdef class ForwardPush:
             missing += (1 - self._restart) * self._residual[i]
         return self._nodes_of(numbers), found, missing
 
-    def sources(self, uint64_t node, size_t limit):
-        """The nodes that handed most to a node (u64, at most ``limit``) and how much (f64), most first."""
+    def way(self, uint64_t node):
+        """The likeliest walk from a seed to a node (u64): the seed first, the node last; empty where none leads there.
+
+        To be called when :meth:`run` wants nothing any more. Dijkstra 1959 over the rows that came, where the length of
+        an edge is -ln of its share; found for all nodes at the first call.
+        """
         cdef uint64_t mask = self._table.size() - 1
         cdef uint64_t place = mixed(node) & mask
-        cdef int64_t target, j
-        cdef size_t i
-        cdef vector[int64_t] numbers
-        cdef vector[double] given
+        cdef int64_t number
+        cdef vector[int64_t] found
+        if self._before.empty():
+            with nogil:
+                self._find_ways()
         while self._table[place] and self._nodes[self._table[place] - 1] != node:
             place = (place + 1) & mask
-        target = self._table[place] - 1
-        for i in range(self._nodes.size()):
-            if self._estimate[i] > 0:
-                for j in range(self._begin[i], self._end[i]):
-                    if self._neighbours[j] == target:
-                        numbers.push_back(i)
-                        given.push_back(self._estimate[i] * (1 - self._restart) / self._restart * self._shares[j])
-        found = np.array(given, np.float64)
-        order = np.argsort(-found, kind="stable")[:limit]
-        return self._nodes_of(numbers)[order], found[order]
+        number = self._table[place] - 1
+        if number >= 0 and self._before[number] >= 0:
+            while self._before[number] != number:
+                found.push_back(number)
+                number = self._before[number]
+            found.push_back(number)
+        return self._nodes_of(found)[::-1]
+
+    cdef void _find_ways(self) noexcept nogil:
+        """For every node the one before it on the likeliest walk: itself at the start of one, -1 where there is none."""
+        cdef vector[double] likelihood
+        cdef priority_queue[pair[double, int64_t]] waiting
+        cdef pair[double, int64_t] nearest
+        cdef double further
+        cdef int64_t j
+        cdef size_t i
+        likelihood.assign(self._nodes.size(), 0)
+        self._before.assign(self._nodes.size(), -1)
+        for i in range(self._seeds.size()):
+            likelihood[self._seeds[i]] = self._seed_shares[i]
+            self._before[self._seeds[i]] = self._seeds[i]
+            waiting.push(pair[double, int64_t](self._seed_shares[i], self._seeds[i]))
+        while not waiting.empty():
+            nearest = waiting.top()
+            waiting.pop()
+            if nearest.first < likelihood[nearest.second]:
+                continue
+            for j in range(self._begin[nearest.second], self._end[nearest.second]):
+                further = nearest.first * (1 - self._restart) * self._shares[j]
+                if further > likelihood[self._neighbours[j]]:
+                    likelihood[self._neighbours[j]] = further
+                    self._before[self._neighbours[j]] = nearest.second
+                    waiting.push(pair[double, int64_t](further, self._neighbours[j]))
 
     cdef object _nodes_of(self, const vector[int64_t]& numbers):
         cdef size_t i

@@ -112,10 +112,15 @@ class PageRank:
     rounds: int
     _push: ForwardPush
 
-    def sources(self, node: int, limit: int) -> list[tuple[int, float]]:
-        """The neighbours that handed most mass to a node, and how much, most first."""
-        nodes, masses = self._push.sources(node, limit)
-        return list(zip(nodes.tolist(), masses.tolist(), strict=True))
+    @property
+    def cost(self) -> str:
+        """What it cost, in words."""
+        return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
+
+    def way(self, node: int) -> list[int]:
+        """The likeliest walk from a seed to a node, both included; empty where none leads there."""
+        way: list[int] = self._push.way(node).tolist()
+        return way
 
 
 def personalised_pagerank(

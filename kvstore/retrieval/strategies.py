@@ -7,6 +7,8 @@ import difflib
 from ..errors import UnknownStrategyError
 from .bridge import BridgeStrategy
 from .cft import CftStrategy
+from .graph import GraphStrategy
+from .hipporag import HippoRagStrategy
 from .hybrid import HybridStrategy
 from .lexical import LexicalStrategy
 from .query import Strategy
@@ -14,7 +16,15 @@ from .vector import VectorStrategy
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy
-    for strategy in (VectorStrategy(), LexicalStrategy(), HybridStrategy(), BridgeStrategy(), CftStrategy())
+    for strategy in (
+        VectorStrategy(),
+        LexicalStrategy(),
+        HybridStrategy(),
+        BridgeStrategy(),
+        CftStrategy(),
+        HippoRagStrategy(),
+        GraphStrategy(),
+    )
 }
 
 

@@ -1,0 +1,59 @@
+"""Strategy ``hipporag``: personalised PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
+
+The entities of the question, weighted by how specific they are, are where a walk over the graph starts; where none is
+known, those of the nearest passage take their place. Passages are ranked by nothing but the mass that reaches them. A
+store in which nothing is named answers with dense search, and the paths say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .evidence import Evidence
+from .pagerank import entity_node, personalised_pagerank
+from .query import Option, Query, evidence_of, option, ranked
+from .recognition import recognise
+from .vector import rank_by_vector
+from .walk import masses_of_names, paths
+
+
+class HippoRagStrategy:
+    """From the question's names over the graph to passages, ranked by PageRank alone."""
+
+    name = "hipporag"
+    description = "HippoRAG: personalised PageRank from the question's entities over passages and entities"
+    options: Mapping[str, Option] = {
+        "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
+        "epsilon": Option(1e-5, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        starts = masses_of_names(query.view, recognise(query)) or _nearest(query)
+        if not starts:
+            ranking = rank_by_vector(query, query.reach)
+            return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
+        with query.trace.step("personalised PageRank") as step:
+            ranks = personalised_pagerank(
+                query.view, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
+            )
+            keep = query.keep_allowed(ranks.passages)
+            ranking = ranked(ranks.passages[keep], ranks.passage_masses[keep], query.reach)
+            step.detail, step.count = ranks.cost, len(ranks.passages)
+        return evidence_of(
+            query,
+            self.name,
+            ranking,
+            paths(query.view, ranks, [chunk for chunk, _ in ranking]),
+            len(ranks.passages),
+        )
+
+
+def _nearest(query: Query) -> dict[int, float]:
+    """The names nearest to a question that names nothing known, with their masses."""
+    passage = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
+    with query.trace.step("names of the nearest passage") as step:
+        near = query.view.graph.passages(passage).entities.tolist()
+        step.detail, step.count = "no entity of the question is known", len(near)
+    return dict.fromkeys(map(entity_node, near), 1.0)
