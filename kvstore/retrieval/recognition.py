@@ -73,7 +73,7 @@ def _meant(view: StoreView, question: str, folded: Folded, matches: Matches) -> 
     for place, (start, end, entity) in enumerate(zip(*(column.tolist() for column in matches), strict=True)):
         written = data[folded.original(start) : folded.original(end)].decode()
         kept[place] = stands_out(written) or not any(map(stands_out, view.entities.get(entity).forms))
-    return Matches(*(column[kept] for column in matches))
+    return Matches(matches.start[kept], matches.end[kept], matches.entity[kept])
 
 
 def stands_out(form: str) -> bool:

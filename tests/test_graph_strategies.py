@@ -1,0 +1,144 @@
+"""Strategies over the graph of passages and entities: chains of facts, comparisons, and why a chunk is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore.retrieval.decomposition import decompose
+from kvstore.retrieval.recognition import Seed
+from kvstore.storage.aliases import Identity
+from kvstore.storage.entity_filter import FilterEntry
+from kvstore.storage.environment import Environment
+from kvstore.storage.graph import ENTITY, HEADS, Graph, GraphWriter
+
+FILMS = {
+    "harbour": ("Blue Harbour (film)", "Blue Harbour is a 1934 drama directed by Nora Quill and shot in six weeks."),
+    "quill": ("Nora Quill", "Nora Quill (1899 to 1961) came from Tolland, where her family sold rope."),
+    "meadow": ("Red Meadow", "Red Meadow is a comedy. It was directed by Otto Brandt for a small studio."),
+    "brandt": ("Otto Brandt", "Otto Brandt grew up in Corrin and made nine comedies before he retired."),
+    "director": ("Film director", "A film director is born of patience: the director of a film says where all stand."),
+    "born": ("Birth", "Where a director was born is often asked, and where the film was made, and who directed it."),
+    "evening": ("Evening", "Evening is a song that was played at the end of every evening."),
+}
+
+
+@pytest.fixture
+def films(store: kvstore.Store) -> kvstore.Store:
+    with store.transaction() as transaction:
+        for key, (title, text) in FILMS.items():
+            transaction.put(key, text, title=title)
+    return store
+
+
+def documents(evidence: kvstore.Evidence, count: int) -> set[str]:
+    return {hit.document for hit in evidence.hits[:count]}
+
+
+@pytest.mark.parametrize("strategy", ["graph", "hipporag"])
+def test_a_chain_leads_to_a_passage_that_shares_no_word_with_the_question(films: kvstore.Store, strategy: str) -> None:
+    evidence = films.retrieve("Where was the director of Blue Harbour born?", using=strategy, top=3)
+    assert documents(evidence, 2) == {"harbour", "quill"}
+    path = next(hit.path for hit in evidence.hits if hit.document == "quill")
+    assert path.startswith("blue harbour → chunk ")
+    assert path.endswith("(Blue Harbour (film)) → nora quill")
+
+
+@pytest.mark.parametrize("strategy", ["graph", "hipporag"])
+def test_both_sides_of_a_comparison_are_followed(films: kvstore.Store, strategy: str) -> None:
+    question = "Are the directors of Blue Harbour and Red Meadow from the same town?"
+    assert documents(films.retrieve(question, using=strategy), 4) == {"harbour", "quill", "meadow", "brandt"}
+
+
+def test_explain_shows_what_a_question_was_taken_apart_into(films: kvstore.Store) -> None:
+    steps = {step.name: step for step in films.retrieve("Is Nora Quill or Otto Brandt older?", using="graph").steps}
+    assert steps["decompose question"].detail == "compares nora quill, otto brandt; asks 'Is or older?'"
+    assert "pushes" in steps["personalised PageRank"].detail
+    assert "'Is or older?'" in steps["relevance of candidates"].detail
+
+
+@pytest.mark.parametrize("strategy", ["graph", "hipporag"])
+def test_without_a_known_name_the_nearest_passages_are_the_start(films: kvstore.Store, strategy: str) -> None:
+    hits = films.retrieve("who sold rope", using=strategy, top=2).hits
+    assert hits[0].document == "quill"
+    assert hits[0].path
+
+
+def test_a_word_is_no_name_where_the_question_writes_it_small(films: kvstore.Store) -> None:
+    def named(question: str) -> str:
+        return next(step.detail for step in films.retrieve(question, using="graph").steps if "entities" in step.name)
+
+    assert "evening" not in named("Who met Nora Quill in the evening?")
+    assert "evening" in named("Who sang Evening with Nora Quill?")
+    assert "evening" in named("who sang evening with nora quill?")
+
+
+def test_a_vector_given_stands_for_the_rest_of_the_question_too(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store("given", embedder="none:4")
+    for place, (key, (title, text)) in enumerate(FILMS.items()):
+        store.put(key, text, title=title, vectors=np.eye(4)[place % 4])
+    found = store.retrieve("Who directed Blue Harbour?", using="graph", vector=np.ones(4))
+    assert documents(found, 2) == {"harbour", "quill"}
+
+
+def test_names_that_stand_for_one_entity_start_together(films: kvstore.Store) -> None:
+    films.alias("The Quill", "Nora Quill")
+    assert documents(films.retrieve("Which town is The Quill from?", using="hipporag"), 2) == {"harbour", "quill"}
+
+
+def test_an_empty_store_answers_with_nothing(store: kvstore.Store) -> None:
+    assert store.retrieve("Who directed Blue Harbour?", using="graph").hits == []
+    assert store.retrieve("Who directed Blue Harbour?", using="hipporag").hits == []
+
+
+def seeds_in(question: str, *names: str) -> list[Seed]:
+    data = question.encode()
+    starts = [data.index(name.encode()) for name in names]
+    return [
+        Seed(name.lower(), Identity(((name.lower(), FilterEntry(1, 1, 0)),)), 1, ((start, start + len(name.encode())),))
+        for name, start in zip(names, starts, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "names", "compared", "rest"),
+    [
+        (
+            "Who is older, Ana Ruiz or Łucja Żak?",
+            ["Łucja Żak", "Ana Ruiz"],
+            ["Ana Ruiz", "Łucja Żak"],
+            "Who is older, or ?",
+        ),
+        (
+            "Do both films Up and Down have one director?",
+            ["Up", "Down"],
+            ["Up", "Down"],
+            "Do both films and have one director?",
+        ),
+        ("Which town lies between Ash and Elm?", ["Ash", "Elm"], [], "Which town lies between and ?"),
+        ("Who directed Up and where is Elm?", ["Up", "Elm"], [], "Who directed and where is ?"),
+        ("Nora Quill?", ["Nora Quill"], [], "Nora Quill?"),
+        ("Who sold rope?", [], [], "Who sold rope?"),
+    ],
+)
+def test_decomposition(question: str, names: list[str], compared: list[str], rest: str) -> None:
+    parts = decompose(question, seeds_in(question, *names))
+    assert parts.compared == tuple(name.lower() for name in compared)
+    assert parts.rest == rest
+
+
+def test_entities_of_many_pages_of_heads_are_kept(tmp_path: Path) -> None:
+    """More pages than are made room for at first, in one change."""
+    entities = np.arange(1, 40, dtype=np.uint32) * np.uint32(HEADS)
+    row = np.array([(entity, 1) for entity in entities.tolist()], ENTITY)
+    with Environment.open(tmp_path / "store") as environment:
+        with environment.write() as transaction:
+            writer = GraphWriter(transaction)
+            writer.put_passage(5, row)
+            writer.flush()
+        with environment.snapshot() as snapshot:
+            assert Graph(snapshot).heads(entities).degrees.tolist() == [1] * len(entities)
