@@ -25,7 +25,8 @@ def masses_of_names(view: StoreView, seeds: Sequence[Seed], compared: Collection
     nodes: dict[str, list[int]] = {}
     for seed in seeds:
         entities = np.array(seed.identity.entities, np.uint32)
-        degrees = view.graph.heads(entities).degrees
+        heads = view.graph.heads(entities)
+        degrees = np.where(heads.telling, heads.telling, heads.degrees)
         if degrees.any():
             specificity[seed.key] = 1 / int(degrees.sum())
             nodes[seed.key] = [entity_node(entity) for entity in entities[degrees > 0].tolist()]
