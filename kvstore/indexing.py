@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,7 +60,8 @@ class Indexing:
                 raise InputError(
                     f"there is an index {kind} already; REFRESH brings it up to date, DROP INDEX removes it"
                 )
-            IndexWriter(view).put(IndexRecord(kind, given))
+            # What the default index has built serves the new one, where it is built alike.
+            IndexWriter(view).put(replace(stored or IndexRecord(kind), options=given, created=True))
 
         self._store.environment.write_with_growth(create)
         self.refresh(kind, progress)
@@ -95,15 +97,21 @@ class Indexing:
         return {f"index_{kind}_bytes": path.stat().st_size for kind, path in paths.items() if path.exists()}
 
     def extend(self) -> None:
-        """Have new chunks added in the background, where there are many: to be called after a commit."""
-        with self._store.environment.snapshot() as snapshot:
-            record = Indexes(snapshot).get(VECTORS)
-            if record is None or not uses_file(record, Counters.load(snapshot)):
-                return
-        with self._lock:
-            if self._thread is None and not self._stopped.is_set():
-                self._thread = threading.Thread(target=self._extend, args=(record,), name="kvstore index")
-                self._thread.start()
+        """Have new chunks added in the background, where there are many: to be called after a commit.
+
+        Raises nothing: the commit has succeeded, whatever becomes of the index.
+        """
+        try:
+            with self._store.environment.snapshot() as snapshot:
+                record = Indexes(snapshot).get(VECTORS)
+                if record is None or not uses_file(record, Counters.load(snapshot)):
+                    return
+            with self._lock:
+                if self._thread is None and not self._stopped.is_set():
+                    self._thread = threading.Thread(target=self._extend, args=(record,), name="kvstore index")
+                    self._thread.start()
+        except KvstoreError as error:
+            self._store.open_indexes.vectors.file.problem = str(error)
 
     def stop(self) -> None:
         """End the work in the background, keeping what it has done; waits for that."""
