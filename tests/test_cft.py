@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import kvstore
 from kvstore.errors import InputError
+from kvstore.ingest.extraction import Introduction, extract
+from kvstore.ingest.relation import Relation
+from kvstore.text.normalize import entity_key
 
 FLEET = "tug,ship\nferry,ship\nship,vessel\nvessel,craft\ncraft,thing\nsteam tug,tug\nharbour tug,tug\n"
 
@@ -50,6 +55,33 @@ def test_a_root_is_above_and_an_unknown_name_is_nowhere(fleet: kvstore.Store) ->
     assert evidence.context == []
     assert [hit.document for hit in evidence.hits] == ["diary"]
     assert "dense search alone" in " ".join(step.detail for step in evidence.steps)
+
+
+def test_an_answer_tells_what_the_forest_says(fleet: kvstore.Store) -> None:
+    answer = fleet.ask("Where was a tug seen?", using="cft")
+    assert answer.text.startswith("We saw a tug in the morning and the bakery at noon. [1] tug (in ")
+    assert len(answer.citations) == 1
+    fleet.delete("diary")
+    assert fleet.ask("A thing?", using="cft").text == "thing (in fleet) is above craft, vessel, ship."
+    assert fleet.ask("Who bakes?", using="cft").text == "Nothing in the store answers this."
+
+
+def test_chunks_that_state_relations_are_found_and_say_so(store: kvstore.Store) -> None:
+    extracted = extract("notes", "The port has news. The tug belongs to the harbour fleet.", store.settings)
+    sentence = extracted.text.index(b"The tug")
+    relation = Relation("tug", "harbour fleet", "belongs", 0.9, sentence, len(extracted.text))
+    names = [Introduction(entity_key(name), name, "tree") for name in ("harbour fleet", "tug")]
+    stated = replace(extracted, relations=[relation], introductions=names)
+    with store.transaction() as transaction:
+        transaction.put_extracted(stated)
+    evidence = store.retrieve("tug", using="cft")
+    assert evidence.context == ["tug (in relations) is under harbour fleet"]
+    assert evidence.hits[0].path == "vector #1, relations #1, states tug under harbour fleet"
+    assert store.expand("tug")[1].text == "The tug belongs to the harbour fleet."
+    row = ("tug", "harbour fleet", "relations", "belongs", 0.9, "notes", sentence, len(extracted.text), 1)
+    assert list(store.execute("SELECT * FROM edges")) == [row]
+    store.delete("notes")
+    assert list(store.execute("SELECT * FROM edges")) == []
 
 
 def test_options_are_checked(fleet: kvstore.Store) -> None:

@@ -1,7 +1,8 @@
 """The answer that needs no language model: sentences of the evidence, word for word, each with its citation.
 
 In: :class:`~kvstore.retrieval.evidence.Evidence`, how rare the question's terms are, and an embedding function. Out: at
-most three sentences of the best chunks, in the order of their rank. Nothing found is said so.
+most three sentences of the best chunks, in the order of their rank, and after them what the entity forest says of the
+question's rarest entity, where the evidence has that. Nothing found is said so.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ def extracted(
     each of some sentences with the question (all 0 where there is no embedder).
     """
     found = [sentence for hit in evidence.hits[:_CHUNKS] for sentence in _sentences(hit)]
+    told = [f"{line}." for line in evidence.context[:1]]
     if not found:
-        return "Nothing in the store answers this.", []
+        return "".join(told) or "Nothing in the store answers this.", []
     scores = _scores(found, rarities, stem, similarity)
     best = sorted(range(len(found)), key=lambda index: (-scores[index], index))[:_SENTENCES]
     # What is much weaker than the best sentence only blurs the answer.
@@ -67,7 +69,7 @@ def extracted(
         Citation(number, found[i].hit.document, found[i].hit.chunk, found[i].start, found[i].end, found[i].text)
         for number, i in enumerate(kept, 1)
     ]
-    return " ".join(f"{citation.text} [{citation.number}]" for citation in citations), citations
+    return " ".join([*(f"{citation.text} [{citation.number}]" for citation in citations), *told]), citations
 
 
 def _sentences(hit: Hit) -> list[_Sentence]:
