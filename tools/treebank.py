@@ -1,0 +1,135 @@
+"""Dependency treebanks in CoNLL-U, as documents of spaCy.
+
+In: files ``NAME_{train,dev,test}.conllu.xz``. Out: sentences of gold words, and spaCy documents made of them: words,
+the spaces between them as written, tags, morphology, lemmas, heads, and breaks between paragraphs as words of blanks
+of their own, as spaCy's tokenizer makes them. A line that is no CoNLL-U raises ValueError naming the file and line.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+
+#: What the morphologizer learns of the treebanks' features: what lemmas, relations and voices are read from.
+FEATURES = frozenset("Degree Number Person Polarity Poss PronType Tense VerbForm Voice".split())
+
+
+@dataclass(slots=True)
+class Word:
+    """A word of a treebank: ``head`` is the place of its head in the sentence, its own for a root."""
+
+    form: str
+    lemma: str
+    pos: str
+    tag: str
+    morph: str
+    head: int
+    relation: str
+    space_after: bool
+
+
+@dataclass(slots=True)
+class Sentence:
+    """The words of a sentence, and whether a paragraph begins with it."""
+
+    words: list[Word] = field(default_factory=list)
+    opens_paragraph: bool = False
+
+
+def documents(path: Path) -> Iterator[list[Sentence]]:
+    """The sentences of each document of the treebank at ``path``."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        sentences: list[Sentence] = []
+        sentence = Sentence()
+        joined_until, space_after_joined = 0, True
+        for number, line in enumerate(lines, 1):
+            line = line.rstrip("\n")
+            if not line:
+                if sentence.words:
+                    sentences.append(sentence)
+                sentence, joined_until = Sentence(), 0
+            elif line.startswith("# newdoc"):
+                if sentences:
+                    yield sentences
+                sentences = []
+            elif line.startswith("# newpar"):
+                sentence.opens_paragraph = True
+            elif not line.startswith("#"):
+                columns = line.split("\t")
+                if len(columns) != 10:
+                    raise ValueError(f"{path}, line {number}: {len(columns)} columns, not the 10 of CoNLL-U")
+                space = "SpaceAfter=No" not in columns[9].split("|")
+                if "." in columns[0]:
+                    continue
+                if "-" in columns[0]:
+                    joined_until, space_after_joined = int(columns[0].partition("-")[2]), space
+                    continue
+                place = int(columns[0])
+                # Words written as one ("don't") have no space between them; the whole says what follows the last.
+                if place < joined_until:
+                    space = False
+                elif place == joined_until:
+                    space = space_after_joined
+                sentence.words.append(_word(columns, space))
+        if sentences:
+            yield sentences
+
+
+def _word(columns: Sequence[str], space_after: bool) -> Word:
+    place, form, lemma, pos, tag, morph, head, relation = columns[:8]
+    kept = "|".join(pair for pair in morph.split("|") if pair.partition("=")[0] in FEATURES)
+    governor = int(head) - 1 if int(head) else int(place) - 1
+    return Word(form, lemma, pos, tag, kept, governor, "ROOT" if relation == "root" else relation, space_after)
+
+
+def document(
+    vocab: Vocab, sentences: Iterable[Sentence], breaks: Sequence[str], *, wrap: int = 0, blanks: bool = True
+) -> Doc:
+    """The gold document of ``sentences``; ``breaks[i]`` (blanks, or nothing) stands before sentence *i*.
+
+    Without ``blanks``, the words that are blanks have no annotation that is scored. With ``wrap``, every space that
+    would end a line longer than so many characters is a line break instead.
+    """
+    words: list[Word] = []
+    heads: list[int] = []
+    column = 0
+
+    def blank(text: str) -> None:
+        """A word of blanks after what there is, which hangs on the word before it."""
+        words[-1].space_after = False
+        heads.append(len(words) - 1)
+        words.append(
+            Word(text, *((text, "SPACE", "_SP", "", 0, "dep") if blanks else ("", "", "", "", 0, "punct")), False)
+        )
+
+    for sentence, text in zip(sentences, breaks, strict=True):
+        if text and words:
+            blank(text)
+            column = 0
+        places: list[int] = []
+        for word in sentence.words:
+            if wrap and words and words[-1].space_after and column + len(word.form) > wrap:
+                blank("\n")
+                column = 0
+            places.append(len(words))
+            words.append(replace(word))
+            heads.append(-1)
+            column += len(word.form) + word.space_after
+        for place, word in zip(places, sentence.words, strict=True):
+            heads[place] = places[word.head]
+    return Doc(
+        vocab,
+        words=[word.form for word in words],
+        spaces=[word.space_after for word in words],
+        tags=[word.tag for word in words],
+        pos=[word.pos for word in words],
+        morphs=[word.morph for word in words],
+        lemmas=[word.lemma for word in words],
+        heads=heads,
+        deps=[word.relation for word in words],
+    )
