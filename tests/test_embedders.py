@@ -200,6 +200,15 @@ def test_minilm_gives_a_text_the_same_vector_in_any_company(minilm: Embedder) ->
 
 
 @pytest.mark.slow
+def test_minilm_gives_tokens_vectors_that_know_their_context(minilm: Any) -> None:
+    river, money, shore = minilm.token_vectors(["the river bank", "the savings bank", "the river shore"])
+    for vectors in (river, money, shore):
+        assert_unit_rows(vectors, 3, 384)
+    assert river[2] @ money[2] < 0.999
+    assert river[1] @ shore[1] > river[1] @ money[1]
+
+
+@pytest.mark.slow
 def test_minilm_needs_no_network_and_leaves_nothing_set(tmp_path: Path) -> None:
     code = """
 import os, socket, sys

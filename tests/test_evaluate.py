@@ -86,14 +86,14 @@ def test_intervals_are_those_of_the_paired_differences(monkeypatch: pytest.Monke
 
 def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(TOOLS)
-    from evaluation.answers import answer_measures, bleu
+    from evaluation.answers import answer_measures, bert_score, bleu, words_of
 
-    def embed(texts: Any) -> Any:
+    def vectors(text: str) -> Any:
         """Every word is at a right angle to all others."""
         known = ["the", "cat", "sat", "on", "mat", "dog"]
-        return np.eye(len(known), dtype=np.float32)[[known.index(text) for text in texts]]
+        return np.eye(len(known), dtype=np.float32)[[known.index(word) for word in words_of(text)]]
 
-    found = answer_measures("The cat sat on the mat. [1]", "The dog sat on the mat", embed)
+    found = answer_measures("The cat sat on the mat. [1, 2]", "The dog sat on the mat", vectors)
     assert found["rouge-1"] == pytest.approx(5 / 6)
     assert found["rouge-2"] == pytest.approx(3 / 5)
     assert found["rouge-l"] == pytest.approx(5 / 6)
@@ -101,4 +101,8 @@ def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["bertscore"] == pytest.approx(5 / 6)
     assert found["bleu"] == pytest.approx((5 / 6 * 4 / 6 * 3 / 5 * 2 / 4) ** 0.25)
     assert bleu(["cat"], ["the", "cat"]) == pytest.approx(np.exp(-1))
-    assert answer_measures("", "the cat", embed) == dict.fromkeys(found, 0.0)
+    assert answer_measures("", "the cat", vectors) == dict.fromkeys(found, 0.0)
+    near = np.array([[1, 0], [0.6, 0.8], [0.6, 0.8]], np.float32)
+    precision, recall = (1 + 0.8) / 2, (1 + 0.8 + 0.8) / 3
+    matched = bert_score(np.eye(2, dtype=np.float32), near)
+    assert matched == pytest.approx(2 * precision * recall / (precision + recall))

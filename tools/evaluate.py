@@ -36,11 +36,14 @@ import kvstore
 @click.option("--data", multiple=True, metavar="FOLDER[:N]", help="A question set, perhaps its first N passages only.")
 @click.option("--index", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A printed index, JSONL.")
 @click.option("--strategy", multiple=True, help="Strategy to measure (default: the store's).")
+@click.option(
+    "--reranker", default="none", show_default=True, help="What puts the chunks of a strategy in order again."
+)
 @click.option("--limit-corpus", type=int, help="Take the first N passages of every set only.")
 @click.option("--compare", is_flag=True, help="Measure bm25s, a dense index, Tree RAG and Graph RAG as well.")
 @click.option("--triples", is_flag=True, help="Import the triples.jsonl of the sets that have one.")
 @click.option("--answers", is_flag=True, help="Measure the answers of ASK as well (ROUGE, BLEU, F1, BERTScore).")
-@click.option("--model", help="Language model that answers (default: none, extractive answers).")
+@click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -48,6 +51,7 @@ def main(
     data: tuple[str, ...],
     index: Path | None,
     strategy: tuple[str, ...],
+    reranker: str,
     limit_corpus: int | None,
     compare: bool,
     triples: bool,
@@ -74,6 +78,7 @@ def main(
                 imported = triples and (questions.folder / "triples.jsonl").exists()
                 path = folder / (questions.name.replace(":", "-") + ("-triples" if imported else ""))
                 with kvstore.open(path, embedder=embedder) as opened:
+                    opened.set("reranker", reranker)
                     seconds = fill(opened, questions, imported, tell)
                     retrievers: list[Retriever] = [StrategyRetriever(opened, name) for name in strategy or (None,)]
                     if compare:

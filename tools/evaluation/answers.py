@@ -2,8 +2,9 @@
 
 In: an answer and the text expected. Out: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004, F measure), BLEU (Papineni et al.
 2002, up to four words, counts of longer runs smoothed by one as by Lin and Och 2004), F1 over words (Rajpurkar et al.
-2016) and BERTScore (Zhang et al. 2020, section 3: greedy matching, without rarity), here over the vectors that
-the store's embedder gives to single words. Words are compared in lower case; 1 is best.
+2016) and BERTScore (Zhang et al. 2020, section 3: greedy matching, without rarity), over the vectors of tokens in their
+context where the store's embedder runs in this process, else over those of single words. Words are compared in lower
+case; 1 is best. Beside them, the share of answers in which a model cited what it was not given.
 """
 
 from __future__ import annotations
@@ -15,26 +16,31 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import kvstore
+from kvstore.models.sentence_transformer import SentenceTransformerEmbedder
 from kvstore.storage.vectors import Matrix
 
 from .measures import Outcome
 from .question_sets import QuestionSet
 
 _WORD = re.compile(r"\w+")
-_CITATION = re.compile(r"\s*\[\d+\]")
+_CITATION = re.compile(r"\s*\[\d+(?:, \d+)*\]")
 _LONGEST_RUN = 4
 
+#: Gives the vectors of a text's tokens, one a row.
+TokenVectors = Callable[[str], Matrix]
 
-def answer_measures(answer: str, expected: str, embed: Callable[[Sequence[str]], Matrix]) -> dict[str, float]:
+
+def answer_measures(answer: str, expected: str, vectors: TokenVectors) -> dict[str, float]:
     """All measures of one answer; citations in it do not count."""
-    mine, gold = words_of(_CITATION.sub("", answer)), words_of(expected)
+    text = _CITATION.sub("", answer)
+    mine, gold = words_of(text), words_of(expected)
     return {
         "rouge-1": _overlap(_runs(mine, 1), _runs(gold, 1)),
         "rouge-2": _overlap(_runs(mine, 2), _runs(gold, 2)),
         "rouge-l": _f_measure(_common_subsequence(mine, gold), len(mine), len(gold)),
         "bleu": bleu(mine, gold),
         "f1": _overlap(_runs(_bare(mine), 1), _runs(_bare(gold), 1)),
-        "bertscore": bert_score(mine, gold, embed),
+        "bertscore": bert_score(vectors(text), vectors(expected)) if mine and gold else 0.0,
     }
 
 
@@ -59,13 +65,19 @@ def bleu(mine: Sequence[str], gold: Sequence[str]) -> float:
     return math.exp(brevity + sum(logarithms) / len(logarithms))
 
 
-def bert_score(mine: Sequence[str], gold: Sequence[str], embed: Callable[[Sequence[str]], Matrix]) -> float:
-    """F measure of every word's cosine with the nearest word of the other text."""
-    if not mine or not gold:
-        return 0.0
-    cosines = embed(list(mine)) @ embed(list(gold)).T
+def bert_score(mine: Matrix, gold: Matrix) -> float:
+    """F measure of every token's cosine with the nearest token of the other text."""
+    cosines = mine @ gold.T
     precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
+
+
+def token_vectors(store: kvstore.Store) -> TokenVectors:
+    """What gives the vectors of tokens, by the store's embedder."""
+    embedder = store.embedder
+    if isinstance(embedder, SentenceTransformerEmbedder):
+        return lambda text: embedder.token_vectors([text])[0]
+    return lambda text: store.embed(words_of(text))
 
 
 def answer_outcomes(
@@ -73,13 +85,15 @@ def answer_outcomes(
 ) -> list[Outcome]:
     """What ASK answers to every question whose answer is known; the times are those of whole answers."""
     known = [question for question in questions.questions if question.answer]
+    vectors = token_vectors(store)
     outcomes = []
     for number, question in enumerate(known, 1):
         started = time.perf_counter()
         answer = store.ask(question.text, using=strategy, model=model)
         elapsed = 1000 * (time.perf_counter() - started)
         assert question.answer is not None
-        measures = answer_measures(answer.text, question.answer, store.embed)
+        measures = answer_measures(answer.text, question.answer, vectors)
+        measures["false_citations"] = float(bool(answer.dropped))
         outcomes.append(Outcome(measures, elapsed, elapsed, answer.evidence.pool))
         tell(f"{questions.name}: {number} of {len(known)} answers")
     return outcomes
