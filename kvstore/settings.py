@@ -24,8 +24,9 @@ class FixedSettings:
 
     ``embedder`` and ``dimension`` say whose vectors these are; ``chunk_tokens`` is the size aimed at (words and
     punctuation marks, 16 to 2,000); ``name_words`` the longest name in words that is recognised in a text (1 to 32);
-    ``stemmer`` a Snowball language or ``none``; ``language`` says how names are found (``rules``); ``hash_seed`` seeds
-    the entity filter's hash.
+    ``stemmer`` a Snowball language or ``none``; ``language`` says how names are found: by ``rules`` alone (and no
+    relations in prose), or by the parse too of ``en`` (which kvstore ships) or of a spaCy pipeline by its name;
+    ``hash_seed`` seeds the entity filter's hash.
     """
 
     embedder: str = "all-MiniLM-L6-v2"
@@ -46,10 +47,6 @@ class FixedSettings:
             raise SettingsMismatchError(
                 f"the rules that split texts are {TOKENIZER!r} in this version of kvstore, not {self.tokenizer!r}; "
                 "make a new store and ingest the documents again"
-            )
-        if self.language != "rules":
-            raise InputError(
-                f"names are found by rules in this version of kvstore, not by language = {self.language!r}"
             )
         _check_range("chunk_tokens", self.chunk_tokens, 16, 2000)
         _check_range("name_words", self.name_words, 1, 32)

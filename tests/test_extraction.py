@@ -12,6 +12,7 @@ from kvstore.ingest.extraction import extract
 from kvstore.ingest.pairs import pairs_of
 from kvstore.ingest.relation import Relation
 from kvstore.settings import FixedSettings
+from kvstore.text.blocks import blocks
 from kvstore.text.words import token_count
 
 SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20)
@@ -48,7 +49,7 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
 
 def test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences() -> None:
     text = " ".join(f"This is sentence number {n} of a long and even text." for n in range(200))
-    _, chunks = chunk_text(text, "text", 100)
+    _, chunks = chunk_text(text, blocks(text, "text"), 100)
     sizes = [token_count(text[chunk.start : chunk.end]) for chunk in chunks]
     assert all(70 <= size <= 130 for size in sizes)
     assert all(text[chunk.start : chunk.end].endswith(".") for chunk in chunks)
@@ -56,7 +57,7 @@ def test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences() -> None:
 
 def test_a_chunk_never_crosses_a_heading() -> None:
     text = "# A\n\nOne.\n\n## B\n\nTwo.\n\n## C\n\n### D\n\nThree."
-    sections, chunks = chunk_text(text, "markdown", 100)
+    sections, chunks = chunk_text(text, blocks(text, "markdown"), 100)
     assert [section.title for section in sections] == ["A", "B", "C", "D"]
     assert [section.parent for section in sections] == [-1, 0, 0, 2]
     assert [text[chunk.start : chunk.end].split("\n")[-1] for chunk in chunks] == ["One.", "Two.", "Three."]
@@ -65,7 +66,7 @@ def test_a_chunk_never_crosses_a_heading() -> None:
 
 @pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "é" * 100_000, "a," * 100_000])
 def test_text_without_any_sentence_is_cut_within_bounds(text: str) -> None:
-    _, chunks = chunk_text(text, "text", 100)
+    _, chunks = chunk_text(text, blocks(text, "text"), 100)
     assert all(chunk.end - chunk.start <= 2 * LONGEST_CHUNK for chunk in chunks)
     assert len(chunks) > 5
 

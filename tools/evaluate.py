@@ -30,6 +30,7 @@ from evaluation.question_sets import QuestionSet, fill, load
 from evaluation.retrievers import Retriever, StrategyRetriever, outcomes_of
 
 import kvstore
+from kvstore.settings import FixedSettings
 
 
 @click.command()
@@ -45,6 +46,7 @@ import kvstore
 @click.option("--answers", is_flag=True, help="Measure the answers of ASK as well (ROUGE, BLEU, F1, BERTScore).")
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
+@click.option("--language", default=FixedSettings.language, show_default=True, help="Language setting of the store.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
@@ -58,6 +60,7 @@ def main(
     answers: bool,
     model: str | None,
     embedder: str,
+    language: str,
     store: Path | None,
     as_json: bool,
 ) -> None:
@@ -68,7 +71,7 @@ def main(
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
         if index is not None:
-            with kvstore.open(folder / "index", embedder=embedder) as opened:
+            with kvstore.open(folder / "index", embedder=embedder, settings={"language": language}) as opened:
                 report = evaluate_index(opened, index, Path(scratch), tell)
         else:
             rows: list[dict[str, Any]] = []
@@ -77,7 +80,7 @@ def main(
                 questions = load(place, limit_corpus)
                 imported = triples and (questions.folder / "triples.jsonl").exists()
                 path = folder / (questions.name.replace(":", "-") + ("-triples" if imported else ""))
-                with kvstore.open(path, embedder=embedder) as opened:
+                with kvstore.open(path, embedder=embedder, settings={"language": language}) as opened:
                     opened.set("reranker", reranker)
                     seconds = fill(opened, questions, imported, tell)
                     retrievers: list[Retriever] = [StrategyRetriever(opened, name) for name in strategy or (None,)]

@@ -1,16 +1,16 @@
 """Chunks of a text: whole sentences under one heading, about as long as asked for.
 
-In: a text in its format and a size in tokens. Out: the outline (sections by heading) and the chunks, with spans in
+In: a text, its blocks and a size in tokens. Out: the outline (sections by heading) and the chunks, with spans in
 characters of that text. Sentences, list items, table rows and lines of code are kept whole; one that alone is more
 than twice the size is cut between words. Every character that is not white space lies in exactly one chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..text.blocks import Block, blocks
+from ..text.blocks import Block
 from ..text.sentences import sentences
 from ..text.words import TOKEN, token_count
 
@@ -32,29 +32,31 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class Unit:
+    """What is never parted: a sentence, item, row or line, with its size and the kind of the block it is of."""
+
+    start: int
+    end: int
+    tokens: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A chunk: its span, the innermost section it lies in (-1: none), and its units (sentences, items, lines)."""
 
     start: int
     end: int
     section: int
-    units: list[Span] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    start: int
-    end: int
-    tokens: int
-
-
-def chunk_text(text: str, format: str, tokens: int) -> tuple[list[Heading], list[Chunk]]:
-    """Sections and chunks of a text whose format is ``text`` or ``markdown``, in order of the text."""
-    found = blocks(text, format)
+def chunk_text(text: str, found: Sequence[Block], tokens: int) -> tuple[list[Heading], list[Chunk]]:
+    """Sections and chunks of a text, in order of the text; ``found`` are its blocks."""
     sections = _sections(found, len(text))
     chunks: list[Chunk] = []
-    units: list[_Unit] = []
-    lead: list[_Unit] = []  # headings that still wait for a body
+    units: list[Unit] = []
+    lead: list[Unit] = []  # headings that still wait for a body
     section = here = -1
     for block in found:
         if block.kind == "heading":
@@ -62,7 +64,7 @@ def chunk_text(text: str, format: str, tokens: int) -> tuple[list[Heading], list
                 chunks += _pack([*lead, *units], here, tokens)
                 lead, units = [], []
             section += 1
-            lead.append(_unit(text, block.start, block.end))
+            lead.append(_unit(text, block.start, block.end, block.kind))
         else:
             here = section
             units += _units(text, block, tokens)
@@ -71,7 +73,7 @@ def chunk_text(text: str, format: str, tokens: int) -> tuple[list[Heading], list
     return sections, chunks
 
 
-def _sections(found: list[Block], end: int) -> list[Heading]:
+def _sections(found: Sequence[Block], end: int) -> list[Heading]:
     headings = [block for block in found if block.kind == "heading"]
     sections: list[Heading] = []
     open_sections: list[int] = []
@@ -85,20 +87,20 @@ def _sections(found: list[Block], end: int) -> list[Heading]:
     return sections
 
 
-def _unit(text: str, start: int, end: int) -> _Unit:
+def _unit(text: str, start: int, end: int, kind: str) -> Unit:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     piece = piece.strip()
-    return _Unit(start, start + len(piece), token_count(piece))
+    return Unit(start, start + len(piece), token_count(piece), kind)
 
 
-def _units(text: str, block: Block, tokens: int) -> Iterator[_Unit]:
+def _units(text: str, block: Block, tokens: int) -> Iterator[Unit]:
     if block.kind in ("code", "table"):
         spans = _lines(text, block.start, block.end)
     else:
         spans = ((block.start + a, block.start + b) for a, b in sentences(text[block.start : block.end]))
     for start, end in spans:
-        unit = _unit(text, start, end)
+        unit = _unit(text, start, end, block.kind)
         if unit.tokens > 2 * tokens or unit.end - unit.start > LONGEST_CHUNK // 2:
             yield from _cut(text, unit, tokens)
         else:
@@ -114,24 +116,24 @@ def _lines(text: str, start: int, end: int) -> Iterator[Span]:
         start = stop
 
 
-def _cut(text: str, unit: _Unit, tokens: int) -> Iterator[_Unit]:
+def _cut(text: str, unit: Unit, tokens: int) -> Iterator[Unit]:
     """Parts of a unit that is too long, cut before a token."""
     start, count = unit.start, 0
     for match in TOKEN.finditer(text, unit.start, unit.end):
         if count == tokens or (count and match.end() - start > LONGEST_CHUNK // 2):
-            yield _unit(text, start, match.start())
+            yield _unit(text, start, match.start(), unit.kind)
             start, count = match.start(), 0
         count += 1
     if start < unit.end:
         # White space without end is no text: only what stands before it is kept together.
-        yield _unit(text, start, unit.end)
+        yield _unit(text, start, unit.end, unit.kind)
 
 
-def _pack(units: list[_Unit], section: int, tokens: int) -> Iterator[Chunk]:
+def _pack(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
     """Chunks of about equal size from the units of one section."""
     total = sum(unit.tokens for unit in units)
     quota = total / max(1, round(total / tokens))
-    taken: list[_Unit] = []
+    taken: list[Unit] = []
     filled = 0.0
     for unit in units:
         too_long = taken and unit.end - taken[0].start > LONGEST_CHUNK
@@ -144,5 +146,5 @@ def _pack(units: list[_Unit], section: int, tokens: int) -> Iterator[Chunk]:
     yield _chunk(taken, section)
 
 
-def _chunk(units: list[_Unit], section: int) -> Chunk:
-    return Chunk(units[0].start, units[-1].end, section, [(unit.start, unit.end) for unit in units])
+def _chunk(units: list[Unit], section: int) -> Chunk:
+    return Chunk(units[0].start, units[-1].end, section, units)

@@ -7,36 +7,30 @@ it can run in other processes and on other machines. Empty or over-long text is 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
+from ..models.language import LanguagePipeline, open_language
 from ..settings import FixedSettings
 from ..storage.documents import Section, heading_path
-from ..storage.records import pack
-from ..storage.triples import DocumentTriples, Triple
-from ..text.blocks import plain
+from ..text.blocks import blocks, plain
 from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
 from ..text.normalize import entity_key
 from ..text.words import FUNCTION_WORDS, chunk_terms, stemmer, words
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, chunk_text
+from .original import LONGEST_ENTITY_KEY, Original, content_digest, original, stated_tree
+from .outline_relations import outline_relations
 from .pairs import pairs_of
+from .prose import read_prose
 from .relation import Relation, tree_of
-
-FORMATS = ("text", "markdown", "pairs")
-#: Bytes of the longest text of one document.
-LONGEST_TEXT = 32 << 20
-#: Bytes of the longest document key, and of the longest name of a tree or its members.
-LONGEST_KEY = 4096
-LONGEST_ENTITY_KEY = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +56,12 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
-    """A document and all that is derived from it alone; ``digest`` changes when any part of it does.
+class Extracted(Original):
+    """A document and all that is derived from it alone.
 
     Both names of every relation are among the introductions.
     """
 
-    key: str
-    title: str | None
-    source: str | None
-    format: str
-    meta: dict[str, Any]
-    text: bytes
-    digest: bytes
     outline: list[Section] = field(default_factory=list)
     chunks: list[ChunkDraft] = field(default_factory=list)
     tree: AbstractTree | None = None
@@ -96,32 +83,6 @@ def context_of(title: str | None, headings: list[str]) -> str:
     return " > ".join(parts) + "\n" if parts else ""
 
 
-def content_digest(
-    title: str | None, source: str | None, meta: Mapping[str, Any], format: str, text: bytes, vectors: bytes = b""
-) -> bytes:
-    """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
-    parts = [title, source, meta, format, len(vectors)]
-    head = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
-    digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
-    for part in (head, vectors, text):
-        digest.update(part)
-    return digest.digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """A document found good, before anything is derived: what is stored of it, and its digest."""
-
-    key: str
-    title: str | None
-    source: str | None
-    format: str
-    meta: dict[str, Any]
-    text: str
-    encoded: bytes
-    digest: bytes
-
-
 def extract(
     key: str,
     text: str,
@@ -133,71 +94,65 @@ def extract(
     format: str = "text",
 ) -> Extracted:
     """Derive everything that follows from one document; raises InputError where it cannot be a document."""
-    return derive(examine(key, text, title=title, source=source, meta=meta, format=format), settings)
+    return derive(original(key, text, title=title, source=source, meta=meta, format=format), settings)
 
 
-def examine(
-    key: str,
-    text: str,
-    *,
-    title: str | None = None,
-    source: str | None = None,
-    meta: Mapping[str, Any] | None = None,
-    format: str = "text",
-) -> Examined:
-    """Check a document and take its digest, which costs little; raises InputError where it cannot be one."""
-    for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
-        if not isinstance(value, str) and (value is not None or what in ("key", "text")):
-            raise InputError(f"a document's {what} is a string, not {type(value).__name__}")
-    if meta is not None and not isinstance(meta, Mapping):
-        raise InputError(f"document {key!r}: metadata is a mapping of names to JSON values, not {type(meta).__name__}")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    encoded = _check(key, text, format)
-    try:
-        # What is stored is what JSON keeps: an export then says all of it.
-        details = json.loads(json.dumps(dict(meta or {})))
-        pack(details)
-        digest = content_digest(title, source, details, format, encoded)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InputError(
-            f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
-        ) from None
-    return Examined(key, title, source, format, details, text, encoded, digest)
-
-
-def derive(examined: Examined, settings: FixedSettings) -> Extracted:
-    """Derive everything that follows from a document; raises InputError where it states what cannot be."""
-    key, title, source, format = examined.key, examined.title, examined.source, examined.format
-    details, text, encoded, digest = examined.meta, examined.text, examined.encoded, examined.digest
-    if format == "pairs":
-        stated_tree(tree_of(key, details))
+def derive(given: Original, settings: FixedSettings) -> Extracted:
+    """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
+    text = given.text.decode()
+    if given.format == "pairs":
+        stated_tree(tree_of(given.key, given.meta))
         relations = pairs_of(text)
-        told = (Name(name, "tree") for relation in relations for name in (relation.child, relation.parent))
-        introductions = _introductions(told, None, key)
-        return Extracted(
-            key, title, source, format, details, encoded, digest, introductions=introductions, relations=relations
-        )
-    sections, chunks = chunk_text(text, format, settings.chunk_tokens)
+        introductions = _introductions(_related(relations, "tree"), None, given.key)
+        return _extracted(given, introductions=introductions, relations=relations)
+    found = blocks(text, given.format)
+    sections, chunks = chunk_text(text, found, settings.chunk_tokens)
     if not chunks:
-        raise InputError(f"document {key!r} is empty; give it some text, or delete it")
-    to_bytes = _byte_offsets(text, len(encoded))
+        raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
+    to_bytes = _byte_offsets(text, len(given.text))
     stem = stemmer(settings.stemmer)
     pieces = [text[chunk.start : chunk.end] for chunk in chunks]
     content = [_content_terms(piece, stem) for piece in pieces]
-    sentences = [_prose_units(text, chunk, sections) for chunk in chunks]
-    tree = build_tree(sections, chunks, content, sentences)
+    tree = build_tree(sections, chunks, content, [_sentences(text, chunk) for chunk in chunks])
     outline = [
         Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
         for index, s in enumerate(sections)
     ]
-    extracted = Extracted(key, title, source, format, details, encoded, digest, outline, [], tree)
+    relations = outline_relations(found, to_bytes) if _has_tree(given) else []
+    names = [*_names(given.title, sections, text, chunks), *_related(relations, "tree")]
+    pipeline = _pipeline(settings.language)
+    if pipeline is not None:
+        prose = read_prose(text, chunks, pipeline, to_bytes)
+        relations += prose.relations
+        names += prose.names()
+    introductions = _introductions(names, settings.name_words, given.key)
+    known = {name.key for name in introductions}
+    relations = [r for r in relations if entity_key(r.child) in known and entity_key(r.parent) in known]
+    extracted = _extracted(given, outline=outline, tree=tree, introductions=introductions, relations=relations)
     for chunk, piece in zip(chunks, pieces, strict=True):
-        counts = chunk_terms(title, extracted.headings(chunk.section), piece, stem)
+        counts = chunk_terms(given.title, extracted.headings(chunk.section), piece, stem)
         start, end = int(to_bytes[chunk.start]), int(to_bytes[chunk.end])
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, counts, sum(counts.values())))
-    names = _names(title, sections, text, chunks, format)
-    extracted.introductions.extend(_introductions(names, settings.name_words, key))
     return extracted
+
+
+def _extracted(given: Original, **derived: Any) -> Extracted:
+    return Extracted(**{field.name: getattr(given, field.name) for field in fields(given)}, **derived)
+
+
+def _has_tree(given: Original) -> bool:
+    """Whether a document can have a tree of its own: a key too long for the name of a tree states no outline."""
+    return len(tree_of(given.key, given.meta).encode()) <= LONGEST_ENTITY_KEY
+
+
+def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
+    return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
+
+
+@lru_cache(maxsize=4)
+def _pipeline(language: str) -> LanguagePipeline | None:
+    """The pipeline of a language, one a process; it is loaded when it first reads."""
+    return open_language(language)
 
 
 def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extracted:
@@ -205,67 +160,6 @@ def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extr
     e = extracted
     digest = content_digest(e.title, e.source, e.meta, e.format, e.text, vectors.astype("<f4").tobytes())
     return replace(extracted, digest=digest)
-
-
-def stated_tree(name: str) -> str:
-    """The name of a tree; raises InputError where it is empty or too long."""
-    return _checked(name, name, "the name of a tree")
-
-
-def stated_name(name: str) -> str:
-    """A name as the user typed it, its white space single; raises InputError where it is empty or too long."""
-    form = " ".join(name.split())
-    return _checked(form, entity_key(form), "a name")
-
-
-def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
-    """Triples and names as somebody found them in a document, each once and its white space single.
-
-    Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
-    """
-    rows: dict[Triple, None] = {}
-    for row in triples:
-        if isinstance(row, str) or len(row) != 3 or not all(isinstance(text, str) for text in row):
-            raise InputError(f"a triple is a subject, a relation and an object, not {row!r}")
-        relation = " ".join(row[1].split())
-        rows[Triple(stated_name(row[0]), _checked(relation, relation, "a relation"), stated_name(row[2]))] = None
-    return DocumentTriples(tuple(dict.fromkeys(map(stated_name, names))), tuple(rows))
-
-
-def _checked(form: str, key: str, what: str) -> str:
-    try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise InputError(f"{what} is a text, and {form!r} has half of a surrogate pair in it") from None
-    if not 0 < size <= LONGEST_ENTITY_KEY:
-        raise InputError(f"{what} has 1 to {LONGEST_ENTITY_KEY} bytes, not {size:,}; give it another")
-    return form
-
-
-def _check(key: str, text: str, format: str) -> bytes:
-    if not key:
-        raise InputError("a document's key is empty; give it a name of 1 byte or more")
-    if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
-        raise InputError(
-            f"a document's key has 1 to {LONGEST_KEY:,} bytes, not {len(key):,} characters; choose a shorter one"
-        )
-    if format not in FORMATS:
-        raise InputError(f"a document's format is one of {', '.join(FORMATS)}, not {format!r}")
-    if not text.strip():
-        raise InputError(f"document {key!r} is empty; give it some text, or delete it")
-    try:
-        key.encode()
-        encoded = text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"document {key!r}: character {error.start:,} is half of a surrogate pair and no text"
-        ) from None
-    if len(encoded) > LONGEST_TEXT:
-        raise InputError(
-            f"document {key!r} has {len(encoded):,} bytes of text; the limit is {LONGEST_TEXT:,}: "
-            "split it into several documents"
-        )
-    return encoded
 
 
 def _byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
@@ -281,9 +175,9 @@ def _content_terms(piece: str, stem: Any) -> dict[str, int]:
     return Counter(stem(word) for word in words(piece) if word not in FUNCTION_WORDS)
 
 
-def _prose_units(text: str, chunk: Chunk, sections: list[Heading]) -> list[str]:
+def _sentences(text: str, chunk: Chunk) -> list[str]:
     """The sentences of a chunk in plain words; headings and table rules are none."""
-    units = (text[start:end] for start, end in chunk.units)
+    units = (text[unit.start : unit.end] for unit in chunk.units)
     sentences = [
         plain(unit.lstrip("#>-+| ")) for unit in units if not unit.startswith(("#", "|--", "|:", "```", "---"))
     ]
@@ -292,12 +186,13 @@ def _prose_units(text: str, chunk: Chunk, sections: list[Heading]) -> list[str]:
     ]
 
 
-def _names(title: str | None, sections: list[Heading], text: str, chunks: list[Chunk], format: str) -> Iterator[Name]:
+def _names(title: str | None, sections: list[Heading], text: str, chunks: list[Chunk]) -> Iterator[Name]:
+    """The names found by rule."""
     if title:
         yield from title_names(title, "title")
     for section in sections:
         yield from title_names(section.title, "heading")
-    units = [text[start:end] for chunk in chunks for start, end in chunk.units]
+    units = [text[unit.start : unit.end] for chunk in chunks for unit in chunk.units]
     prose = [unit for unit in units if not unit.startswith(("#", "|--", "```"))]
     seen = SentenceNames(prose)
     for index, unit in enumerate(prose):
@@ -305,7 +200,7 @@ def _names(title: str | None, sections: list[Heading], text: str, chunks: list[C
         yield from identifiers(unit)
 
 
-def _introductions(names: Iterator[Name], most_words: int | None, document: str) -> list[Introduction]:
+def _introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:
     """Each name once, under its first form and the kind it was seen as first."""
     found: dict[str, Introduction] = {}
     for form, kind in names:

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from ..errors import InputError, ReaderError
 from ..settings import FixedSettings
 from ..storage.triples import DocumentTriples
-from .extraction import Extracted, extract, stated_triples
+from .extraction import Extracted, derive
+from .original import original, stated_triples
 from .readers import RawDocument, RawTriples, read
 from .sources import Source, find_sources
 
@@ -183,20 +184,18 @@ class _Ingest:
             self._report.failures.append(Failure(place, reason))
             return
         self._seen[raw.key] = place
-        settings = self._destination.settings
+        root = str(source.root) if source.root else None
         try:
-            extracted = extract(
-                raw.key, raw.text, settings, title=raw.title, source=source.key, meta=raw.meta, format=raw.format
-            )
+            given = original(raw.key, raw.text, title=raw.title, source=source.key, meta=raw.meta, format=raw.format)
+            stored = self._destination.digest_of(raw.key)
+            if stored == given.digest:
+                self._report.unchanged += 1
+                self._unchanged[raw.key] = root
+                return
+            extracted = derive(given, self._destination.settings)
         except InputError as error:
             self._fail(place, error)
             self._unread.add(str(source.root))
-            return
-        root = str(source.root) if source.root else None
-        stored = self._destination.digest_of(raw.key)
-        if stored == extracted.digest:
-            self._report.unchanged += 1
-            self._unchanged[raw.key] = root
             return
         if stored is None:
             self._report.added += 1

@@ -22,7 +22,11 @@ _MARKS = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block: ``kind`` is heading, prose, item, table or code; a heading has its ``level`` and plain ``title``."""
+    """One block: ``kind`` is heading, prose, item, table or code.
+
+    A heading has its ``level`` and plain ``title``; so has the first paragraph of a list item, its level the depth of
+    the list (1: the outermost). What follows in the same item has the level alone.
+    """
 
     kind: str
     start: int
@@ -76,11 +80,13 @@ def _markdown_blocks(text: str) -> list[Block]:
     while index < len(tokens):
         token = tokens[index]
         in_item += token.nesting if token.type.startswith("list_item") else 0
+        opens_item = index > 0 and tokens[index - 1].type == "list_item_open"
         kind = _LEAVES.get(token.type)
         if token.type == "heading_open":
             found.append(_heading(tokens[index : index + 2], line_starts))
         elif kind or token.type == "paragraph_open":
-            found += _span(text, token, line_starts, kind or ("item" if in_item else "prose"))
+            title = plain(tokens[index + 1].content) if opens_item and not kind else ""
+            found += _span(text, token, line_starts, kind or ("item" if in_item else "prose"), in_item, title)
         if token.type == "table_open":
             while tokens[index].type != "table_close":
                 index += 1
@@ -102,13 +108,13 @@ def _with_gaps(text: str, found: list[Block]) -> list[Block]:
     return every[:-1]
 
 
-def _span(text: str, token: Token, line_starts: list[int], kind: str) -> list[Block]:
+def _span(text: str, token: Token, line_starts: list[int], kind: str, level: int = 0, title: str = "") -> list[Block]:
     assert token.map is not None
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in token.map)
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
-    return [Block(kind, start, start + len(piece.strip()))] if piece.strip() else []
+    return [Block(kind, start, start + len(piece.strip()), level, title)] if piece.strip() else []
 
 
 def _heading(tokens: list[Token], line_starts: list[int]) -> Block:

@@ -52,6 +52,13 @@ _IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A
 _IN_TEXT = re.compile(
     r"(?<![\w`$.])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
 )
+#: Ends of words that end in an s and are no plurals, and of plurals that lose it alone.
+_NO_PLURAL = (
+    *("ss", "us", "is", "series", "species", "news", "means", "diabetes", "rabies", "measles", "mumps", "herpes"),
+    *("headquarters", "barracks", "crossroads", "lens", "gas", "bias", "canvas", "atlas", "alias", "physics"),
+    *("mathematics", "economics", "politics", "genetics", "linguistics", "logistics", "robotics", "electronics"),
+)
+_SHORT_PLURAL = ("caches", "aches", "niches", "avalanches", "axes")
 _BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBERED = re.compile(r"^(?:chapter|section|appendix|part)?\s*(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]\s+", re.IGNORECASE)
 
@@ -88,22 +95,22 @@ def title_names(title: str, kind: str) -> Iterator[Name]:
     if not forms:
         return
     yield from (Name(form, kind) for form in forms)
-    single = _singular(forms[-1])
+    single = singular(forms[-1])
     if single:
         yield Name(single, kind)
 
 
-def _singular(form: str) -> str | None:
+def singular(form: str) -> str | None:
     """The form with its last word in the singular, or None where that word is no plain English plural."""
     head, _, last = form.rpartition(" ")
     lower = last.lower()
-    if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(("ss", "us", "is", "ous")):
+    if len(lower) < 4 or not lower.isalpha() or not lower.endswith("s") or lower.endswith(_NO_PLURAL):
         return None
     if last.isupper():
         return None
     if lower.endswith("ies"):
         last = last[:-3] + "y"
-    elif lower.endswith(("ches", "shes", "xes", "sses", "zes")):
+    elif lower.endswith(("ches", "shes", "xes", "sses", "zzes")) and not lower.endswith(_SHORT_PLURAL):
         last = last[:-2]
     else:
         last = last[:-1]

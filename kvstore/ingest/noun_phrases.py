@@ -1,0 +1,212 @@
+"""Names of noun phrases: what a parsed phrase is called where it stands in a relation.
+
+In: a :class:`~kvstore.ingest.syntax.Sentence` and the place of a noun in it. Out: the phrase's name: the noun with the
+nouns and classing adjectives before it, or a proper name as it is written, and the nouns that stand beside it. What
+names nothing (pronouns, words like *thing*, what is denied) has none.
+"""
+
+from __future__ import annotations
+
+from ..text.names import singular
+from .syntax import Sentence, Word
+
+#: Adjectives of size, age, order, worth and comparison: they tell one from others and are no part of a name.
+_PASSING = frozenset(
+    """
+    large small big little huge tiny great vast tall short long wide narrow high low deep new old young recent ancient
+    modern early late former current present main major minor important significant essential necessary
+    key common typical usual general special particular specific certain various several numerous many few more most
+    much less least such other another same different similar related respective own single double entire whole full
+    complete total only very first second third next last final previous following good better best bad worst nice
+    famous popular notable well-known known unknown possible potential available useful interesting simple complex
+    easy difficult hard beautiful strong weak rich poor close near far
+    """.split()
+)
+#: Nouns that stand for others or for nothing: on their own they name nothing.
+_EMPTY = frozenset(
+    """
+    thing something anything nothing everything one way lot deal number amount kind sort type form variety example
+    instance case fact reason problem matter point part piece portion rest half majority minority
+    other others more most many few some any all each both either neither none following above below same such
+    time year month week day hour minute second today tomorrow yesterday people person somebody someone
+    everyone anyone bit couple dozen hundred thousand million billion percent pair range series set
+    """.split()
+)
+_DENYING = frozenset(("no", "neither", "nor", "not"))
+#: Tags of finite verbs: no list of nouns goes on over them.
+_FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
+#: Prepositions inside a proper name, and the labels by which what stands left of a noun belongs to it.
+_INSIDE = frozenset(("of", "for", "de", "von", "van", "da", "di", "del"))
+_BEFORE = frozenset(("compound", "flat", "amod", "nmod:desc", "nmod:unmarked", "nummod", "obl:unmarked", "nmod"))
+
+
+class NounPhrases:
+    """The noun phrases of one sentence."""
+
+    def __init__(self, sentence: Sentence) -> None:
+        self._sentence = sentence
+        self._words = sentence.words
+
+    def name(self, place: int) -> str | None:
+        """What the phrase around the noun at ``place`` is called, a plural in the singular; None where it names
+        nothing."""
+        word = self._words[place]
+        if not word.nominal or self._is_denied(place):
+            return None
+        first, last = self.extent(place)
+        if first == last and (word.lemma in _EMPTY or len(word.text) < 2):
+            return None
+        if not any(character.isalpha() for character in word.text):
+            return None
+        start, end = self._words[first].start, self._words[last].end
+        form = " ".join(self._sentence.text[start:end].split())
+        if word.proper or last != place:
+            return form
+        if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
+            form = form[0].lower() + form[1:]
+        return form[: len(form) - len(word.text)] + _base(word, form.rpartition(" ")[2])
+
+    def terms(self) -> list[str]:
+        """The names of common noun phrases of several words."""
+        inside = ("compound", "flat", "amod", "nmod:desc")
+        heads = (at for at, word in enumerate(self._words) if word.nominal and not word.proper)
+        names = (self.name(at) for at in heads if self._words[at].label not in inside)
+        return [name for name in names if name is not None and " " in name]
+
+    def head_name(self, place: int) -> str:
+        """The noun alone, in the singular."""
+        word = self._words[place]
+        return _base(word, word.text)
+
+    def extent(self, place: int) -> tuple[int, int]:
+        """Places of the first and last word of the name around a noun."""
+        head = self._words[place]
+        first = place
+        while first > 0 and self._goes_before(first - 1, first, place):
+            first -= 1
+        while first < place and self._words[first].tag in ("HYPH", "CD", ":", ",", "``", "''"):
+            first += 1
+        last = place
+        while last + 1 < len(self._words) and self._goes_after(last + 1, place, last):
+            last += 1
+        if head.proper:
+            last = self._with_complement(last)
+        return first, last
+
+    def is_compound(self, place: int) -> bool:
+        """Whether nouns stand before the noun at ``place`` in its name, and no number."""
+        first, _ = self.extent(place)
+        before = self._words[first:place]
+        return any(word.nominal for word in before) and not any(word.tag == "CD" for word in before)
+
+    def described_by(self, place: int) -> int | None:
+        """The common noun right before a proper name that says what it is (``the mathematician Emmy Noether``)."""
+        if not self._words[place].proper:
+            return None
+        first, _ = self.extent(place)
+        before = first - 1
+        if before < 0 or not self._is_descriptor(self._words[before]):
+            return None
+        head = self._words[before].head
+        return before if first <= head <= place or self._words[first].head == before else None
+
+    def members(self, place: int) -> list[int]:
+        """The noun at ``place`` and those coordinated with it, clauses left out."""
+        found = [place]
+        for other in self._sentence.having(place, "conj", "appos"):
+            inner = self._list_goes_on(place, other)
+            if self.is_phrase(other) and (self._words[other].label == "conj" or inner):
+                if any(word.tag in _FINITE or word.text in ";:" for word in self._words[found[-1] + 1 : other]):
+                    break
+                found += [other, *inner]
+        return found
+
+    def _list_goes_on(self, place: int, other: int) -> list[int]:
+        """The conjuncts of an apposition that is none but the middle of a list: ``the nose, the throat and the
+        lungs``."""
+        if self._words[other].label != "appos" or self._words[place].tag == "NNS":
+            return []
+        alike = self._words[place].proper == self._words[other].proper and (
+            self._sentence.lemmas(place, "det") == self._sentence.lemmas(other, "det")
+        )
+        return [inner for inner in self._sentence.having(other, "conj") if self.is_phrase(inner)] if alike else []
+
+    def is_phrase(self, place: int) -> bool:
+        """Whether the word heads a noun phrase, not a clause."""
+        labels = {self._words[child].label.partition(":")[0] for child in self._words[place].children}
+        return self._words[place].nominal and not labels & {"cop", "nsubj", "expl"}
+
+    def complements(self, place: int, *prepositions: str) -> list[int]:
+        """The nouns that follow the noun at ``place`` with one of these prepositions, those coordinated included."""
+        return [
+            member
+            for child in self._sentence.having(place, "nmod", "obl")
+            if child > place and self.prepositions(child) & set(prepositions)
+            for member in self.members(child)
+        ]
+
+    def prepositions(self, place: int) -> set[str]:
+        """The prepositions of the phrase around a noun (or of another word), wherever in it they hang."""
+        first, last = self.extent(place) if self._words[place].nominal else (place, place)
+        return set().union(*(self._sentence.lemmas(at, "case") for at in range(first, last + 1)))
+
+    def _goes_before(self, at: int, after: int, place: int) -> bool:
+        word, head = self._words[at], self._words[place]
+        if word.tag in ("HYPH",) or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
+            return at > 0 and word.end == self._words[after].start and self._words[at - 1].end == word.start
+        glued = word.end == self._words[after].start and self._words[after].text in "-–/"
+        if not glued and (word.head < 0 or not (after <= word.head <= place) or word.label not in _BEFORE):
+            return False
+        if word.tag == "CD":
+            return at > 0 and self._words[at - 1].nominal and self._words[at - 1].head == place
+        if word.nominal:
+            if word.lemma in ("example", "instance") and at > 0 and self._words[at - 1].text.lower() == "for":
+                return False
+            # A common noun before a proper name says what it is, and is no part of it.
+            return not (head.proper and self._is_descriptor(word))
+        if head.proper and word.text[:1].isupper():
+            return word.pos not in ("DET", "PRON", "ADP", "ADV")
+        fits = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or glued
+        return fits and word.lemma not in _PASSING and word.text.lower() not in _PASSING
+
+    def _goes_after(self, at: int, place: int, last: int) -> bool:
+        word, before = self._words[at], self._words[last]
+        if word.head != place and self._words[word.head].head != place:
+            return False
+        if word.label == "flat":
+            return word.pos not in ("PUNCT", "ADP")
+        return (
+            self._words[place].proper and word.tag == "CD" and word.end - before.end <= 8 and word.label == "nummod"
+        ) and before.end + 1 == word.start
+
+    def _with_complement(self, last: int) -> int:
+        """The last word of a proper name that may go on: ``Faculty of Law``, ``Bureau of Weights and Measures``."""
+        words = self._words
+        while last + 2 < len(words) and words[last + 1].text in _INSIDE:
+            after = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
+            if not (words[after].proper and words[after].text[:1].isupper()):
+                break
+            last = after
+            while last + 1 < len(words) and words[last + 1].proper and words[last + 1].text[:1].isupper():
+                last += 1
+            joined = last + 2 < len(words) and words[last + 1].text == "and" and words[last + 2].proper
+            if joined and after == last and words[last + 2].head == after:
+                last += 2  # "Weights and Measures", but not "Law and the Faculty"
+        return last
+
+    def _is_denied(self, place: int) -> bool:
+        return bool(self._sentence.lemmas(place, "det", "cc", "advmod") & _DENYING)
+
+    @staticmethod
+    def _is_descriptor(word: Word) -> bool:
+        return word.tag in ("NN", "NNS") and not word.proper and word.text[:1].islower()
+
+
+def _base(word: Word, written: str) -> str:
+    """A noun as written, or its singular where it is a common plural."""
+    if word.proper or word.tag != "NNS":
+        return written
+    single = singular(written)
+    if single is None and word.lemma[:2] == word.text[:2].lower() and not word.text.lower().endswith("s"):
+        return word.lemma  # mice, children
+    return single or written

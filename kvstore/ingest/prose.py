@@ -1,0 +1,131 @@
+"""What the parse of a document's prose brings: relations, and terms that it keeps using.
+
+In: a text, its chunks and a language pipeline. Out: :class:`~kvstore.ingest.relation.Relation` objects with the bytes
+of the sentence that states each, and names. Every chunk is parsed once, as one text: its sentences and list items
+without their marks; headings, tables, code and what is hardly made of words are not parsed. The texts of one document
+go through the pipeline together and apart from all others, so that its parse depends on nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ..models.language import LanguagePipeline, Parse
+from ..text.blocks import plain
+from ..text.names import Name
+from ..text.normalize import entity_key
+from .chunking import Chunk, Unit
+from .noun_phrases import NounPhrases
+from .relation import Relation
+from .relations import MODIFIER, Statement, statements
+from .syntax import sentences_of
+
+#: How often a document uses a term of several words that it introduces.
+REPEATED = 2
+
+_MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
+
+
+@dataclass(slots=True)
+class Prose:
+    """What was found in the prose of a document: relations, and the names of its noun phrases as often as they
+    occur."""
+
+    relations: list[Relation] = field(default_factory=list)
+    phrases: Counter[str] = field(default_factory=Counter)
+
+    def names(self) -> Iterator[Name]:
+        """The names introduced: both ends of each relation, and terms of several words used more than once."""
+        for relation in self.relations:
+            yield _named(relation.child)
+            yield _named(relation.parent)
+        for form, count in self.phrases.items():
+            if count >= REPEATED:
+                yield _named(form)
+
+
+@dataclass(slots=True)
+class _Passage:
+    """The prose of a chunk; ``starts[i]`` is where unit *i* begins in it."""
+
+    text: str = ""
+    starts: list[int] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+
+    def add(self, piece: str, unit: Unit, apart: bool) -> None:
+        if self.units:
+            self.text += "\n\n" if apart else " "
+        self.starts.append(len(self.text))
+        self.units.append(unit)
+        self.text += piece
+
+    def unit_at(self, offset: int) -> Unit:
+        return self.units[max(0, int(np.searchsorted(self.starts, offset, "right")) - 1)]
+
+
+def read_prose(
+    text: str, chunks: Sequence[Chunk], pipeline: LanguagePipeline, to_bytes: npt.NDArray[np.int64]
+) -> Prose:
+    """Parse the prose of a document; ``to_bytes`` gives the byte offset of every character of ``text``.
+
+    Raises LanguageError where the pipeline cannot be loaded.
+    """
+    passages = [passage for chunk in chunks if (passage := _passage(text, chunk)).units]
+    prose = Prose()
+    said: set[tuple[str, str]] = set()
+    read = pipeline.read([passage.text for passage in passages], _read)
+    for passage, (stated, phrases) in zip(passages, read, strict=True):
+        prose.phrases.update(phrases)
+        for statement in stated:
+            key = entity_key(statement.child), entity_key(statement.parent)
+            if statement.kind == MODIFIER:
+                # What a name says of itself is said once a document, however often the name occurs.
+                if key in said:
+                    continue
+                said.add(key)
+            first, last = passage.unit_at(statement.start), passage.unit_at(statement.end - 1)
+            span = int(to_bytes[first.start]), int(to_bytes[last.end])
+            prose.relations.append(
+                Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
+            )
+    return prose
+
+
+def _read(_: str, parses: Sequence[Parse]) -> tuple[list[Statement], list[str]]:
+    stated: list[Statement] = []
+    phrases: list[str] = []
+    for parse in parses:
+        for sentence in sentences_of(parse.doc):
+            for found in statements(sentence):
+                stated.append(found.shifted(parse.start))
+            phrases += NounPhrases(sentence).terms()
+    return stated, phrases
+
+
+def _passage(text: str, chunk: Chunk) -> _Passage:
+    passage = _Passage()
+    end = chunk.start
+    for unit in chunk.units:
+        if unit.kind in ("prose", "item"):
+            piece = plain(_LINK.sub(r"\1", _MARKER.sub("", text[unit.start : unit.end], count=1)))
+            if _is_prose(piece):
+                passage.add(piece, unit, "\n" in text[end : unit.start])
+        end = unit.end
+    return passage
+
+
+def _is_prose(piece: str) -> bool:
+    """Whether something is made of words: three or more, and two thirds of it letters."""
+    letters = sum(character.isalpha() for character in piece)
+    return piece.count(" ") >= 2 and 3 * letters >= 2 * (len(piece) - piece.count(" "))
+
+
+def _named(form: str) -> Name:
+    return Name(form, "name" if form[:1].isupper() else "term")

@@ -1,0 +1,96 @@
+"""The words that relations are told by: verbs with what they say, and nouns that are not what they stand for.
+
+In: nothing. Out: the kinds of relations in prose, a :class:`Frame` for what each verb says, and sets of base forms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+IS_A, PART_OF, BELONGS_TO = "is_a", "part_of", "belongs_to"
+DEPENDS_ON, LOCATED_IN, OF, MODIFIER = "depends_on", "located_in", "of", "modifier"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a verb says of its subject and of another noun: its object, or the noun after one of ``prepositions``.
+
+    ``upward`` where the subject is the child; ``passive`` where the verb has to be, must not be (False), or may be
+    (None).
+    """
+
+    kind: str
+    upward: bool
+    prepositions: tuple[str, ...] = ()
+    passive: bool | None = False
+
+
+_CONTAINS = [Frame(PART_OF, False), Frame(PART_OF, True, ("in", "within"), True)]
+_MADE_OF = [Frame(PART_OF, False, ("of",), True)]
+FRAMES: dict[str, list[Frame]] = {
+    "belong": [Frame(BELONGS_TO, True, ("to",))],
+    "report": [Frame(BELONGS_TO, True, ("to",))],
+    "own": [Frame(BELONGS_TO, True, ("by",), True)],
+    "contain": _CONTAINS,
+    "include": _CONTAINS,
+    "incorporate": _CONTAINS,
+    "encompass": [Frame(PART_OF, False)],
+    "comprise": [Frame(PART_OF, False), *_MADE_OF],
+    "consist": [Frame(PART_OF, False, ("of",))],
+    "compose": _MADE_OF,
+    "make up": [Frame(PART_OF, True), *_MADE_OF],
+    "divide": [Frame(PART_OF, False, ("into",), True)],
+    "subdivide": [Frame(PART_OF, False, ("into",), True)],
+    "depend": [Frame(DEPENDS_ON, True, ("on", "upon"))],
+    "rely": [Frame(DEPENDS_ON, True, ("on", "upon"))],
+    "require": [Frame(DEPENDS_ON, True)],
+    "locate": [Frame(LOCATED_IN, True, ("in", "within"), True)],
+    "situate": [Frame(LOCATED_IN, True, ("in", "within"), True)],
+    "base": [Frame(LOCATED_IN, True, ("in",), True)],
+    "lie": [Frame(LOCATED_IN, True, ("in", "within"))],
+}
+#: Verbs of which no form is a noun, whatever the tagger says.
+ONLY_VERBS = FRAMES.keys() - {"report", "base", "divide", "lie"}
+#: Predicates that only lead to the noun after their ``of``, and what they say of it.
+KINDS = frozenset("kind type sort form class variety species subtype".split())
+PARTS = frozenset(
+    """
+    part component element constituent ingredient piece portion division subdivision subsidiary branch unit section
+    segment subset chapter department module
+    """.split()
+)
+COLLECTIONS = frozenset("collection set group series sequence list cluster family array bundle".split())
+QUANTITIES = frozenset(
+    """
+    number amount quantity majority minority pair couple dozen lot rest half share handful range bit glass cup bottle
+    variety multitude total sum average percentage score host deal kind type sort class
+    """.split()
+)
+LEADING = COLLECTIONS | QUANTITIES
+#: Classes whose ``of`` names the one meant: the city of Bergen.
+NAMED_CLASSES = frozenset(
+    "city town village state province county kingdom republic island isle district region country month river".split()
+)
+#: Things done, not things had: the removal of an index is no part of it.
+ACTS = frozenset(
+    """
+    use removal loss death birth lack absence presence result case end start beginning course cost risk way rise fall
+    increase decrease change growth arrival departure return attack defeat conquest discovery control view study
+    analysis example account exchange exercise favor favour front spite light terms top basis means help support
+    """.split()
+)
+#: Nouns that end like acts and are none.
+THINGS = frozenset(
+    """
+    section station position location condition function version dimension department element segment fragment
+    government document building wing ring king ceiling region religion instrument population nation generation
+    edition portion institution constitution corporation organization organisation administration equation fraction
+    parliament monument ornament pigment ligament filament apartment regiment sediment compartment meaning string
+    spring evening engine precision opinion
+    """.split()
+)
+#: What X is not in "X of Y" where Y has an X.
+NOT_HAD = QUANTITIES | COLLECTIONS | KINDS | ACTS
+ACT_ENDINGS = ("tion", "sion", "ment", "ing")
+EXAMPLES = frozenset(("especially", "particularly", "notably", "e.g.", "namely"))
+EXAMPLE_PHRASES = (("for", "example"), ("for", "instance"), ("in", "particular"), ("among", "them"), ("that", "is"))

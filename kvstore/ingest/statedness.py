@@ -1,0 +1,72 @@
+"""Whether a clause states what it says: what is denied, asked, supposed or doubted does not.
+
+In: a parsed sentence and the place of a clause's head. Out: a weight: 1 where it is stated, less where it only can or
+may be so, 0 where it is not stated at all.
+"""
+
+from __future__ import annotations
+
+from .syntax import Sentence
+
+#: What counts of a relation that only can, may or must hold.
+POSSIBLE = 0.8
+
+_DENIALS = frozenset("not n't n’t never hardly scarcely barely rarely seldom neither nor no".split())
+_POSSIBLE = frozenset("can may must should shall".split())
+_SUPPOSED = frozenset("would might could 'd ’d".split())
+_CONDITIONS = frozenset("if unless whether lest".split())
+#: Verbs whose clause is only thought, asked or denied.
+_DOUBTED = frozenset(
+    """
+    deny doubt wonder ask claim believe think suspect allege hope fear assume suppose imagine pretend guess want wish
+    expect suggest propose check test
+    """.split()
+)
+_CLAUSES = ("ccomp", "xcomp", "advcl", "conj", "csubj", "parataxis")
+
+
+class Statedness:
+    """How far the clauses of one sentence are stated."""
+
+    def __init__(self, sentence: Sentence) -> None:
+        self._sentence = sentence
+        self._words = sentence.words
+
+    def weight(self, head: int) -> float:
+        """The weight of what the clause of this verb or predicate says."""
+        if self._is_denied(head):
+            return 0.0
+        words = self._words
+        auxiliaries = self._auxiliaries(head)
+        at = head
+        for _ in range(len(words)):
+            label = words[at].label.partition(":")[0]
+            if self._is_conditional(at):
+                return 0.0
+            above = words[at].head
+            if label not in _CLAUSES or above < 0:
+                break
+            if label in ("ccomp", "xcomp", "csubj") and (words[above].lemma in _DOUBTED or self._is_denied(above)):
+                return 0.0
+            if label == "conj" and at == head and not any(True for _ in self._sentence.having(at, "nsubj")):
+                # "may contain A and include B": what the first says of itself holds for the second too.
+                auxiliaries |= self._auxiliaries(above)
+            at = above
+        if auxiliaries & _SUPPOSED:
+            return 0.0
+        return POSSIBLE if auxiliaries & _POSSIBLE else 1.0
+
+    def _auxiliaries(self, place: int) -> set[str]:
+        return {self._words[child].text.lower() for child in self._sentence.having(place, "aux")}
+
+    def _is_denied(self, place: int) -> bool:
+        for child in self._sentence.having(place, "advmod", "det", "cc"):
+            word = self._words[child]
+            if word.text.lower() in _DENIALS or word.lemma in _DENIALS:
+                return True
+            if word.label == "advmod" and self._sentence.lemmas(child, "advmod", "det") & _DENIALS:
+                return True
+        return False
+
+    def _is_conditional(self, place: int) -> bool:
+        return bool(self._sentence.lemmas(place, "mark", "advmod") & _CONDITIONS)

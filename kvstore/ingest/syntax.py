@@ -1,0 +1,146 @@
+"""Parsed sentences in one shape, whichever labels the pipeline has.
+
+In: a document of spaCy. Out: a :class:`Sentence` for each of its sentences, with heads and labels as Universal
+Dependencies have them: a noun governs its preposition, a predicate its copula, the first conjunct all others. Pipelines
+with the labels of ClearNLP (``pobj``, ``dobj``, ``attr`` …) are brought into that shape; words without a parse hang
+on nothing. Words of blanks are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span, Token
+
+#: Labels of ClearNLP that only have another name in Universal Dependencies.
+_RENAMED = {
+    "dobj": "obj",
+    "nsubjpass": "nsubj:pass",
+    "auxpass": "aux:pass",
+    "neg": "advmod",
+    "nn": "compound",
+    "poss": "nmod:poss",
+    "relcl": "acl:relcl",
+    "npadvmod": "obl:unmarked",
+    "preconj": "cc:preconj",
+    "predet": "det",
+}
+_CLEAR = frozenset(("pobj", "attr", *_RENAMED))
+
+
+@dataclass(slots=True)
+class Word:
+    """A word: its ``head`` is a place in the sentence (-1: none), ``start`` and ``end`` are characters of the text.
+
+    ``nominal`` is a noun, common or proper; ``proper`` is (part of) a proper name.
+    """
+
+    text: str
+    lemma: str
+    pos: str
+    tag: str
+    label: str
+    head: int
+    start: int
+    end: int
+    nominal: bool
+    proper: bool
+    children: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Sentence:
+    """The words of a sentence of ``text``, and how they hang together."""
+
+    text: str
+    words: list[Word]
+
+    def having(self, place: int, *labels: str) -> Iterator[int]:
+        """The dependents of a word under one of these labels, subtypes (``nmod:poss`` of ``nmod``) included."""
+        for child in self.words[place].children:
+            label = self.words[child].label
+            if label in labels or label.partition(":")[0] in labels:
+                yield child
+
+    def lemmas(self, place: int, *labels: str) -> set[str]:
+        """Lemmas of the dependents of a word under one of these labels."""
+        return {self.words[child].lemma for child in self.having(place, *labels)}
+
+
+def sentences_of(doc: Doc) -> Iterator[Sentence]:
+    """The parsed sentences of a document; none where the pipeline does not parse."""
+    if doc.has_annotation("DEP"):
+        text = doc.text
+        for span in doc.sents:
+            words = _words(span)
+            if words:
+                yield Sentence(text, words)
+
+
+def _words(span: Span) -> list[Word]:
+    tokens = [token for token in span if not token.is_space]
+    place = {token.i: index for index, token in enumerate(tokens)}
+    words = [
+        _word(token, place.get(token.head.i, -1) if token.head.i != token.i else -1, token is tokens[0])
+        for token in tokens
+    ]
+    if any(word.label in _CLEAR for word in words):
+        _to_universal(words)
+    for index, word in enumerate(words):
+        if word.label == "flat" and word.head == index - 1 and word.proper and not words[index - 1].proper:
+            _turn(words, index - 1, index)
+    for word in words:
+        # Conjuncts in a chain, each on the one before, all hang on the first.
+        while word.label == "conj" and word.head >= 0 and words[word.head].label == "conj":
+            word.head = words[word.head].head
+    for index, word in enumerate(words):
+        if word.head >= 0:
+            words[word.head].children.append(index)
+    return words
+
+
+def _word(token: Token, head: int, opening: bool) -> Word:
+    text, tag = token.text, token.tag_
+    nominal = token.pos_ in ("NOUN", "PROPN") or tag.startswith("NN")
+    proper = nominal and (token.pos_ == "PROPN" or tag.startswith("NNP") or (not opening and text[0].isupper()))
+    if opening and tag == "NNPS" and text[1:].islower():
+        # At the start of a sentence any plural is capitalised.
+        tag, proper = "NNS", False
+    lemma = (token.lemma_ or text).lower()
+    return Word(text, lemma, token.pos_, tag, token.dep_, head, token.idx, token.idx + len(text), nominal, proper)
+
+
+def _turn(words: list[Word], noun: int, name: int) -> None:
+    """Let a name after a common noun (``brother Tom``) govern the noun, as in ``the mathematician Emmy Noether``."""
+    words[name].head, words[name].label = words[noun].head, words[noun].label
+    words[noun].head, words[noun].label = name, "nmod:desc"
+    for place, word in enumerate(words):
+        if word.head == noun and place > name:
+            word.head = name
+
+
+def _to_universal(words: list[Word]) -> None:
+    """Turn heads and labels of ClearNLP into those of Universal Dependencies."""
+    for word in words:
+        word.label = _RENAMED.get(word.label, word.label)
+    for index, word in enumerate(words):
+        if word.label == "pobj" and word.head >= 0:
+            preposition = words[word.head]
+            governor = preposition.head
+            word.label = "nmod" if governor >= 0 and words[governor].nominal else "obl"
+            word.head, preposition.head, preposition.label = governor, index, "case"
+    for index, word in enumerate(words):
+        if word.label not in ("attr", "acomp") or word.head < 0:
+            continue
+        verb_place, verb = word.head, words[word.head]
+        if verb.lemma != "be":
+            word.label = "xcomp"
+            continue
+        word.head, word.label = verb.head, verb.label
+        for other in words:
+            if other.head == verb_place and other is not word:
+                other.head = index
+        verb.head, verb.label = index, "cop"

@@ -1,0 +1,270 @@
+"""Relations found in documents: in prose by the parse, in nested lists and headings by the layout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc
+
+import kvstore
+from kvstore.ingest.extraction import extract
+from kvstore.ingest.noun_phrases import NounPhrases
+from kvstore.ingest.relations import statements
+from kvstore.ingest.syntax import sentences_of
+from kvstore.models.language import open_language
+from kvstore.settings import FixedSettings
+from kvstore.text.normalize import entity_key
+
+GOLD = Path(__file__).parent / "relations_gold" / "sentences.jsonl"
+RULES = FixedSettings(language="rules")
+ENGLISH = FixedSettings(language="en")
+
+#: Taken away when the trained pipeline is part of the package.
+parsed = pytest.mark.skipif(
+    not (Path(kvstore.__file__).parent / "models" / "english" / "meta.json").exists(), reason="no English pipeline yet"
+)
+
+Triple = tuple[str, str, str]
+
+
+def stated(text: str, settings: FixedSettings = ENGLISH, format: str = "text") -> list[Triple]:
+    return [(r.child, r.parent, r.kind) for r in extract("k", text, settings, format=format).relations]
+
+
+def gold_figures(part: str) -> tuple[float, float]:
+    """Precision and recall on one part of the gold set."""
+    lines = [json.loads(line) for line in GOLD.read_text(encoding="utf-8").splitlines()]
+    lines = [line for line in lines if line["part"] == part]
+    pipeline = open_language("en")
+    assert pipeline is not None
+
+    def read(_: str, parses: object) -> set[Triple]:
+        return {
+            (entity_key(found.child), entity_key(found.parent), found.kind)
+            for parse in parses  # type: ignore[attr-defined]
+            for sentence in sentences_of(parse.doc)
+            for found in statements(sentence)
+        }
+
+    found = wanted = both = 0
+    for line, got in zip(lines, pipeline.read([line["text"] for line in lines], read), strict=True):
+        gold = {(entity_key(child), entity_key(parent), kind) for child, parent, kind in line["relations"]}
+        found, wanted, both = found + len(got), wanted + len(gold), both + len(got & gold)
+    return both / found, both / wanted
+
+
+def test_the_gold_set_is_what_its_description_says() -> None:
+    lines = [json.loads(line) for line in GOLD.read_text(encoding="utf-8").splitlines()]
+    assert len({line["text"] for line in lines}) == 150
+    assert sum(line["part"] == "held out" for line in lines) == 50
+    assert {kind for line in lines for _, _, kind in line["relations"]} == {
+        *("is_a", "part_of", "belongs_to", "depends_on", "located_in", "of", "modifier")
+    }
+
+
+@parsed
+@pytest.mark.parametrize("part", ["tuning", "held out"])
+def test_relations_of_the_gold_set_are_found(part: str) -> None:
+    precision, recall = gold_figures(part)
+    assert precision >= 0.85
+    assert recall >= 0.70
+
+
+CLEAR = [
+    # As pipelines with the labels of ClearNLP parse them.
+    (
+        "Python is a language .".split(),
+        "NNP VBZ DT NN .".split(),
+        "PROPN AUX DET NOUN PUNCT".split(),
+        "python be a language .".split(),
+        [1, 1, 3, 1, 1],
+        "nsubj ROOT det attr punct".split(),
+        [("Python", "language", "is_a")],
+    ),
+    (
+        "The kernel is contained in the system .".split(),
+        "DT NN VBZ VBN IN DT NN .".split(),
+        "DET NOUN AUX VERB ADP DET NOUN PUNCT".split(),
+        "the kernel be contain in the system .".split(),
+        [1, 3, 3, 3, 3, 6, 4, 3],
+        "det nsubjpass auxpass ROOT prep det pobj punct".split(),
+        [("kernel", "system", "part_of")],
+    ),
+    (
+        "Tools such as hammers and saws .".split(),
+        "NNS JJ IN NNS CC NNS .".split(),
+        "NOUN ADJ ADP NOUN CCONJ NOUN PUNCT".split(),
+        "tool such as hammer and saw .".split(),
+        [0, 2, 0, 2, 3, 3, 0],
+        "ROOT amod prep pobj cc conj punct".split(),
+        [("hammer", "tool", "is_a"), ("saw", "tool", "is_a")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "tags", "pos", "lemmas", "heads", "deps", "expected"), CLEAR)
+def test_pipelines_with_other_labels_state_the_same(
+    words: list[str],
+    tags: list[str],
+    pos: list[str],
+    lemmas: list[str],
+    heads: list[int],
+    deps: list[str],
+    expected: list[Triple],
+) -> None:
+    doc = Doc(spacy.blank("en").vocab, words=words, tags=tags, pos=pos, lemmas=lemmas, heads=heads, deps=deps)
+    (sentence,) = sentences_of(doc)
+    assert [(s.child, s.parent, s.kind) for s in statements(sentence)] == expected
+
+
+def test_a_document_without_a_parse_states_nothing() -> None:
+    assert list(sentences_of(spacy.blank("en")("Whales are mammals."))) == []
+
+
+NESTED = """# Animals
+
+## Introduction
+
+Some words.
+
+## Vertebrates
+
+### Mammals
+
+- Whales: they are large
+  - Blue whale
+
+    They are blue.
+  - Narwhal
+    1. Tusk
+  - They swim far, and sing.
+    - Song
+- Bats
+
+Text between lists.
+
+- Fur
+
+## How to count them
+
+### Nets
+"""
+
+
+def test_nested_lists_and_headings_are_hierarchies() -> None:
+    assert stated(NESTED, RULES, "markdown") == [
+        ("Vertebrates", "Animals", "heading"),
+        ("Mammals", "Vertebrates", "heading"),
+        ("Blue whale", "Whales", "list"),
+        ("Narwhal", "Whales", "list"),
+        ("Tusk", "Narwhal", "list"),
+        ("Song", "Whales", "list"),
+        ("Nets", "Animals", "heading"),
+    ]
+
+
+def test_a_hierarchy_stands_in_the_tree_of_its_document(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "rules"})
+    store.put("zoo.md", NESTED, format="markdown", meta={"tree": "zoo"})
+    rows = store.execute("SELECT child, parent, tree, kind, confidence, document FROM edges WHERE child = 'Tusk'")
+    assert [tuple(row) for row in rows] == [("Tusk", "Narwhal", "zoo", "list", 1.0, "zoo.md")]
+    store.delete("zoo.md")
+    assert store.execute("SELECT * FROM edges").fetchall() == []
+
+
+def test_html_lists_are_hierarchies(make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
+    store = make_store(settings={"language": "rules"})
+    page = tmp_path / "page.html"
+    page.write_text("<h1>Fruit</h1><ul><li>Citrus<ul><li>Lemon</li><li>Orange</li></ul></li><li>Pome</li></ul>")
+    store.ingest(page)
+    rows = store.execute("SELECT child, parent, kind FROM edges ORDER BY child")
+    assert [tuple(row) for row in rows] == [("Lemon", "Citrus", "list"), ("Orange", "Citrus", "list")]
+
+
+def test_a_key_too_long_for_the_name_of_a_tree_states_no_outline() -> None:
+    assert extract("k" * 500, NESTED, RULES, format="markdown").relations == []
+    assert extract("k" * 500, NESTED, RULES, format="markdown", meta={"tree": "zoo"}).relations
+
+
+TEXT = (
+    "PostgreSQL is a relational database. Its planner is not part of the kernel.\n\n"
+    "| a | b |\n|---|---|\n| Cats are animals | x |\n\n"
+    "```\nDogs are animals.\n```\n\n"
+    "- Databases such as *PostgreSQL* and [MySQL](https://example.org/) keep data in tables. Is Rust a language?\n"
+)
+
+
+@parsed
+def test_a_relation_carries_the_bytes_of_its_sentence() -> None:
+    extracted = extract("k", "Äpfel. " + TEXT, ENGLISH, format="markdown")
+    found = {
+        (relation.child, relation.parent): extracted.text[relation.start : relation.end].decode()
+        for relation in extracted.relations
+    }
+    assert found == {
+        ("PostgreSQL", "relational database"): "PostgreSQL is a relational database.",
+        ("PostgreSQL", "database"): TEXT[TEXT.index("- Databases") : TEXT.index(" Is Rust")],
+        ("MySQL", "database"): TEXT[TEXT.index("- Databases") : TEXT.index(" Is Rust")],
+    }
+    assert {name.key for name in extracted.introductions} >= {"postgresql", "mysql", "relational database", "database"}
+
+
+@parsed
+def test_what_a_document_states_does_not_depend_on_what_was_read_before() -> None:
+    texts = [f"{name} is a town. The river of {name} belongs to the county." for name in ("Aro", "Belt", "Corve")]
+    alone = [extract("k", text, ENGLISH).relations for text in texts]
+    assert alone == [extract("k", text, ENGLISH).relations for text in texts]
+    assert alone[::-1] == [extract("k", text, ENGLISH).relations for text in texts[::-1]]
+    long = extract("k", "\n\n".join(texts * 40), ENGLISH).relations
+    assert {(r.child, r.parent, r.kind) for r in long} == {
+        (r.child, r.parent, r.kind) for relations in alone for r in relations
+    }
+
+
+@parsed
+def test_terms_used_more_than_once_become_names() -> None:
+    once = extract("k", "They wrote about solar energy.", ENGLISH)
+    assert "solar energy" not in {name.key for name in once.introductions}
+    twice = extract("k", "They wrote about solar energy. She likes solar energy.", ENGLISH)
+    assert "solar energy" in {name.key for name in twice.introductions}
+
+
+@parsed
+def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "en"})
+    store.put("a", "Whales are mammals.")
+    store.put("b", "She saw mammals such as whales and bats.")
+
+    def edges() -> list[tuple[str, ...]]:
+        rows = store.execute("SELECT child, parent, tree, kind, document FROM edges ORDER BY child, document")
+        return [tuple(row) for row in rows]
+
+    assert edges() == [
+        ("bat", "mammal", "relations", "is_a", "b"),
+        ("whale", "mammal", "relations", "is_a", "a"),
+        ("whale", "mammal", "relations", "is_a", "b"),
+    ]
+    rows = store.execute("EXPAND 'mammal' DOWN IN TREE 'relations'").fetchall()
+    assert ("bat", "She saw mammals such as whales and bats.") in [(row[0], row[-1]) for row in rows]
+    store.put("b", "Bats are animals.")
+    assert edges() == [
+        ("bat", "animal", "relations", "is_a", "b"),
+        ("whale", "mammal", "relations", "is_a", "a"),
+    ]
+    store.delete("a")
+    assert edges() == [("bat", "animal", "relations", "is_a", "b")]
+
+
+@parsed
+def test_terms_are_names_of_several_words() -> None:
+    pipeline = open_language("en")
+    assert pipeline is not None
+    (terms,) = pipeline.read(
+        ["The large query planner estimates the cost."],
+        lambda _, parses: [term for s in sentences_of(parses[0].doc) for term in NounPhrases(s).terms()],
+    )
+    assert terms == ["query planner"]
