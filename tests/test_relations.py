@@ -249,7 +249,7 @@ def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store
         ("whale", "mammal", "relations", "is_a", "b"),
     ]
     rows = store.execute("EXPAND 'mammal' DOWN IN TREE 'relations'").fetchall()
-    assert ("bat", "She saw mammals such as whales and bats.") in [(row[0], row[-1]) for row in rows]
+    assert ("bat", "She saw mammals such as whales and bats.") in [(row[3], row[-1]) for row in rows]
     store.put("b", "Bats are animals.")
     assert edges() == [
         ("bat", "animal", "relations", "is_a", "b"),

@@ -57,7 +57,23 @@ def test_lookup_puts_titles_before_headings_before_text(store: kvstore.Store) ->
     store.put("text", "Some say Vacuum is dull. The Vacuum runs at night.", title="Notes")
     store.put("heading", "# Manual\n\nIntroduction here.\n\n## Vacuum\n\nIt cleans.", format="markdown")
     store.put("title", "It reclaims storage.", title="Vacuum")
-    assert [row.document for row in store.lookup("vacuum")] == ["title", "heading", "text"]
+    rows = store.lookup("vacuum")
+    assert [(row.tree, row.document) for row in rows] == [
+        ("heading", None),
+        (None, "title"),
+        (None, "heading"),
+        (None, "text"),
+    ]
+
+
+def test_half_of_what_lookup_shows_is_left_to_documents(store: kvstore.Store) -> None:
+    for parent in ("a", "b", "c", "d"):
+        store.put_edge("Vacuum", parent)
+    for key in ("one", "two", "three"):
+        store.put(key, "It cleans.", title="Vacuum")
+    assert [row.document is None for row in store.lookup("vacuum", limit=4)] == [True, True, False, False]
+    assert [row.document is None for row in store.lookup("vacuum", limit=20)] == [True] * 4 + [False] * 3
+    assert [row.document is None for row in store.lookup("vacuum", limit=1)] == [True]
 
 
 def test_a_transaction_is_all_or_nothing(store: kvstore.Store) -> None:

@@ -143,8 +143,8 @@ def test_blocks_of_markdown() -> None:
     assert found == [
         ("heading", "Top one"),
         ("prose", "Prose here"),
-        ("item", "- item"),
-        ("item", "- [ ] other"),
+        ("item", "item"),
+        ("item", "[ ] other"),
         ("code", "```py"),
         ("table", "| a | b |"),
         ("prose", "---"),

@@ -38,6 +38,7 @@ _PARTS_OF_TEXT = frozenset(
     """.split()
 ) | {"see also", "further reading", "external links", "related topics", "getting started", "quick start"}
 _EXPLAINED = re.compile(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
+_TASK = re.compile(r"\A\[[ xX]\]\s+")
 _SENTENCE_MARKS = re.compile(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
 
 
@@ -86,7 +87,7 @@ def _heading_name(title: str) -> str | None:
 
 
 def _item_name(title: str) -> str | None:
-    term = _EXPLAINED.sub("", title).strip(" .,:")
+    term = _EXPLAINED.sub("", _TASK.sub("", title)).strip(" .,:")
     return term if _is_name(term) else None
 
 

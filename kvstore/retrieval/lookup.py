@@ -1,7 +1,7 @@
 """LOOKUP: where an entity is found, the most telling places first.
 
-In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees, then titles and
-headings, then text, dense before passing. Names that stand for the same entity have the same rows, shown under its
+In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees (half of the rows at most
+where documents would fill the rest), then titles and headings, then text, dense before passing. Names that stand for the same entity have the same rows, shown under its
 name. A name that is not known has no rows. Cost depends on the rows asked for, not on the store.
 """
 
@@ -35,13 +35,11 @@ def lookup(view: StoreView, name: str, limit: int) -> Iterator[Location]:
     given = 0
     ordered = view.addresses_of(identity, limit + _AHEAD).tolist()
     nodes = [place for rank, place in map(addresses.split, ordered) if rank == addresses.NODE]
-    for node in nodes:
-        for location in _tree_locations(view, node, shown, identity):
-            if given == limit:
-                return
-            given += 1
-            yield location
     places = [addresses.split(number) for number in ordered[len(nodes) :]]
+    most = max(limit - len(places), (limit + 1) // 2)
+    for location in islice((row for node in nodes for row in _tree_locations(view, node, shown, identity)), most):
+        given += 1
+        yield location
     for rank, abstract, record in _ordered(view, places)[: limit - given]:
         yield _abstract_location(view, rank, abstract, record, shown, identity)
 
