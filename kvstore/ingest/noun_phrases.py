@@ -34,7 +34,7 @@ _EMPTY = frozenset(
 )
 _DENYING = frozenset(("no", "neither", "nor", "not"))
 #: Tags of finite verbs: no list of nouns goes on over them.
-_FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
+FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
 #: Prepositions inside a proper name, and the labels by which what stands left of a noun belongs to it.
 _INSIDE = frozenset(("of", "for", "de", "von", "van", "da", "di", "del"))
 _BEFORE = frozenset(("compound", "flat", "amod", "nmod:desc", "nmod:unmarked", "nummod", "obl:unmarked", "nmod"))
@@ -54,7 +54,7 @@ class NounPhrases:
         if not word.nominal or self._is_denied(place):
             return None
         first, last = self.extent(place)
-        if first == last and (word.lemma in _EMPTY or len(word.text) < 2):
+        if first == last and (word.lemma in _EMPTY or word.lemma in _PASSING or len(word.text) < 2):
             return None
         if not any(character.isalpha() for character in word.text):
             return None
@@ -116,10 +116,48 @@ class NounPhrases:
         for other in self._sentence.having(place, "conj", "appos"):
             inner = self._list_goes_on(place, other)
             if self.is_phrase(other) and (self._words[other].label == "conj" or inner):
-                if any(word.tag in _FINITE or word.text in ";:" for word in self._words[found[-1] + 1 : other]):
+                if any(word.tag in FINITE or word.text in ";:" for word in self._words[found[-1] + 1 : other]):
                     break
                 found += [other, *inner]
         return found
+
+    def listed(self, place: int) -> list[int]:
+        """The noun at ``place`` and all that its list goes on with (``X, the Y and Z``), however they are attached."""
+        found = [place]
+        words = self._words
+        at = self.extent(place)[1] + 1
+        joined = False
+        while at < len(words) and not joined and words[at].text in (",", "and", "or"):
+            joined = words[at].text != ","
+            at += 1
+            if at < len(words) and words[at].text in ("and", "or"):
+                joined = True
+                at += 1
+            head = self._next_head(at)
+            if head is None:
+                break
+            found.append(head)
+            at = self.extent(head)[1] + 1
+        last_of_clause = at < len(words) and (words[at].tag in FINITE or words[at].label in ("cop", "aux"))
+        parsed = self.members(place)
+        if not joined or last_of_clause or len(found) < 3:
+            return parsed
+        return [*found, *(other for other in parsed if other > found[-1])]
+
+    def _next_head(self, at: int) -> int | None:
+        """The head of a plain noun phrase that begins right here, or None."""
+        words = self._words
+        while at < len(words) and (words[at].pos in ("DET", "NUM") or words[at].tag in ("JJ", "PRP$", "VBN", "HYPH")):
+            if words[at].nominal:
+                break
+            at += 1
+        if at == len(words) or not words[at].nominal:
+            return None
+        while at + 1 < len(words) and words[at + 1].nominal and _adjoin(words[at], words[at + 1]):
+            at += 1
+        while words[at].label == "flat" and words[words[at].head].nominal and words[at].head < at:
+            at = words[at].head
+        return at
 
     def _list_goes_on(self, place: int, other: int) -> list[int]:
         """The conjuncts of an apposition that is none but the middle of a list: ``the nose, the throat and the
@@ -142,7 +180,7 @@ class NounPhrases:
             member
             for child in self._sentence.having(place, "nmod", "obl")
             if child > place and self.prepositions(child) & set(prepositions)
-            for member in self.members(child)
+            for member in self.listed(child)
         ]
 
     def prepositions(self, place: int) -> set[str]:
@@ -154,6 +192,14 @@ class NounPhrases:
         word, head = self._words[at], self._words[place]
         if word.tag in ("HYPH",) or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             return at > 0 and word.end == self._words[after].start and self._words[at - 1].end == word.start
+        if (
+            head.proper
+            and word.tag == "JJ"
+            and at > 0
+            and word.text[:1].isupper()
+            and _adjoin(word, self._words[after])
+        ):
+            return True
         glued = word.end == self._words[after].start and self._words[after].text in "-–/"
         if not glued and (word.head < 0 or not (after <= word.head <= place) or word.label not in _BEFORE):
             return False
@@ -200,6 +246,11 @@ class NounPhrases:
     @staticmethod
     def _is_descriptor(word: Word) -> bool:
         return word.tag in ("NN", "NNS") and not word.proper and word.text[:1].islower()
+
+
+def _adjoin(one: Word, other: Word) -> bool:
+    """Whether a single space stands between two words."""
+    return one.end + 1 == other.start
 
 
 def _base(word: Word, written: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..text.normalize import entity_key
-from .noun_phrases import NounPhrases
+from .noun_phrases import FINITE, NounPhrases
 from .relation_words import (
     ACT_ENDINGS,
     BELONGS_TO,
@@ -39,7 +39,7 @@ from .relation_words import (
 from .statedness import Statedness
 from .syntax import Sentence
 
-OUTRIGHT, LISTED, PREDICATE, APPOSED, POSSESSED, MODIFYING = 0.9, 0.85, 0.85, 0.75, 0.6, 0.5
+_OUTRIGHT, _LISTED, _PREDICATE, _APPOSED, _POSSESSED, _MODIFYING = 0.9, 0.85, 0.85, 0.75, 0.6, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,9 @@ class _Reading:
         self._words = sentence.words
         self._phrases = NounPhrases(sentence)
         self._stated = Statedness(sentence)
+        # A sentence without a verb in it is a title, or a verb in it was taken for a noun.
+        verbs = any(word.tag in FINITE or word.pos in ("VERB", "AUX") for word in self._words)
+        self._misread = not verbs and len(self._words) > 4 and self._words[-1].text == "."
         # Nouns whose "of" was already read: "the capital of France" said of Paris.
         self._described: set[int] = set()
 
@@ -87,9 +90,7 @@ class _Reading:
         for place, word in enumerate(self._words):
             if word.text.lower() == "including":
                 yield from self._examples_by_preposition(place)
-            elif word.lemma in FRAMES or (
-                word.lemma == "make" and "up" in self._sentence.lemmas(place, "compound:prt")
-            ):
+            elif self._frame(place):
                 yield from self._verb(place)
             elif word.lemma in ("become", "remain", "form"):
                 yield from self._becoming(place)
@@ -103,7 +104,7 @@ class _Reading:
             elif word.lemma in EXAMPLES or self._opens_examples(place):
                 yield from self._examples_by_adverb(place)
         for place, word in enumerate(self._words):
-            if word.nominal:
+            if word.nominal and not self._misread:
                 yield from self._noun(place)
 
     # Verbs.
@@ -111,8 +112,8 @@ class _Reading:
     def _frame(self, verb: int) -> str:
         """The name under which :data:`FRAMES` knows a verb, or an empty string."""
         lemma = self._words[verb].lemma
-        if lemma == "make" and "up" in self._sentence.lemmas(verb, "compound:prt"):
-            return "make up"
+        if lemma == "make":
+            return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""
         return lemma if lemma in FRAMES else ""
 
     def _verb(self, verb: int) -> Iterator[Statement]:
@@ -128,10 +129,10 @@ class _Reading:
             others = self._obliques(verb, frame.prepositions) if frame.prepositions else self._objects(verb)
             for subject in subjects:
                 kind = frame.kind
-                if word.lemma == "include" and not frame.prepositions and self._is_plural_class(subject):
+                if word.lemma == "include" and not frame.prepositions and self._words[subject].tag == "NNS":
                     kind = IS_A
                 lower, upper = ([subject], others) if frame.upward else (others, [subject])
-                yield from self._relate(lower, upper, kind, OUTRIGHT * weight)
+                yield from self._relate(lower, upper, kind, _OUTRIGHT * weight)
 
     def _becoming(self, verb: int) -> Iterator[Statement]:
         """``X became a Y``, ``X forms part of Y``."""
@@ -146,7 +147,7 @@ class _Reading:
         ]
         if self._words[verb].lemma == "form":
             predicates = [place for place in predicates if self._words[place].lemma == "part"]
-        yield from self._describe(list(self._subjects(verb)), predicates, PREDICATE * weight)
+        yield from self._describe(list(self._subjects(verb)), predicates, _PREDICATE * weight)
 
     def _predicate(self, predicate: int) -> Iterator[Statement]:
         """``X is a Y``."""
@@ -157,10 +158,10 @@ class _Reading:
         word = self._words[predicate]
         if word.lemma in ("dependent", "reliant"):
             others = self._obliques(predicate, ("on", "upon"))
-            yield from self._relate(subjects, others, DEPENDS_ON, OUTRIGHT * weight)
+            yield from self._relate(subjects, others, DEPENDS_ON, _OUTRIGHT * weight)
         elif not self._sentence.lemmas(predicate, "case"):
             others = [place for place in self._sentence.having(predicate, "conj") if self._phrases.is_phrase(place)]
-            yield from self._describe(subjects, [predicate, *others], PREDICATE * weight)
+            yield from self._describe(subjects, [predicate, *others], _PREDICATE * weight)
 
     def _subjects(self, verb: int) -> Iterator[int]:
         """The nouns a verb or predicate is about, relative pronouns and missing subjects resolved."""
@@ -169,12 +170,14 @@ class _Reading:
         for place in own:
             if not self._is_relative(place):
                 yield from self._resolved(place)
-            elif word.label == "acl:relcl" and word.head >= 0:
-                yield from self._antecedents(word.head)
             else:
-                before = self._phrase_before(place)
-                yield from [] if before is None else self._antecedents(before)
+                yield from self._antecedent_of(place, verb)
         if own or word.head < 0:
+            return
+        pronoun = next((at for at in self._sentence.having(verb, "obj") if at < verb and self._is_relative(at)), None)
+        if pronoun is not None and all(other.tag.startswith("RB") for other in self._words[pronoun + 1 : verb]):
+            # "which belonged": the pronoun right before a verb without another subject is its subject.
+            yield from self._antecedent_of(pronoun, verb)
             return
         if word.label.startswith("acl") and word.tag in ("VBN", "VBG"):
             yield from self._antecedents(word.head)
@@ -186,13 +189,23 @@ class _Reading:
                 else self._subjects(word.head)
             )
 
+    def _antecedent_of(self, pronoun: int, verb: int) -> Iterator[int]:
+        """What a relative pronoun stands for: after a comma the noun before it, else what its clause hangs on."""
+        word = self._words[verb]
+        before = self._phrase_before(pronoun)
+        apart = pronoun > 0 and self._words[pronoun - 1].text == ","
+        if word.label == "acl:relcl" and word.head >= 0 and (before is None or not apart):
+            yield from self._antecedents(word.head)
+        elif before is not None:
+            yield from self._antecedents(before)
+
     def _antecedents(self, noun: int) -> Iterator[int]:
         if self._words[noun].nominal:
             yield from self._resolved(noun)
 
     def _resolved(self, noun: int) -> Iterator[int]:
         """A noun and its conjuncts; where they only lead to the noun after their ``of``, that one."""
-        for member in self._phrases.members(noun):
+        for member in self._phrases.listed(noun):
             yield from self._led_to(member)
 
     def _led_to(self, noun: int) -> list[int]:
@@ -224,9 +237,6 @@ class _Reading:
             return True
         bare = not self._sentence.lemmas(verb, "aux", "nsubj")
         return word.tag == "VBN" and bare and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
-
-    def _is_plural_class(self, noun: int) -> bool:
-        return self._words[noun].tag == "NNS"
 
     # Nouns.
 
@@ -262,14 +272,14 @@ class _Reading:
             return
         if apposed in self._phrases.members(noun):
             return
-        members = self._phrases.members(apposed)
+        members = self._phrases.listed(apposed)
         upper = list(self._resolved(noun))
         is_proper = self._words[noun].proper
         if self._words[apposed].proper or (self._words[noun].tag == "NNS" and len(members) > 1):
             if not is_proper:
-                yield from self._relate(members, upper, IS_A, APPOSED)
+                yield from self._relate(members, upper, IS_A, _APPOSED)
         elif is_proper or self._sentence.lemmas(apposed, "det") & {"a", "an", "the"}:
-            yield from self._describe([noun], members, APPOSED)
+            yield from self._describe([noun], members, _APPOSED)
 
     def _opens_examples(self, place: int) -> bool:
         here = tuple(word.text.lower() for word in self._words[place : place + 2])
@@ -295,7 +305,7 @@ class _Reading:
             return
         plural = words[upper].tag in ("NNS", "NNPS")
         kind = PART_OF if words[place].text.lower() == "including" and not plural else IS_A
-        yield from self._relate(self._listed_from(first), self._led_to(upper), kind, LISTED)
+        yield from self._relate(self._listed_from(first), self._led_to(upper), kind, _LISTED)
 
     def _examples_by_adverb(self, place: int) -> Iterator[Statement]:
         """``Ys, especially X``, ``Ys, for example X``."""
@@ -307,7 +317,7 @@ class _Reading:
             first += 1
         lower, upper = self._next_phrase(first), self._phrase_before(place)
         if lower is not None and upper is not None and self._words[upper].tag == "NNS":
-            yield from self._relate(self._listed_from(lower), [upper], IS_A, LISTED)
+            yield from self._relate(self._listed_from(lower), [upper], IS_A, _LISTED)
 
     def _next_phrase(self, place: int) -> int | None:
         """The head of the noun phrase that begins at ``place``."""
@@ -333,7 +343,7 @@ class _Reading:
     def _listed_from(self, first: int) -> list[int]:
         """A noun and the nouns coordinated with it that follow it."""
         word = self._words[first]
-        found = self._phrases.members(first)
+        found = self._phrases.listed(first)
         if word.label == "conj" and word.head >= 0:
             found += [other for other in self._phrases.members(word.head) if other > first]
         return found
@@ -343,18 +353,20 @@ class _Reading:
         word = self._words[place]
         if word.label == "conj" and word.head >= 0 and "other" in self._sentence.lemmas(place, "amod", "det"):
             lower = [other for other in self._phrases.members(word.head) if other < place]
-            yield from self._relate(lower, [place], IS_A, LISTED)
+            yield from self._relate(lower, [place], IS_A, _LISTED)
         described = self._phrases.described_by(place)
         if described is not None:
-            yield from self._relate([place], [described], IS_A, APPOSED)
-        if word.proper or word.lemma in ONLY_VERBS:
+            yield from self._relate([place], [described], IS_A, _APPOSED)
+        following = self._words[place + 1].tag if place + 1 < len(self._words) else ""
+        # An article or a pronoun follows at once after verbs taken for nouns.
+        if word.proper or word.lemma in ONLY_VERBS or following in ("DT", "PRP", "PRP$"):
             return
         if place not in self._described:
             yield from self._possession(place)
         if self._phrases.is_compound(place):
             name = self._phrases.name(place)
             if name is not None:
-                yield self._statement(name, self._phrases.head_name(place), MODIFIER, MODIFYING, place, place)
+                yield self._statement(name, self._phrases.head_name(place), MODIFIER, _MODIFYING, place, place)
 
     def _possession(self, place: int) -> Iterator[Statement]:
         """``X of Y``, ``Y's X``, ``Y, whose X``."""
@@ -363,16 +375,16 @@ class _Reading:
             relative = self._words[owner].lemma == "whose"
             clause = self._clause_above(place) if relative else -1
             owners = [self._words[clause].head] if clause >= 0 else self._phrases.members(owner)
-            yield from self._relate([place], owners, OF, POSSESSED)
+            yield from self._relate([place], owners, OF, _POSSESSED)
         behind = self._phrases.complements(place, "of")
         if word.lemma in NAMED_CLASSES:
             named = [noun for noun in behind if self._words[noun].proper]
             if named and word.tag == "NN":
-                yield from self._relate(named, [place], IS_A, APPOSED)
+                yield from self._relate(named, [place], IS_A, _APPOSED)
                 return
         if word.lemma in NOT_HAD or (word.lemma.endswith(ACT_ENDINGS) and word.lemma not in THINGS):
             return
-        yield from self._relate([place], behind, OF, POSSESSED)
+        yield from self._relate([place], behind, OF, _POSSESSED)
 
     def _clause_above(self, place: int) -> int:
         """The relative clause that a word stands in, or -1."""

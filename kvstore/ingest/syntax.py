@@ -92,6 +92,11 @@ def _words(span: Span) -> list[Word]:
     for index, word in enumerate(words):
         if word.label == "flat" and word.head == index - 1 and word.proper and not words[index - 1].proper:
             _turn(words, index - 1, index)
+    for index, word in enumerate(words):
+        following = words[index + 1] if index + 1 < len(words) else None
+        if word.tag == "JJ" and word.label not in ("amod", "compound") and not (following and following.nominal):
+            # What has an article and no noun after it is a noun, though the tagger has not met it.
+            word.nominal = any(other.head == index and other.label == "det" for other in words[:index])
     for word in words:
         # Conjuncts in a chain, each on the one before, all hang on the first.
         while word.label == "conj" and word.head >= 0 and words[word.head].label == "conj":

@@ -1,8 +1,9 @@
 """LOOKUP: where an entity is found, the most telling places first.
 
 In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees (half of the rows at most
-where documents would fill the rest), then titles and headings, then text, dense before passing. Names that stand for the same entity have the same rows, shown under its
-name. A name that is not known has no rows. Cost depends on the rows asked for, not on the store.
+where documents would fill the rest), then titles and headings, then text, dense before passing. Names that stand for
+the same entity have the same rows, shown under its name. A name that is not known has no rows. Cost depends on the
+rows asked for, not on the store.
 """
 
 from __future__ import annotations
