@@ -255,7 +255,7 @@ def _adjoin(one: Word, other: Word) -> bool:
 
 def _base(word: Word, written: str) -> str:
     """A noun as written, or its singular where it is a common plural."""
-    if word.proper or word.tag != "NNS":
+    if word.proper or word.tag != "NNS" or not word.text[1:].islower():
         return written
     single = singular(written)
     if single is None and word.lemma[:2] == word.text[:2].lower() and not word.text.lower().endswith("s"):
