@@ -23,7 +23,8 @@ from ..text.normalize import entity_key
 from .chunking import Chunk, Unit
 from .noun_phrases import NounPhrases
 from .relation import Relation
-from .relations import MODIFIER, Statement, statements
+from .relation_words import MODIFIER
+from .relations import Statement, statements
 from .syntax import sentences_of
 
 #: How often a document uses a term of several words that it introduces.
