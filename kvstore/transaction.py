@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from .errors import ClosedError, InputError
 from .ingest.changes import Batch, Changes, Prepared
+from .ingest.examination import examine, stated_name, stated_tree, stated_triples
 from .ingest.extraction import Extracted, derive, with_vectors
-from .ingest.original import original, stated_name, stated_tree, stated_triples
 from .query.nearby import no_document, no_entity
 from .reading import Context, Reading, unit_rows
 from .storage.aliases import ALIAS, MERGE, Alias
@@ -88,7 +88,7 @@ class Transaction(Reading):
         InputError for an empty or over-long text, a bad format or vectors that do not fit.
         """
         self._require_open()
-        given = original(key, text, title=title, source=source, meta=meta, format=format)
+        given = examine(key, text, title=title, source=source, meta=meta, format=format)
         if vectors is None and self.digest_of(key) == given.digest:
             return False
         extracted = derive(given, self._store.settings)

@@ -26,7 +26,7 @@ from ..text.normalize import entity_key
 from ..text.words import FUNCTION_WORDS, chunk_terms, stemmer, words
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, chunk_text
-from .original import LONGEST_ENTITY_KEY, Original, content_digest, original, stated_tree
+from .examination import LONGEST_ENTITY_KEY, Examined, content_digest, examine, stated_tree
 from .outline_relations import outline_relations
 from .pairs import pairs_of
 from .prose import read_prose
@@ -56,7 +56,7 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted(Original):
+class Extracted(Examined):
     """A document and all that is derived from it alone.
 
     Both names of every relation are among the introductions.
@@ -94,10 +94,10 @@ def extract(
     format: str = "text",
 ) -> Extracted:
     """Derive everything that follows from one document; raises InputError where it cannot be a document."""
-    return derive(original(key, text, title=title, source=source, meta=meta, format=format), settings)
+    return derive(examine(key, text, title=title, source=source, meta=meta, format=format), settings)
 
 
-def derive(given: Original, settings: FixedSettings) -> Extracted:
+def derive(given: Examined, settings: FixedSettings) -> Extracted:
     """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
     text = given.text.decode()
     if given.format == "pairs":
@@ -136,11 +136,11 @@ def derive(given: Original, settings: FixedSettings) -> Extracted:
     return extracted
 
 
-def _extracted(given: Original, **derived: Any) -> Extracted:
+def _extracted(given: Examined, **derived: Any) -> Extracted:
     return Extracted(**{field.name: getattr(given, field.name) for field in fields(given)}, **derived)
 
 
-def _has_tree(given: Original) -> bool:
+def _has_tree(given: Examined) -> bool:
     """Whether a document can have a tree of its own: a key too long for the name of a tree states no outline."""
     return len(tree_of(given.key, given.meta).encode()) <= LONGEST_ENTITY_KEY
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from ..errors import InputError, ReaderError
 from ..settings import FixedSettings
 from ..storage.triples import DocumentTriples
+from .examination import examine, stated_triples
 from .extraction import Extracted, derive
-from .original import original, stated_triples
 from .readers import RawDocument, RawTriples, read
 from .sources import Source, find_sources
 
@@ -186,7 +186,7 @@ class _Ingest:
         self._seen[raw.key] = place
         root = str(source.root) if source.root else None
         try:
-            given = original(raw.key, raw.text, title=raw.title, source=source.key, meta=raw.meta, format=raw.format)
+            given = examine(raw.key, raw.text, title=raw.title, source=source.key, meta=raw.meta, format=raw.format)
             stored = self._destination.digest_of(raw.key)
             if stored == given.digest:
                 self._report.unchanged += 1

@@ -1,6 +1,6 @@
 """A document as it is given, checked: nothing of it is derived yet but its digest.
 
-In: a key, a text and what goes with it. Out: an :class:`Original`, whose digest says whether the store has it as it is
+In: a key, a text and what goes with it. Out: an :class:`Examined`, whose digest says whether the store has it as it is
 already, before anything dear is done with it. What cannot be a document is an InputError.
 """
 
@@ -26,7 +26,7 @@ LONGEST_ENTITY_KEY = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
+class Examined:
     """A document as given, its lines ended by ``\\n``; ``digest`` changes when any part of it does."""
 
     key: str
@@ -38,7 +38,7 @@ class Original:
     digest: bytes
 
 
-def original(
+def examine(
     key: str,
     text: str,
     *,
@@ -46,7 +46,7 @@ def original(
     source: str | None = None,
     meta: Mapping[str, Any] | None = None,
     format: str = "text",
-) -> Original:
+) -> Examined:
     """Take a document as it is given; raises InputError where it cannot be one."""
     for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or what in ("key", "text")):
@@ -64,7 +64,7 @@ def original(
         raise InputError(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
-    return Original(key, title, source, format, details, encoded, digest)
+    return Examined(key, title, source, format, details, encoded, digest)
 
 
 def content_digest(
