@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kvstore
+from kvstore.errors import InputError
+from kvstore.retrieval.pagerank import (
+    EdgeWeights,
+    PageRank,
+    entity_node,
+    entity_of,
+    is_entity,
+    passage_node,
+    personalised_pagerank,
+)
 from kvstore_cext.pagerank import ForwardPush
 
 Weights = dict[int, dict[int, float]]
@@ -121,3 +134,100 @@ def test_ways_are_the_likeliest_walks(graph: Weights, seeds: dict[int, float], r
         # A walk so unlikely that the push stopped before it is not known.
         assert expected.get(node, 0.0) < 1e-9 or abs(likelihood / expected[node] - 1) < 1e-6
     assert kernel.way(999_999).tolist() == []
+
+
+def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) -> tuple[dict[str, float], PageRank]:
+    """The masses of documents (of their passages together) for seeds by name, and the whole PageRank."""
+    with store.snapshot() as snapshot:
+        view = snapshot.view
+        found = view.filter.find_many(list(names)).tolist()
+        seeds = {entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
+        ranks = personalised_pagerank(view, seeds, **options)
+        masses: dict[str, float] = {}
+        for chunk, mass in zip(ranks.passages.tolist(), ranks.passage_masses.tolist(), strict=True):
+            key = view.documents.get(view.chunks.get(chunk).document).key
+            masses[key] = masses.get(key, 0.0) + mass
+    return masses, ranks
+
+
+def fill(store: kvstore.Store) -> None:
+    store.put("fortune", "Robert Fortune brought tea from China to Darjeeling.", title="Robert Fortune")
+    store.put("darjeeling", "Darjeeling lies in West Bengal.", title="Darjeeling")
+    store.put("bengal", "West Bengal borders on Bhutan. Its capital is Kolkata.", title="West Bengal")
+    store.put("harvest", "A film that was made in Kolkata.", title="Harvest (film)")
+    store.put("elsewhere", "Jupiter has many moons.", title="Jupiter")
+
+
+def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
+    fill(store)
+    masses, ranks = rank(store, {"robert fortune": 1.0}, epsilon=1e-7)
+    assert masses["fortune"] > masses["darjeeling"] > masses["bengal"] > 0
+    assert "elsewhere" not in masses
+    total = ranks.passage_masses.sum() + ranks.entity_masses.sum() + ranks.missing
+    assert total == pytest.approx(1)
+    with store.snapshot() as snapshot:
+        document = snapshot.view.documents.find("darjeeling")
+        assert document is not None
+        way = ranks.way(passage_node(next(document.chunk_ids())))
+        entities = [snapshot.view.entities.get(entity_of(node)).name for node in way if is_entity(node)]
+        assert entities == ["Robert Fortune", "Darjeeling"]
+
+
+def test_titles_lead_to_their_passage_and_lower_case_words_do_not(store: kvstore.Store) -> None:
+    fill(store)
+    for name in ("harvest (film)", "harvest"):
+        masses, _ = rank(store, {name: 1.0}, epsilon=1e-7)
+        assert max(masses, key=masses.__getitem__) == "harvest"
+    store.put("other", "After the harvest comes another harvest, in Kathmandu.")
+    masses, _ = rank(store, {"harvest": 1.0}, epsilon=1e-7)
+    assert "other" not in masses
+    masses, _ = rank(store, {"harvest": 1.0}, epsilon=1e-7, weights=EdgeWeights(lower=0.5))
+    assert masses["other"] > 0
+
+
+def test_triples_and_edges_link_entities(store: kvstore.Store) -> None:
+    fill(store)
+    store.put_triples("fortune", [("Robert Fortune", "dreamt of", "Jupiter")])
+    masses, _ = rank(store, {"robert fortune": 1.0}, epsilon=1e-7)
+    assert masses["elsewhere"] > 0
+    store.put_triples("fortune", [])
+    assert "elsewhere" not in rank(store, {"robert fortune": 1.0}, epsilon=1e-7)[0]
+    store.put_edge("Robert Fortune", "Jupiter")
+    assert rank(store, {"robert fortune": 1.0}, epsilon=1e-7)[0]["elsewhere"] > 0
+    assert "elsewhere" not in rank(store, {"robert fortune": 1.0}, weights=EdgeWeights(relation_link=0))[0]
+
+
+def test_frequent_entities_are_not_walked_through(store: kvstore.Store) -> None:
+    for number in range(150):
+        store.put(f"d{number}", f"There is, in Kolkata, a quarter called Quarter{number} Park.")
+    weights = EdgeWeights(most_passages=149)
+    masses, _ = rank(store, {"quarter7 park": 1.0}, weights=weights)
+    assert set(masses) == {"d7"}
+    masses, _ = rank(store, {"quarter7 park": 1.0}, epsilon=1e-7)
+    assert len(masses) == 150, "a row of several blocks is read whole"
+
+
+def test_cost_does_not_grow_with_the_store(store: kvstore.Store) -> None:
+    fill(store)
+    # Without rarity, which depends on the number of passages, the walk is the same step for step.
+    weights = EdgeWeights(rarity_exponent=0)
+    _, before = rank(store, {"robert fortune": 1.0}, weights=weights)
+    for number in range(300):
+        store.put(f"d{number}", f"Olaf{number} met Sven{number % 17} in Oslo{number % 5}.", title=f"Olaf{number}")
+    _, after = rank(store, {"robert fortune": 1.0}, weights=weights)
+    assert (after.pushes, after.rows, after.rounds) == (before.pushes, before.rows, before.rounds)
+    assert after.passages.tolist() == before.passages.tolist()
+
+
+def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:
+    fill(store)
+    with store.snapshot() as snapshot:
+        for seeds, options in (
+            ({}, {}),
+            ({1: 0.0}, {}),
+            ({1: float("nan")}, {}),
+            ({1: 1.0}, {"restart": 0.0}),
+            ({1: 1.0}, {"epsilon": 1.0}),
+        ):
+            with pytest.raises(InputError):
+                personalised_pagerank(snapshot.view, seeds, **options)

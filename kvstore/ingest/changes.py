@@ -23,7 +23,7 @@ from ..storage.entities import EntityWriter, MentionWriter
 from ..storage.entity_filter import EntityFilter
 from ..storage.forest import EdgeKey, StatedEdge, Statement
 from ..storage.forest_writer import ForestWriter, Nodes
-from ..storage.graph import GraphWriter
+from ..storage.graph import RELATION_LINK, GraphWriter
 from ..storage.postings import PostingWriter
 from ..storage.triples import KIND, DocumentTriples, TripleWriter
 from ..storage.vectors import Matrix, VectorWriter
@@ -135,7 +135,8 @@ class Changes:
             if edge is not None:
                 child, parent = (ids[entity_key(form)] for form in (edge.child, edge.parent))
                 self._link_nodes(self.forest.state(edge.tree, child, parent, (edge.child, edge.parent)), linker)
-        self.forest.settle()
+        for (one, other), by in self.forest.settle().items():
+            self._graph.change_link(one, other, RELATION_LINK, by)
         for key, triples in batch.triples.items():
             self._add_triples(key, triples, linker)
         linker.flush()

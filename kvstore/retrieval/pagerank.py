@@ -64,8 +64,8 @@ class EdgeWeights:
     ``inside`` where it is only mentioned inside longer names; plus ``triple_name`` where an imported triple names it.
     Mentions in lower case weigh as others do where an entity has no other passages; else such passages count for its
     rarity as ``lower`` says. Heading weight: what the names of titles and headings, whole or part, add. Of two
-    entities: the weight of the kind of link · how often it is said ^ ``count_exponent``; links that weigh 0 are not
-    read. An entity in more than ``most_passages`` is walked neither to nor through.
+    entities: the weight of the kind of link · how often it is said ^ ``count_exponent``. An entity in more than
+    ``most_passages`` is walked neither to nor through.
     """
 
     count_exponent: float = 0.5
@@ -78,17 +78,23 @@ class EdgeWeights:
     triple_name: float = 0.5
     title_link: float = 0.0
     triple_link: float = 0.3
+    relation_link: float = 0.3
     rarity_exponent: float = 1.0
     most_passages: int = 2000
 
     def of_link(self, kind: int) -> float:
         """The weight of one link of a kind."""
-        return {graph.TITLE_LINK: self.title_link, graph.TRIPLE_LINK: self.triple_link}[kind]
+        weights = {
+            graph.TITLE_LINK: self.title_link,
+            graph.TRIPLE_LINK: self.triple_link,
+            graph.RELATION_LINK: self.relation_link,
+        }
+        return weights[kind]
 
     @property
     def linking(self) -> bool:
         """Whether any links weigh anything."""
-        return self.title_link > 0 or self.triple_link > 0
+        return self.title_link > 0 or self.triple_link > 0 or self.relation_link > 0
 
 
 DEFAULT_WEIGHTS = EdgeWeights()

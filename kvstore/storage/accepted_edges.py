@@ -48,6 +48,8 @@ class AcceptedEdges:
         self._work: Counter[int] = Counter()
         self._deferred: set[int] = set()
         self._tree = 0
+        #: How many more (or fewer) accepted edges lead from an entity to another, since :meth:`settle` told it.
+        self._joined: Counter[tuple[int, int]] = Counter()
 
     def add(self, child: int, parent: int) -> None:
         """Judge an edge that has just been stated for the first time."""
@@ -81,8 +83,11 @@ class AcceptedEdges:
             self._leave(child, parent, verdict)
             self._break(component)
 
-    def settle(self) -> None:
-        """Judge as a whole the trees that had too many changes to follow each; must come before anybody reads."""
+    def settle(self) -> dict[tuple[int, int], int]:
+        """Judge as a whole the trees that had too many changes to follow each; must come before anybody reads.
+
+        Returns how many more (or fewer) accepted edges lead from an entity to another than when it was called last.
+        """
         forest = self._forest
         for tree in sorted(self._deferred):
             edges = forest.tree_edges(tree)
@@ -99,6 +104,8 @@ class AcceptedEdges:
                     self._put(*edge, verdict)
         self._work.clear()
         self._deferred.clear()
+        joined, self._joined = self._joined, Counter()
+        return joined
 
     def _defers(self, node: int) -> bool:
         """Whether the tree of a node is judged as a whole; what is done next is counted as work in it."""
@@ -248,6 +255,7 @@ class AcceptedEdges:
         if verdict == ACCEPTED:
             self._view.put(tables.EDGES_UP, up, b"")
             self._view.put(tables.EDGES_DOWN, down, b"")
+            self._joined[self._entities(child, parent)] += 1
         else:
             self._view.put(tables.REFUSED_UP, up, records.pack(verdict))
             self._view.put(tables.REFUSED_DOWN, down, b"")
@@ -258,6 +266,11 @@ class AcceptedEdges:
             up, down = records.U64_PAIR.pack(child, parent), records.U64_PAIR.pack(parent, child)
             self._view.delete(tables.EDGES_UP if accepted else tables.REFUSED_UP, up)
             self._view.delete(tables.EDGES_DOWN if accepted else tables.REFUSED_DOWN, down)
+            if accepted:
+                self._joined[self._entities(child, parent)] -= 1
+
+    def _entities(self, child: int, parent: int) -> tuple[int, int]:
+        return self._forest.node(child).entity, self._forest.node(parent).entity
 
     def _put_looped(self, child: int, parent: int) -> None:
         strength = records.seal(STRENGTH.pack(*self._forest.stated_strength(child, parent)))

@@ -63,9 +63,12 @@ class ForestWriter(Forest):
         self._withdraw(child, parent, USER, gone)
         return gone
 
-    def settle(self) -> None:
-        """Judge what is left to be judged; must come after a set of changes, before anybody reads."""
-        self._accepted.settle()
+    def settle(self) -> dict[tuple[int, int], int]:
+        """Judge what is left to be judged; must come after a set of changes, before anybody reads.
+
+        Returns how many more (or fewer) accepted edges lead from an entity to another than before those changes.
+        """
+        return self._accepted.settle()
 
     def _state(
         self, tree: str, child: int, parent: int, statements: Sequence[Statement], made: Nodes

@@ -44,7 +44,8 @@ STRENGTHS = 0x2000
 
 # Kinds of links.
 TITLE_LINK = 1  # a title, and the same without the bracket at its end
-TRIPLE_LINK = 2
+TRIPLE_LINK = 2  # an imported triple's subject and object
+RELATION_LINK = 3  # an accepted edge of the forest, in any tree
 
 _HEAD_ENCODING = b"KVG1"
 _HEAD_HEADER = struct.Struct("<4sI")

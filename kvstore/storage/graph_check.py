@@ -12,6 +12,7 @@ import numpy as np
 
 from . import graph
 from .documents import DocumentRecord, Section
+from .edge_filter import ACCEPTED
 from .entities import MentionArray
 from .passages import DocumentPassages, Passage, title_pair, unmentioned
 from .store_view import StoreView
@@ -70,6 +71,10 @@ class GraphCheck:
         for chunk, _ in stored.all_passages():
             if chunk not in self._passages:
                 yield f"the graph has a row of chunk {chunk}, which no document owns"
+        for edge in self._view.forest.edges():
+            if self._view.forest.verdict(*edge) == ACCEPTED:
+                one, other = (self._view.forest.node(node).entity for node in edge)
+                self._link(one, other, graph.RELATION_LINK)
         linked = {entity for entity, _, _ in self._links}
         heads = {entity: tuple(head) for entity, *head in stored.all_entities()}
         for entity in sorted(heads.keys() | self._of_entity.keys() | linked):
@@ -86,4 +91,4 @@ class GraphCheck:
             if len(self._of_entity.get(entity, {})) < 2:
                 yield f"entity {entity}: the graph has blocks of passages for fewer than two"
         if {(entity, *link[:2]): link.times for entity, link in stored.all_links()} != dict(self._links):
-            yield "the links between entities are not those that titles and triples make"
+            yield "the links between entities are not those that titles, triples and edges make"
