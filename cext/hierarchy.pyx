@@ -4,11 +4,12 @@
 
 In: nodes, and a callable that decodes one when it is first needed: (name, tree, parents, children), the names in UTF-8.
 Out: for each node a sentence with the first ancestors and descendants, nearest first. Nodes stay decoded, so the forest
-must not change meanwhile.
+must not change meanwhile. Names and neighbours lie one behind the other in the order in which they were first needed,
+so that a node and its relatives share cache lines.
 """
 
 from cython.operator cimport dereference
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
@@ -17,10 +18,13 @@ from threading import Lock
 
 
 cdef struct Place:
-    string name
-    string tree
-    vector[uint64_t] parents
-    vector[uint64_t] children
+    uint64_t name      # where it begins in the texts, and its bytes
+    uint64_t tree
+    uint32_t name_size
+    uint32_t tree_size
+    uint64_t others    # where the parents begin among the neighbours, and after them the children
+    uint32_t parents
+    uint32_t children
 
 
 cdef class Places:
@@ -30,6 +34,11 @@ cdef class Places:
     """
 
     cdef unordered_map[uint64_t, Place] places
+    cdef unordered_map[string, uint64_t] trees
+    cdef string texts
+    cdef vector[uint64_t] others
+    cdef vector[uint64_t] found
+    cdef string sentence
     cdef object load
     cdef object lock
     cdef size_t relatives
@@ -45,6 +54,9 @@ cdef class Places:
         with self.lock:
             if self.places.size() >= self.most:
                 self.places.clear()
+                self.trees.clear()
+                self.texts.clear()
+                self.others.clear()
             self.load = load
             try:
                 return [self._sentence(node) for node in nodes]
@@ -52,55 +64,71 @@ cdef class Places:
                 self.load = None
 
     cdef str _sentence(self, uint64_t node):
-        cdef Place* place = self._place(node)
-        cdef vector[uint64_t] above = self._near(node, True), below = self._near(node, False)
-        cdef string text = place.name
-        text.append(b" (in ").append(place.tree).append(b")")
-        if above.size():
-            text.append(b" is under ")
-            self._join(&text, above)
-        if below.size():
-            text.append(b"; above " if above.size() else b" is above ")
-            self._join(&text, below)
-        return text.decode("utf-8")
+        cdef Place place = self._place(node)
+        self.sentence.clear()
+        self.sentence.append(self.texts, place.name, place.name_size)
+        self.sentence.append(b" (in ").append(self.texts, place.tree, place.tree_size).append(b")")
+        self._near(node, True)
+        self._tell(b" is under ")
+        above = self.found.size()
+        self._near(node, False)
+        self._tell(b"; above " if above else b" is above ")
+        return self.sentence.decode("utf-8")
 
-    cdef Place* _place(self, uint64_t node) except NULL:
-        cdef unordered_map[uint64_t, Place].iterator found = self.places.find(node)
+    cdef Place _place(self, uint64_t node) except *:
+        cdef unordered_map[uint64_t, Place].iterator known = self.places.find(node)
         cdef Place place
-        if found == self.places.end():
-            name, tree, parents, children = self.load(node)
-            place.name, place.tree = name, tree
-            place.parents, place.children = parents, children
-            self.places[node] = place
-            return &self.places[node]
-        return &dereference(found).second
+        cdef string text
+        if known != self.places.end():
+            return dereference(known).second
+        name, tree, parents, children = self.load(node)
+        text = name
+        place.name, place.name_size = self.texts.size(), <uint32_t> text.size()
+        self.texts.append(text)
+        text = tree
+        if not self.trees.count(text):
+            self.trees[text] = self.texts.size()
+            self.texts.append(text)
+        place.tree, place.tree_size = self.trees[text], <uint32_t> text.size()
+        place.others, place.parents, place.children = self.others.size(), len(parents), len(children)
+        for other in parents:
+            self.others.push_back(other)
+        for other in children:
+            self.others.push_back(other)
+        self.places[node] = place
+        return place
 
-    cdef vector[uint64_t] _near(self, uint64_t node, bint up) except *:
-        cdef vector[uint64_t] found
-        cdef vector[uint64_t]* others
-        cdef Place* place
-        cdef size_t gone_on = 0, i, j
+    cdef int _near(self, uint64_t node, bint up) except -1:
+        """Put the first ancestors (or descendants) of a node, nearest first, into ``found``."""
+        cdef Place place
+        cdef size_t gone_on = 0, at, end, known
         cdef uint64_t here = node
+        self.found.clear()
         while True:
             place = self._place(here)
-            others = &place.parents if up else &place.children
-            for i in range(others.size()):
-                if found.size() == self.relatives:
-                    return found
-                j = 0
-                while j < found.size() and found[j] != others[0][i]:
-                    j += 1
-                if j == found.size():
-                    found.push_back(others[0][i])
-            if gone_on == found.size() or found.size() == self.relatives:
-                return found
-            here = found[gone_on]
+            at = place.others + (0 if up else place.parents)
+            end = at + (place.parents if up else place.children)
+            while at < end:
+                if self.found.size() == self.relatives:
+                    return 0
+                known = 0
+                while known < self.found.size() and self.found[known] != self.others[at]:
+                    known += 1
+                if known == self.found.size():
+                    self.found.push_back(self.others[at])
+                at += 1
+            if gone_on == self.found.size() or self.found.size() == self.relatives:
+                return 0
+            here = self.found[gone_on]
             gone_on += 1
 
-    cdef int _join(self, string* text, vector[uint64_t]& nodes) except -1:
+    cdef int _tell(self, const char* lead) except -1:
+        """Add the names of ``found`` to the sentence, behind ``lead``."""
+        cdef Place place
         cdef size_t i
-        for i in range(nodes.size()):
-            if i:
-                text.append(b", ")
-            text.append(self._place(nodes[i]).name)
+        for i in range(self.found.size()):
+            place = self._place(self.found[i])
+            self.sentence.append(lead)
+            self.sentence.append(self.texts, place.name, place.name_size)
+            lead = b", "
         return 0
