@@ -30,6 +30,9 @@ HEAVY = (
 )
 
 
+MODELS = {"torch", "spacy", "sentence_transformers", "transformers", "tokenizers", "onnxruntime", "onnx", "hnswlib"}
+
+
 def modules_after(code: str, *, cwd: Path | None = None) -> set[str]:
     run = subprocess.run(
         [sys.executable, "-c", f"import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"],
@@ -37,6 +40,7 @@ def modules_after(code: str, *, cwd: Path | None = None) -> set[str]:
         text=True,
         check=True,
         cwd=cwd,
+        stdin=subprocess.DEVNULL,
     )
     return set(json.loads(run.stdout.splitlines()[-1]))
 
@@ -52,7 +56,35 @@ with kvstore.open("store", embedder="hashing") as store:
     store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
     assert store.ask("What is tea made from?").citations
 """
-    assert modules_after(code, cwd=tmp_path).isdisjoint({"torch", "spacy", "sentence_transformers", "transformers"})
+    assert modules_after(code, cwd=tmp_path).isdisjoint(MODELS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["shell", "store"],
+        ["shell", "store", "-c", "LOOKUP 'tea'", "-c", "EXPAND 'tea' UP", "-c", "SELECT * FROM documents, entities"],
+        ["info", "store"],
+    ],
+)
+def test_what_needs_no_model_imports_no_model_library(tmp_path: Path, arguments: list[str]) -> None:
+    import kvstore
+
+    with kvstore.open(tmp_path / "store") as store:
+        assert store.settings_table()[0][:2] == ("embedder", "all-MiniLM-L6-v2")
+        store.execute("INSERT EDGE 'tea' UNDER 'drinks'")
+    code = f"""
+import contextlib, io
+from kvstore_shell.cli import main
+sys.argv = ["kvstore", *{arguments!r}]
+try:
+    with contextlib.redirect_stdout(io.StringIO()):
+        main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+"""
+    assert modules_after(code, cwd=tmp_path).isdisjoint(MODELS)
 
 
 def test_the_packages_are_installed_typed_and_have_one_version() -> None:
