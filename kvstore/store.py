@@ -468,7 +468,7 @@ class Store(Reading, Changing):
         """All settings: name, value, and whether it was fixed when the store was made.
 
         >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
-        [('strategy', 'hybrid'), ('top', 8)]
+        [('strategy', 'graph'), ('top', 8)]
         """
         fixed = [(name, value, True) for name, value in asdict(self.settings).items()]
         return fixed + [(name, value, False) for name, value in asdict(self.session).items()]

@@ -45,7 +45,7 @@ class GraphStrategy:
     description = "PageRank over passages and entities from the question's names and best passages, with relevance"
     options: Mapping[str, Option] = {
         "restart": Option(0.2, 0.01, 0.99, "probability that the walk goes back to where it started"),
-        "epsilon": Option(1e-5, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
+        "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
         "passages": Option(0.1, 0, 10, "weight of the best passages as starts, all together, where the names weigh 1"),
         "relevance": Option(1, 0, 100, "how much relevance to the question without its names counts"),
     }
@@ -62,7 +62,7 @@ class GraphStrategy:
         for ranking in nearest:
             _add_starts(starts, ranking[:_STARTS], share / len(nearest))
         if not starts:
-            return evidence_of(query, self.name, [], "", 0)
+            return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
         with query.trace.step("personalised PageRank") as step:
             ranks = personalised_pagerank(
                 view, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")

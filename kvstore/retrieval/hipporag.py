@@ -1,8 +1,9 @@
 """Strategy ``hipporag``: personalised PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
 
-The entities of the question, weighted by how specific they are, are where a walk over the graph starts; where none is
-known, those of the nearest passage take their place. Passages are ranked by nothing but the mass that reaches them. A
-store in which nothing is named answers with dense search, and the paths say so.
+The entities of the question, weighted by how specific they are, are where a walk over the graph starts. Where none is
+known the nearest names by embedding take their place (with an index of kind ``synonyms``), or else the names in the
+nearest passage. Passages are ranked by nothing but the mass that reaches them. A store in which nothing is named
+answers with dense search, and the paths say so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from .recognition import recognise
 from .vector import rank_by_vector
 from .walk import masses_of_names, paths
 
+#: Names nearest to the question that stand in for names in it.
+_NEAREST_NAMES = 5
+
 
 class HippoRagStrategy:
     """From the question's names over the graph to passages, ranked by PageRank alone."""
@@ -26,7 +30,7 @@ class HippoRagStrategy:
     description = "HippoRAG: personalised PageRank from the question's entities over passages and entities"
     options: Mapping[str, Option] = {
         "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
-        "epsilon": Option(1e-5, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
+        "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
@@ -51,9 +55,16 @@ class HippoRagStrategy:
 
 
 def _nearest(query: Query) -> dict[int, float]:
-    """The names nearest to a question that names nothing known, with their masses."""
-    passage = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
-    with query.trace.step("names of the nearest passage") as step:
-        near = query.view.graph.passages(passage).entities.tolist()
-        step.detail, step.count = "no entity of the question is known", len(near)
-    return dict.fromkeys(map(entity_node, near), 1.0)
+    """Where to start for a question that names nothing known, with their masses."""
+    synonyms = query.view.synonyms
+    if synonyms is not None:
+        vector = query.vector
+        with query.trace.step("nearest names") as step:
+            near = {entity: cosine for entity, cosine in synonyms.nearest(vector, _NEAREST_NAMES) if cosine > 0}
+            step.detail, step.count = "by embedding: no entity of the question is known", len(near)
+    else:
+        passage = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
+        with query.trace.step("names of the nearest passage") as step:
+            near = dict.fromkeys(query.view.graph.passages(passage).entities.tolist(), 1.0)
+            step.detail, step.count = "no entity of the question is known", len(near)
+    return {entity_node(entity): mass for entity, mass in near.items()}
