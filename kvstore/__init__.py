@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from .answering.citations import Citation
     from .answering.prompt import Prompt
     from .exchange import ExportReport, ImportReport
-    from .ingest.pipeline import Failure, IngestProgress, IngestReport
+    from .ingest.file_documents import Failure
+    from .ingest.pipeline import IngestProgress, IngestReport
     from .opening import migrate_store as migrate
     from .opening import open_store as open
     from .query.cursor import Cursor
@@ -84,7 +85,7 @@ _HOMES = {
     "Document": ("reading", "Document"),
     "Evidence": ("retrieval.evidence", "Evidence"),
     "ExportReport": ("exchange", "ExportReport"),
-    "Failure": ("ingest.pipeline", "Failure"),
+    "Failure": ("ingest.file_documents", "Failure"),
     "Hit": ("retrieval.evidence", "Hit"),
     "ImportReport": ("exchange", "ImportReport"),
     "IndexProgress": ("storage.index_building", "IndexProgress"),

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from .changing import Changing
 from .errors import DocumentNotFoundError, InputError, LockTimeoutError, ReadOnlyError
 from .indexing import Indexing
-from .ingest.extraction import Extracted
 from .models.embedder import Embedder, open_embedder
 from .reading import Context, Reading
 from .settings import FixedSettings, SessionSettings
@@ -36,7 +35,9 @@ from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .exchange import ExportReport, ImportReport
+    from .ingest.file_documents import FileDocument
     from .ingest.pipeline import IngestProgress, IngestReport
+    from .ingest.worker import Job
     from .models.llm import LanguageModel
     from .query.cursor import Cursor
     from .query.descriptions import Table
@@ -102,6 +103,8 @@ class Store(Reading, Changing):
         self._indexing = Indexing(self)
         self.place_cache = PlaceCache()
         self._embedder = embedder
+        #: Whether the embedder is an object of the program's own, which no other process has.
+        self.embedder_given = embedder is not None
         self._embedder_lock = threading.Lock()
         #: The reranker that was last asked for, by name: it may hold a model.
         self._reranker: tuple[str, Rerank | None] | None = None
@@ -216,10 +219,14 @@ class Store(Reading, Changing):
         prune: bool = False,
         options: Mapping[str, Any] | None = None,
         progress: Callable[[IngestProgress], None] | None = None,
+        workers: int | None = None,
+        time_limit: float = 120.0,
     ) -> IngestReport:
         """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.
 
         Bad files are reported, not raised. ``prune`` removes documents whose files vanished from a folder named here.
+        ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth); a file at
+        which one is silent for ``time_limit`` seconds, or ends, is reported.
 
         >>> folder = tempfile.mkdtemp()
         >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
@@ -239,6 +246,8 @@ class Store(Reading, Changing):
             prune=prune,
             options=options,
             progress=progress,
+            workers=workers,
+            time_limit=time_limit,
         )
 
     def flush(self, timeout: float | None = None) -> None:
@@ -540,15 +549,25 @@ class _Commits:
             with self._store.transaction() as transaction:
                 transaction.settle_origins(moved)
 
-    def write(self, batch: Sequence[tuple[Extracted, str | None]], deleted: Sequence[str]) -> None:
+    def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
+        from .ingest.worker import Job
+
+        embedder = self.settings.embedder if embed and not self._store.embedder_given else None
+        return Job(str(self._store.path.resolve()), self.settings, format, dict(options), embedder)
+
+    def write(self, batch: Sequence[tuple[FileDocument, str | None]], deleted: Sequence[str]) -> None:
         # Embedding takes most of the time: other writers need not wait for it.
-        vectors = self._store.embed([text for extracted, _ in batch for text in extracted.embedding_texts()])
+        found = [(document.extracted, document.vectors, origin) for document, origin in batch if document.extracted]
+        texts = [text for extracted, made, _ in found if made is None for text in extracted.embedding_texts()]
+        embedded = self._store.embed(texts)
         row = 0
         with self._store.transaction() as transaction:
-            for extracted, origin in batch:
-                size = len(extracted.chunks)
-                transaction.put_extracted(extracted, vectors[row : row + size], origin=origin)
-                row += size
+            for extracted, made, origin in found:
+                vectors = made
+                if vectors is None:
+                    vectors = embedded[row : row + len(extracted.chunks)]
+                    row += len(vectors)
+                transaction.put_extracted(extracted, vectors, origin=origin)
             transaction.delete_many(deleted)
 
     def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:

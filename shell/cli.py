@@ -126,6 +126,17 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @_LOCK_TIMEOUT
 @click.option("--quiet", is_flag=True, help="Tell failures only.")
 @click.option(
+    "--workers", type=click.IntRange(0, 64), help="Processes that read and embed (default: by size; 0: none)."
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    default=120.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long reading a file may take.",
+)
+@click.option(
     "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the reader (repeatable)."
 )
 def ingest(
@@ -136,6 +147,8 @@ def ingest(
     embedder: str | None,
     lock_timeout: float,
     quiet: bool,
+    workers: int | None,
+    time_limit: float,
     options: tuple[str, ...],
 ) -> int:
     """Bring files, folders and globs into STORE, which is made where it is missing."""
@@ -145,7 +158,15 @@ def ingest(
     with _open(store, create=True, embedder=embedder, lock_timeout=lock_timeout) as opened:
         line = ProgressLine(sys.stderr, silent=quiet)
         try:
-            report = opened.ingest(list(paths), format=form, prune=prune, options=given, progress=line.show)
+            report = opened.ingest(
+                list(paths),
+                format=form,
+                prune=prune,
+                options=given,
+                progress=line.show,
+                workers=workers,
+                time_limit=time_limit,
+            )
         except KeyboardInterrupt:
             line.close()
             _tell("interrupted; what was committed is kept: run the same command again to go on")

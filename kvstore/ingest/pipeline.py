@@ -8,8 +8,10 @@ that the store has.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,22 +19,25 @@ from typing import Any, Protocol
 from ..errors import InputError, ReaderError
 from ..settings import FixedSettings
 from ..storage.triples import DocumentTriples
-from .examination import examine, stated_triples
-from .extraction import Extracted, derive
-from .readers import RawDocument, RawTriples, read
+from .examination import stated_triples
+from .file_documents import Failure, FileDocument, Found, documents_of, failure
+from .readers import RawTriples, ReadOptions, check_format, format_of
 from .sources import Source, find_sources
+from .worker import Job
 
 #: A batch is committed when it holds this many chunks or documents.
 BATCH_CHUNKS = 256
 BATCH_DOCUMENTS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Something that was not ingested: the file (and row), and why."""
-
-    place: str
-    reason: str
+#: Without being told, an ingest starts workers for so many bytes of files: below, starting them costs more than they
+#: save. Files of these formats are read by a worker always, because their readers can be made to hang or crash.
+WORKER_BYTES = 1 << 20
+WORKER_FORMATS = frozenset({"pdf", "docx"})
+#: Workers are as many as there are processors beside the writer's, and no more than this: each holds models.
+MOST_WORKERS = 4
+#: Seconds that a worker may be silent while it reads a file.
+TIME_LIMIT = 120.0
 
 
 @dataclass(slots=True)
@@ -82,8 +87,12 @@ class Destination(Protocol):
         """Say in which folder unchanged documents were found last."""
         ...
 
-    def write(self, batch: Sequence[tuple[Extracted, str | None]], deleted: Sequence[str]) -> None:
-        """Embed and commit documents, each with the folder it came from, and delete others."""
+    def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
+        """What workers are told; with ``embed`` they make the vectors too, where that is possible."""
+        ...
+
+    def write(self, batch: Sequence[tuple[FileDocument, str | None]], deleted: Sequence[str]) -> None:
+        """Commit extracted documents, each with the folder it came from, and delete others; embeds what is not yet."""
         ...
 
     def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
@@ -102,10 +111,24 @@ def ingest(
     prune: bool = False,
     options: Mapping[str, Any] | None = None,
     progress: Callable[[IngestProgress], None] | None = None,
+    workers: int | None = None,
+    time_limit: float = TIME_LIMIT,
 ) -> IngestReport:
     """Bring the documents under ``paths`` into ``destination``; with ``prune``, remove those that vanished from a
-    folder."""
-    return _Ingest(destination, format, dict(options or {}), progress).run(paths, prune)
+    folder.
+
+    ``workers`` is how many processes read, extract and embed (0: this one; None: what the files are worth); what comes
+    of it is the same. A file at which a worker is silent for ``time_limit`` seconds is a failure. Raises InputError for
+    a format or an option that is none.
+    """
+    ReadOptions.of(options)
+    if format is not None:
+        check_format(format)
+    if workers is not None and (not isinstance(workers, int) or not 0 <= workers <= 64):
+        raise InputError(f"workers are 0 (this process) to 64 processes, not {workers!r}")
+    if not isinstance(time_limit, (int, float)) or not time_limit > 0:
+        raise InputError(f"the time limit is a number of seconds above 0, not {time_limit!r}")
+    return _Ingest(destination, format, dict(options or {}), progress, workers, time_limit).run(paths, prune)
 
 
 class _Ingest:
@@ -115,14 +138,19 @@ class _Ingest:
         format: str | None,
         options: Mapping[str, Any],
         progress: Callable[[IngestProgress], None] | None,
+        workers: int | None,
+        time_limit: float,
     ) -> None:
         self._destination = destination
         self._format = format
         self._options = options
         self._progress = progress
+        self._workers = workers
+        self._time_limit = time_limit
         self._report = IngestReport()
         self._started = time.monotonic()
-        self._batch: list[tuple[Extracted, str | None]] = []
+        self._batch: list[tuple[FileDocument, str | None]] = []
+        self._batch_chunks = 0
         self._seen: dict[str, str] = {}
         self._roots: set[str] = set()
         self._unread: set[str] = set()
@@ -134,9 +162,17 @@ class _Ingest:
 
     def run(self, paths: Sequence[str | Path], prune: bool) -> IngestReport:
         sources = self._sources(paths)
-        for done, source in enumerate(sources):
-            self._tell(done, len(sources), source.key)
-            self._read(source)
+        with closing(self._found(sources)) as everything:
+            if sources:
+                self._tell(0, len(sources), sources[0].key)
+            for number, found in everything:
+                if found is not None:
+                    before = self._report.chunks
+                    self._take(found, sources[number])
+                    if self._report.chunks > before:
+                        self._tell(number, len(sources), sources[number].key)
+                elif number + 1 < len(sources):
+                    self._tell(number + 1, len(sources), sources[number + 1].key)
         self._write()
         self._join_triples()
         self._destination.settle_origins(self._unchanged)
@@ -162,47 +198,65 @@ class _Ingest:
                 self._unread |= {str(folder) for folder in sources.folders}
         return found
 
-    def _read(self, source: Source) -> None:
-        try:
-            items = read(source.path, source.key, source.format or self._format, self._options)
-            for number, item in enumerate(items, 1):
-                if isinstance(item, RawTriples):
-                    self._take_triples(item)
-                elif isinstance(item, RawDocument):
-                    self._take(item, source, str(source.path) if number == 1 else f"{source.path}, document {number}")
-                else:
-                    self._report.failures.append(Failure(item.place, item.reason))
-                    self._unread.add(str(source.root))
-        except (ReaderError, OSError) as error:
-            self._fail(str(source.path), error)
+    def _found(self, sources: Sequence[Source]) -> Generator[tuple[int, Found | None], None, None]:
+        """What each source holds, with its number, in order; None after the last of it."""
+        workers, embed = self._worth(sources) if self._workers is None else (self._workers, True)
+        if workers and sources:
+            from .worker_pool import WorkerPool
+
+            job = self._destination.job(self._format, self._options, embed=embed)
+            with WorkerPool(job, sources, workers, self._time_limit) as pool:
+                yield from pool.found()
+            return
+        settings, stored = self._destination.settings, self._destination.digest_of
+        for number, source in enumerate(sources):
+            for found in documents_of(source, self._format, self._options, settings, stored):
+                yield number, found
+            yield number, None
+
+    def _worth(self, sources: Sequence[Source]) -> tuple[int, bool]:
+        """How many workers the files are worth, and whether it is worth that these load the embedder too."""
+        large = False
+        size = 0
+        for source in sources:
+            with suppress(OSError):
+                size += source.path.stat().st_size
+            large = size >= WORKER_BYTES
+            if large:
+                break
+        if large:
+            return max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
+        formats = {source.format or self._format or format_of(source.path.name) for source in sources}
+        return int(not WORKER_FORMATS.isdisjoint(formats)), False
+
+    def _take(self, found: Found, source: Source) -> None:
+        if isinstance(found, RawTriples):
+            self._take_triples(found)
+        elif isinstance(found, FileDocument):
+            self._take_document(found, str(source.root) if source.root else None)
+        else:
+            self._report.failures.append(found)
             self._unread.add(str(source.root))
 
-    def _take(self, raw: RawDocument, source: Source, place: str) -> None:
-        if raw.key in self._seen:
-            first = self._seen[raw.key]
-            reason = f"the key {raw.key!r} was used in this ingest already, by {first}; give each document its own key"
-            self._report.failures.append(Failure(place, reason))
+    def _take_document(self, found: FileDocument, root: str | None) -> None:
+        if found.key in self._seen:
+            first = self._seen[found.key]
+            reason = f"the key {found.key!r} was used in this ingest already, by {first}; give each its own key"
+            self._report.failures.append(Failure(found.place, reason))
             return
-        self._seen[raw.key] = place
-        root = str(source.root) if source.root else None
-        try:
-            given = examine(raw.key, raw.text, title=raw.title, source=source.key, meta=raw.meta, format=raw.format)
-            stored = self._destination.digest_of(raw.key)
-            if stored == given.digest:
-                self._report.unchanged += 1
-                self._unchanged[raw.key] = root
-                return
-            extracted = derive(given, self._destination.settings)
-        except InputError as error:
-            self._fail(place, error)
-            self._unread.add(str(source.root))
+        self._seen[found.key] = found.place
+        stored = self._destination.digest_of(found.key)
+        if found.extracted is None or stored == found.digest:
+            self._report.unchanged += 1
+            self._unchanged[found.key] = root
             return
         if stored is None:
             self._report.added += 1
         else:
             self._report.changed += 1
-        self._batch.append((extracted, root))
-        if len(self._batch) >= BATCH_DOCUMENTS or sum(len(e.chunks) for e, _ in self._batch) >= BATCH_CHUNKS:
+        self._batch.append((found, root))
+        self._batch_chunks += len(found.extracted.chunks)
+        if len(self._batch) >= BATCH_DOCUMENTS or self._batch_chunks >= BATCH_CHUNKS:
             self._write()
 
     def _take_triples(self, raw: RawTriples) -> None:
@@ -233,8 +287,8 @@ class _Ingest:
         if self._batch or deleted:
             self._destination.write(self._batch, deleted)
             self._report.documents += len(self._batch)
-            self._report.chunks += sum(len(extracted.chunks) for extracted, _ in self._batch)
-            self._batch = []
+            self._report.chunks += self._batch_chunks
+            self._batch, self._batch_chunks = [], 0
 
     def _prune(self) -> None:
         for root in sorted(self._roots):
@@ -249,9 +303,7 @@ class _Ingest:
             self._write(gone)
 
     def _fail(self, place: str, error: Exception) -> None:
-        # Readers name the file in their message; here it is named beside it.
-        reason = str(error).removeprefix(f"{place}: ").removeprefix(f"{place!r}: ")
-        self._report.failures.append(Failure(place, reason))
+        self._report.failures.append(failure(place, error))
 
     def _tell(self, done: int, total: int, current: str) -> None:
         if self._progress is None:

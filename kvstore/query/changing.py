@@ -30,8 +30,9 @@ def ingest(running: Running, statement: s.Ingest) -> Cursor:
     prune = options.pop("prune", False)
     if not isinstance(prune, bool):
         raise running.failure("the option prune is true or false")
+    how: dict[str, Any] = {name: options.pop(name) for name in ("workers", "time_limit") if name in options}
     report = running.session.ingest(
-        statement.path, format=statement.format, prune=prune, options=options, progress=running.progress
+        statement.path, format=statement.format, prune=prune, options=options, progress=running.progress, **how
     )
     columns = ("added", "changed", "unchanged", "removed", "skipped", "failed", "chunks", "seconds")
     row = (

@@ -165,6 +165,8 @@ class Session(Readable, Protocol):
         prune: bool = False,
         options: Mapping[str, Any] | None = None,
         progress: Callable[[IngestProgress], None] | None = None,
+        workers: int | None = None,
+        time_limit: float = ...,
     ) -> IngestReport: ...
 
     def language_model(self, name: str | None = None) -> LanguageModel | None: ...

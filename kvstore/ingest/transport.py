@@ -1,0 +1,106 @@
+"""Messages between the process that ingests and its workers: plain data, framed.
+
+In: plain data and instances of the classes below. On the wire: eight bytes of length (big-endian), then msgpack, in
+which an instance is the list of its fields. Out: what equals it. No code travels: anything else is a ValueError.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgpack
+import numpy as np
+
+from ..settings import FixedSettings
+from ..storage.documents import Section
+from .abstracts import AbstractTree, Draft
+from .extraction import ChunkDraft, Extracted, Introduction
+from .file_documents import Failure, FileDocument
+from .readers import RawTriples
+from .relation import Relation
+from .sources import Source
+
+_LENGTH = struct.Struct(">Q")
+_CLASSES: tuple[type, ...] = (
+    FixedSettings, Section, AbstractTree, Draft, ChunkDraft, Extracted, Introduction, Failure, FileDocument, RawTriples,
+    Relation, Source,
+)  # fmt: skip
+_CODES = {kind: code for code, kind in enumerate(_CLASSES)}
+_TUPLE, _PATH, _MATRIX = 100, 101, 102
+
+
+def frame(message: object) -> bytes:
+    """A message as bytes, its length first."""
+    body = _pack(message)
+    return _LENGTH.pack(len(body)) + body
+
+
+def read_message(stream: BinaryIO) -> Any:
+    """The next message of a stream; raises EOFError where it ends."""
+    head = stream.read(_LENGTH.size)
+    size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
+    body = stream.read(size)
+    if not size or len(body) < size:
+        raise EOFError
+    return _unpack(body)
+
+
+class Inbox:
+    """Messages out of bytes that arrive piece by piece."""
+
+    def __init__(self) -> None:
+        self._pieces = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[Any, int]]:
+        """Take some bytes; returns the messages complete now, each with its size in bytes."""
+        self._pieces += data
+        found, start = [], 0
+        while len(self._pieces) - start >= _LENGTH.size:
+            size = _LENGTH.unpack_from(self._pieces, start)[0]
+            body = start + _LENGTH.size
+            if len(self._pieces) - body < size:
+                break
+            found.append((_unpack(bytes(self._pieces[body : body + size])), size))
+            start = body + size
+        del self._pieces[:start]
+        return found
+
+
+def _pack(value: object) -> bytes:
+    packed: bytes = msgpack.packb(value, default=_encoded, strict_types=True, unicode_errors="surrogatepass")
+    return packed
+
+
+def _unpack(data: bytes) -> Any:
+    return msgpack.unpackb(data, ext_hook=_decoded, strict_map_key=False, unicode_errors="surrogatepass")
+
+
+def _encoded(value: Any) -> object:
+    code = _CODES.get(type(value))
+    if code is not None:
+        return msgpack.ExtType(code, _pack([getattr(value, field.name) for field in fields(value)]))
+    if isinstance(value, tuple):
+        return msgpack.ExtType(_TUPLE, _pack(list(value)))
+    if isinstance(value, Path):
+        return msgpack.ExtType(_PATH, _pack(str(value)))
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, np.ndarray):
+        return msgpack.ExtType(_MATRIX, _pack([list(value.shape), value.astype("<f4").tobytes()]))
+    raise ValueError(f"{type(value).__name__} is nothing that is sent between processes")
+
+
+def _decoded(code: int, data: bytes) -> object:
+    body = _unpack(data)
+    if code == _TUPLE:
+        return tuple(body)
+    if code == _PATH:
+        return Path(body)
+    if code == _MATRIX:
+        return np.frombuffer(body[1], "<f4").reshape(body[0])
+    if code >= len(_CLASSES):
+        raise ValueError(f"message of the unknown kind {code}")
+    return _CLASSES[code](*body)

@@ -1,0 +1,221 @@
+"""Bulk ingest: workers give what one process gives, and what happens to them costs a file, not the ingest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore import errors
+from kvstore.ingest.extraction import extract
+from kvstore.ingest.file_documents import Failure, FileDocument
+from kvstore.ingest.sources import Source
+from kvstore.ingest.transport import Inbox, frame
+from kvstore.storage.dump import dump
+
+MakeStore = Callable[..., kvstore.Store]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "harbours"
+    root.mkdir()
+    for number in range(40):
+        (root / f"{number:02}.md").write_text(f"# Pier {number}\n\nPort Ellen built Pier {number} for Captain Reid.\n")
+    rows = [{"id": f"row-{number}", "text": f"Captain Reid wrote letter {number}."} for number in range(100)]
+    (root / "30.jsonl").write_text("\n".join(map(json.dumps, [*rows, {"id": "row-3", "text": "Twice."}])))
+    (root / "latin.txt").write_bytes(b"caf\xe9")
+    (root / "empty.txt").write_text("")
+    (root / "kinds.csv").write_text("id,text,year\na,A tug is a ship,1900\nb,too,many,cells\n")
+    return root
+
+
+def dumped(store: kvstore.Store) -> list[str]:
+    with store.reading() as view:
+        return [str(line) for line in dump(view)]
+
+
+def test_messages_arrive_as_they_were_sent_however_they_are_cut(store: kvstore.Store) -> None:
+    text = "# Pier\n\nPort Ellen stands at the Pier.\n\n- one\n- two\n\n## Reid\n\nCaptain Reid, again."
+    extracted = extract("k", text, store.settings, title="T", meta={"a": [1, {"b": None}]}, format="markdown")
+    vectors = np.arange(8, dtype=np.float32).reshape(2, 4)
+    document = FileDocument("k", "a place", b"0123", extracted)
+    messages = [
+        ("found", 3, document),
+        ("found", 4, Failure("\udcff", "why")),
+        [(1, 0, Source(Path("/a/b\udcff"), "b", None, None))],
+        (store.settings,),
+    ]
+    sent = b"".join(map(frame, messages))
+    for step in (1, 7, len(sent)):
+        inbox = Inbox()
+        received = [m for start in range(0, len(sent), step) for m, _ in inbox.feed(sent[start : start + step])]
+        assert received == messages
+    (_, back), _ = Inbox().feed(frame(("vectors", vectors)))[0]
+    assert np.array_equal(back, vectors)
+    with pytest.raises(ValueError, match="nothing that is sent"):
+        frame(print)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_give_what_one_process_gives(make_store: MakeStore, folder: Path, workers: int) -> None:
+    alone, together = make_store("alone"), make_store("together")
+    expected = alone.ingest(folder, workers=0)
+    report = together.ingest(folder, workers=workers)
+    assert report.failures == expected.failures
+    assert len(report.failures) == 4
+    assert (report.added, report.chunks) == (expected.added, expected.chunks) == (141, 141)
+    assert dumped(together) == dumped(alone)
+    assert [hit.text for hit in together.search("letter 7", using="vector", top=3)] == [
+        hit.text for hit in alone.search("letter 7", using="vector", top=3)
+    ]
+    again = together.ingest(folder, workers=workers)
+    assert (again.unchanged, again.added, again.changed) == (141, 0, 0)
+
+
+def a_reader_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
+    """Let the reader of PDF, in workers, do something bad: they import it from a path before ours."""
+    package = tmp_path / "instead"
+    package.mkdir()
+    (package / "sitecustomize.py").write_text(
+        "import sys, types, os, time, signal\n"
+        "module = types.ModuleType('kvstore.ingest.readers.pdf')\n"
+        f"def read(stream, origin, options):\n    {does}\n    yield\n"
+        "module.read = read\n"
+        "sys.modules[module.__name__] = module\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{package}:{os.environ.get('PYTHONPATH', '')}")
+
+
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "ended by signal 11"),
+        ("os._exit(7)", "ended with status 7"),
+        ("time.sleep(600)", "took longer than 2 seconds"),
+        ("raise RecursionError('deep')", "made its reader fail"),
+    ],
+)
+def test_a_file_that_ends_its_worker_is_a_failure_and_the_rest_is_ingested(
+    store: kvstore.Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, reason: str
+) -> None:
+    a_reader_that(tmp_path, monkeypatch, does)
+    for name in ("03.pdf", "99.pdf"):
+        (folder / name).write_bytes(b"%PDF-1.4")
+    report = store.ingest(folder, workers=2, time_limit=2)
+    reasons = {Path(failure.place).name: failure.reason for failure in report.failures}
+    assert reason in reasons["03.pdf"]
+    assert reason in reasons["99.pdf"]
+    assert len(report.failures) == 6
+    assert report.added == 141
+
+
+def test_small_inputs_are_read_in_this_process_unless_their_reader_may_hang(
+    store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise RuntimeError("a worker")
+
+    monkeypatch.setattr("kvstore.ingest.worker_pool.WorkerPool", refuse)
+    assert store.ingest(folder).added == 141
+    (folder / "a.pdf").write_bytes(b"%PDF-1.4")
+    with pytest.raises(RuntimeError, match="a worker"):
+        store.ingest(folder)
+
+
+def test_an_embedder_of_the_programs_own_stays_in_its_process(make_store: MakeStore, folder: Path) -> None:
+    from kvstore.models.hashing import HashingEmbedder
+
+    class Own(HashingEmbedder):
+        name = "own"
+
+    store = make_store("own", embedder=Own(64))
+    assert store.ingest(folder, workers=1).added == 141
+
+
+def test_what_the_embedder_raises_in_a_worker_ends_the_ingest(make_store: MakeStore, folder: Path) -> None:
+    store = make_store("given", embedder="none:4")
+    with pytest.raises(errors.EmbedderError, match="no embedder"):
+        store.ingest(folder, workers=2)
+
+
+def test_bad_options_are_refused_before_anything_is_read(store: kvstore.Store, folder: Path) -> None:
+    for options in ({"workers": -1}, {"workers": "two"}, {"time_limit": 0}, {"options": {"no": "such"}}):
+        with pytest.raises(errors.InputError):
+            store.ingest(folder, **options)
+    assert store.keys() == []
+
+
+def test_an_interrupted_ingest_leaves_no_worker_and_goes_on(
+    store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def start(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))  # type: ignore[call-overload]
+        return started[-1]
+
+    monkeypatch.setattr("kvstore.ingest.worker_pool.subprocess.Popen", start)
+
+    def interrupt(now: kvstore.IngestProgress) -> None:
+        if now.done >= 25:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.ingest(folder, workers=2, progress=interrupt)
+    assert started
+    assert all(process.poll() is not None for process in started)
+    assert len(store.keys()) == 20, "whole batches"
+    report = store.ingest(folder, workers=2)
+    assert (report.unchanged, report.added) == (20, 121)
+
+
+INGESTING = """
+import kvstore
+if __name__ == "__main__":
+    with kvstore.open(sys.argv[1], embedder="hashing") as store:
+        store.ingest(sys.argv[2], workers=2, progress=lambda now: print("at", now.done, flush=True))
+"""
+
+
+def test_workers_end_with_the_process_that_ingests(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_reader_that(tmp_path, monkeypatch, "time.sleep(600)")
+    (folder / "00.pdf").write_bytes(b"%PDF-1.4")
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys\n" + INGESTING, tmp_path / "killed", folder],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    children: list[int] = []
+    while len(children) < 2:
+        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        children = [int(child) for child in listed.split()]
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    deadline = time.monotonic() + 30
+    while any(_alive(child) for child in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(_alive(child) for child in children)
+
+
+def _alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
