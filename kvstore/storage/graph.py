@@ -14,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -81,28 +82,28 @@ class EntityRows(NamedTuple):
     strengths: npt.NDArray[np.uint16]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heads:
     """What is known of some entities without their rows; ``values`` are as stored."""
 
     values: Numbers
 
-    @property
+    @cached_property
     def degrees(self) -> npt.NDArray[np.int64]:
         """The number of passages of each."""
         return np.where(self._many, self._passage & _DEGREE, self._passage > 0)
 
-    @property
+    @cached_property
     def telling(self) -> npt.NDArray[np.int64]:
         """The number of those passages that do not only mention it in lower case."""
         return np.where(self._many, self._passage >> _TELLING_SHIFT, _is_telling(self._passage & _STRENGTH))
 
-    @property
+    @cached_property
     def _many(self) -> npt.NDArray[np.bool_]:
         many: npt.NDArray[np.bool_] = (self.values & np.uint64(_MANY)) != 0
         return many
 
-    @property
+    @cached_property
     def _passage(self) -> npt.NDArray[np.int64]:
         return (self.values & np.uint64(_PASSAGE)).astype(np.int64)
 
