@@ -105,12 +105,7 @@ class Forest:
     def find(self, tree: int, entity: int) -> int | None:
         """The node of an entity in a tree, or None."""
         value = self._view.get(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
-        if value is None:
-            return None
-        node = int(records.U64.unpack(value)[0])
-        if self.node(node) != (tree, entity):
-            raise CorruptionError(f"entity {entity} of tree {tree} leads to another's node; run CHECK")
-        return node
+        return None if value is None else self._confirmed(Node(tree, entity), value)
 
     def tree(self, name: str) -> int | None:
         """The id of the tree of this name, or None."""
@@ -146,7 +141,8 @@ class Forest:
         else:
             prefix = records.u32(tree)
             for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.u32(tree + 1)):
-                yield int(records.U64.unpack(value)[0]), Node(tree, records.U32_PAIR.unpack(key)[1])
+                place = Node(tree, records.U32_PAIR.unpack(key)[1])
+                yield self._confirmed(place, value), place
 
     def parents(self, node: int) -> Iterator[int]:
         """The node's accepted parents, in order of their ids."""
@@ -306,6 +302,13 @@ class Forest:
                     seen.add(other)
                     queue.append((other, distance + 1))
         return 0
+
+    def _confirmed(self, place: Node, value: bytes | memoryview) -> int:
+        """The node that an entry of ``node_names`` leads to; raises CorruptionError where it is another's."""
+        node = int(records.U64.unpack(value)[0])
+        if self.node(node) != place:
+            raise CorruptionError(f"entity {place.entity} of tree {place.tree} leads to another's node; run CHECK")
+        return node
 
     def _neighbours(self, table: str, node: int) -> Iterator[int]:
         for key, _ in self._view.scan(table, records.u64(node), records.u64(node + 1)):
