@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from . import graph
 from .documents import DocumentRecord, Section
@@ -16,6 +17,9 @@ from .edge_filter import ACCEPTED
 from .entities import MentionArray
 from .passages import DocumentPassages, Passage, title_pair, unmentioned
 from .store_view import StoreView
+
+#: Entities whose passages are read at once.
+_PORTION = 4096
 
 
 class GraphCheck:
@@ -35,12 +39,13 @@ class GraphCheck:
         pairs = self._pairs(record)
         lone = unmentioned(pairs, list(mentions.values()))
         rows = DocumentPassages(record, outline, pairs, view.filter, view.settings.name_words)
-        for chunk in mentions:
+        bounds, entities, strengths = view.graph.passages(np.array(list(mentions), np.uint64))
+        for number, chunk in enumerate(mentions):
             stored = view.chunks.get(chunk)
             piece = text[stored.start : stored.end]
             expected = rows.row(Passage(chunk, piece, stored.section, mentions[chunk]), lone)
-            _, entities, strengths = view.graph.passages(np.array([chunk], np.uint64))
-            found = list(zip(entities.tolist(), strengths.tolist(), strict=True))
+            part = slice(bounds[number], bounds[number + 1])
+            found = list(zip(entities[part].tolist(), strengths[part].tolist(), strict=True))
             if found != expected.tolist():
                 yield f"document {record.key!r}: the graph's row of chunk {chunk} is not that of its mentions"
             for entity, strength in found:
@@ -77,18 +82,29 @@ class GraphCheck:
                 self._link(one, other, graph.RELATION_LINK)
         linked = {entity for entity, _, _ in self._links}
         heads = {entity: tuple(head) for entity, *head in stored.all_entities()}
+        sound = []
         for entity in sorted(heads.keys() | self._of_entity.keys() | linked):
             expected = self._of_entity.get(entity, {})
             telling = sum(strength & ~graph.LOWER != 0 for strength in expected.values())
-            if heads.get(entity, (0, 0, False)) != (len(expected), telling, entity in linked):
+            if heads.get(entity, (0, 0, False)) == (len(expected), telling, entity in linked):
+                sound.append(entity)
+            else:
                 yield f"entity {entity}: the graph's head does not say how many passages and links it has"
-                continue
-            number = np.array([entity], np.uint32)
-            _, passages, strengths = stored.entities(number, stored.heads(number), len(expected))
-            if list(zip(passages.tolist(), strengths.tolist(), strict=True)) != sorted(expected.items()):
-                yield f"entity {entity}: its passages in the graph are not those that name it"
+        for first in range(0, len(sound), _PORTION):
+            yield from self._check_entities(np.array(sound[first : first + _PORTION], np.uint32))
         for entity in stored.listed():
             if len(self._of_entity.get(entity, {})) < 2:
                 yield f"entity {entity}: the graph has blocks of passages for fewer than two"
         if {(entity, *link[:2]): link.times for entity, link in stored.all_links()} != dict(self._links):
             yield "the links between entities are not those that titles, triples and edges make"
+
+    def _check_entities(self, entities: npt.NDArray[np.uint32]) -> Iterator[str]:
+        """What is wrong with the passages of entities whose heads are right."""
+        stored = self._view.graph
+        heads = stored.heads(entities)
+        bounds, passages, strengths = stored.entities(entities, heads, int(heads.degrees.max()))
+        for number, entity in enumerate(entities.tolist()):
+            part = slice(bounds[number], bounds[number + 1])
+            found = list(zip(passages[part].tolist(), strengths[part].tolist(), strict=True))
+            if found != sorted(self._of_entity.get(entity, {}).items()):
+                yield f"entity {entity}: its passages in the graph are not those that name it"
