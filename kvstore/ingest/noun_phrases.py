@@ -64,7 +64,7 @@ class NounPhrases:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
             form = form[0].lower() + form[1:]
-        return form[: len(form) - len(word.text)] + _base(word, form.rpartition(" ")[2])
+        return form[: len(form) - len(word.text)] + _base(word, form[len(form) - len(word.text) :])
 
     def terms(self) -> list[str]:
         """The names of common noun phrases of several words."""
@@ -94,9 +94,11 @@ class NounPhrases:
         return first, last
 
     def is_compound(self, place: int) -> bool:
-        """Whether nouns stand before the noun at ``place`` in its name, and no number."""
+        """Whether nouns stand before the noun at ``place`` in its name, and no number; a *mash-up* is no kind of up."""
         first, _ = self.extent(place)
         before = self._words[first:place]
+        if before and before[-1].end == self._words[place].start:
+            return False
         return any(word.nominal for word in before) and not any(word.tag == "CD" for word in before)
 
     def described_by(self, place: int) -> int | None:

@@ -258,7 +258,8 @@ class _Reading:
             elif behind and word.lemma in COLLECTIONS:
                 yield from self._relate(behind, subjects, PART_OF, confidence)
             elif word.nominal and not word.proper:
-                owners = [*behind, *self._sentence.having(predicate, "nmod:poss")]
+                possessors = self._sentence.having(predicate, "nmod:poss")
+                owners = [*behind, *(place for place in possessors if self._words[place].proper)]
                 definite = "the" in self._sentence.lemmas(predicate, "det")
                 for subject in subjects:
                     if definite and not owners and not self._words[subject].proper:
