@@ -19,6 +19,7 @@ import kvstore_migrations
 
 from .errors import InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from .models.embedder import open_embedder
+from .models.language import ENGLISH, open_language
 from .settings import FixedSettings
 from .storage import records, tables
 from .storage.environment import Environment, View, WriteView
@@ -91,10 +92,13 @@ def open_store(
 
 
 def _new_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
-    """The settings of a new store; raises InputError, EmbedderError or SettingsMismatchError where there can be
-    none."""
+    """The settings of a new store; raises InputError, EmbedderError, LanguageError or SettingsMismatchError where there
+    can be none."""
     fixed = FixedSettings(**wanted)
     stemmer(fixed.stemmer)
+    pipeline = open_language(fixed.language)
+    if pipeline is not None and fixed.language != ENGLISH:
+        pipeline.load()
     model = embedder or open_embedder(fixed.embedder)
     if wanted.get("dimension", model.dimension) != model.dimension:
         raise SettingsMismatchError(

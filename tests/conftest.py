@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.fixture
 def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
-    """Opens stores below ``tmp_path``, with the hashing embedder unless another is named.
+    """Opens stores below ``tmp_path``, with the hashing embedder and names by rule unless others are named.
 
     When the test is over, every one that is still open must pass CHECK, and is closed.
     """
@@ -37,6 +37,7 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
         path = tmp_path / name
         if not path.exists():
             options.setdefault("embedder", "hashing")
+            options["settings"] = {"language": "rules", **options.get("settings", {})}
         store = kvstore.open(path, **options)
         opened.append(store)
         return store

@@ -11,6 +11,7 @@ import spacy
 from spacy.tokens import Doc
 
 import kvstore
+from kvstore.errors import LanguageError
 from kvstore.ingest.extraction import extract
 from kvstore.ingest.noun_phrases import NounPhrases
 from kvstore.ingest.relations import statements
@@ -257,6 +258,12 @@ def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store
     ]
     store.delete("a")
     assert edges() == [("bat", "animal", "relations", "is_a", "b")]
+
+
+def test_a_store_is_not_made_with_a_language_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(LanguageError, match="xx_no_such_pipeline"):
+        kvstore.open(tmp_path / "store", embedder="hashing", settings={"language": "xx_no_such_pipeline"})
+    assert not (tmp_path / "store").exists()
 
 
 @parsed

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..models.language import LanguagePipeline, open_language
+from ..models.language import open_language
 from ..settings import FixedSettings
 from ..storage.documents import Section, heading_path
 from ..text.blocks import blocks, plain
@@ -120,7 +119,7 @@ def derive(given: Examined, settings: FixedSettings) -> Extracted:
     ]
     relations = outline_relations(found, to_bytes) if _has_tree(given) else []
     names = [*_names(given.title, sections, text, chunks), *_related(relations, "tree")]
-    pipeline = _pipeline(settings.language)
+    pipeline = open_language(settings.language)
     if pipeline is not None:
         prose = read_prose(text, chunks, pipeline, to_bytes)
         relations += prose.relations
@@ -147,12 +146,6 @@ def _has_tree(given: Examined) -> bool:
 
 def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
     return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
-
-
-@lru_cache(maxsize=4)
-def _pipeline(language: str) -> LanguagePipeline | None:
-    """The pipeline of a language, one a process; it is loaded when it first reads."""
-    return open_language(language)
 
 
 def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extracted:

@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -51,6 +52,11 @@ class LanguagePipeline:
         self._lock = threading.RLock()
         self._loaded: SpacyLanguage | None = None
 
+    def load(self) -> None:
+        """Load the pipeline now; raises LanguageError where there is none."""
+        with self._lock:
+            self._pipeline()
+
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """``extract(text, its parses)`` of each text, in order; raises LanguageError.
 
@@ -84,8 +90,10 @@ class LanguagePipeline:
         return self._loaded
 
 
+@lru_cache(maxsize=4)
 def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
-    """The pipeline called ``name``; None for ``rules``, which asks for none. Nothing is loaded until it reads."""
+    """The pipeline called ``name``, one a process; None for ``rules``, which asks for none. Nothing is loaded until it
+    reads."""
     if not name.strip():
         raise LanguageError(f"a language is {ENGLISH!r}, {RULES!r} or the name of a spaCy pipeline, not {name!r}")
     return None if name == RULES else LanguagePipeline(name)
