@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import spacy
+from hypothesis import given
+from hypothesis import strategies as st
 from spacy.tokens import Doc
 
 import kvstore
@@ -28,6 +31,8 @@ ENGLISH = FixedSettings(language="en")
 parsed = pytest.mark.skipif(
     not (Path(kvstore.__file__).parent / "models" / "english" / "meta.json").exists(), reason="no English pipeline yet"
 )
+
+VOCAB = spacy.blank("en").vocab
 
 Triple = tuple[str, str, str]
 
@@ -117,9 +122,52 @@ def test_pipelines_with_other_labels_state_the_same(
     deps: list[str],
     expected: list[Triple],
 ) -> None:
-    doc = Doc(spacy.blank("en").vocab, words=words, tags=tags, pos=pos, lemmas=lemmas, heads=heads, deps=deps)
+    doc = Doc(VOCAB, words=words, tags=tags, pos=pos, lemmas=lemmas, heads=heads, deps=deps)
     (sentence,) = sentences_of(doc)
     assert [(s.child, s.parent, s.kind) for s in statements(sentence)] == expected
+
+
+LABELS = """
+    nsubj nsubj:pass obj obl nmod nmod:poss nmod:desc case det amod compound flat conj cc appos acl acl:relcl advcl cop
+    aux advmod mark xcomp punct
+""".split()
+FORMS = """
+    A Tom cat cats consists of such as including , and or other the which is part make up for example no if ; 7 -
+""".split()
+random_words = st.lists(
+    st.tuples(
+        st.sampled_from(FORMS),
+        st.sampled_from("NN NNS NNP JJ DT IN VBZ VBN CD , WDT CC".split()),
+        st.sampled_from("NOUN PROPN VERB ADJ ADP DET PUNCT".split()),
+        st.sampled_from(LABELS),
+        st.integers(0, 30),
+    ),
+    min_size=1,
+    max_size=16,
+)
+
+
+@given(random_words, st.randoms(use_true_random=False))
+def test_any_tree_of_words_is_read(drawn: list[tuple[str, str, str, str, int]], chance: random.Random) -> None:
+    # A parser may say anything: every word hangs on one of those before it in some order, the first on none.
+    order = list(range(len(drawn)))
+    chance.shuffle(order)
+    heads = {place: order[drawn[place][4] % at] if at else place for at, place in enumerate(order)}
+    doc = Doc(
+        VOCAB,
+        words=[word[0] for word in drawn],
+        tags=[word[1] for word in drawn],
+        pos=[word[2] for word in drawn],
+        lemmas=[word[0].lower() for word in drawn],
+        heads=[heads[place] for place in range(len(drawn))],
+        deps=["ROOT" if heads[place] == place else word[3] for place, word in enumerate(drawn)],
+    )
+    for sentence in sentences_of(doc):
+        NounPhrases(sentence).terms()
+        for found in statements(sentence):
+            assert entity_key(found.child) != entity_key(found.parent)
+            assert 0 <= found.start < found.end <= len(doc.text)
+            assert 0 < found.confidence <= 1
 
 
 def test_a_document_without_a_parse_states_nothing() -> None:

@@ -136,7 +136,7 @@ class NounPhrases:
                 joined = True
                 at += 1
             head = self._next_head(at)
-            if head is None:
+            if head is None or head <= found[-1]:
                 break
             found.append(head)
             at = self.extent(head)[1] + 1
@@ -157,7 +157,7 @@ class NounPhrases:
             return None
         while at + 1 < len(words) and words[at + 1].nominal and _adjoin(words[at], words[at + 1]):
             at += 1
-        while words[at].label == "flat" and words[words[at].head].nominal and words[at].head < at:
+        while words[at].label == "flat" and 0 <= words[at].head < at and words[words[at].head].nominal:
             at = words[at].head
         return at
 
