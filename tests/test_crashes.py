@@ -23,7 +23,7 @@ import kvstore
 from kvstore.repair import rebuild
 from kvstore.storage.dump import dump
 
-from .killing import die, killed, watched
+from .killing import dying_at, killed, watched
 
 WORDS = "Ada Lovelace Bank Engine Harbour Pump Valve Cryostat Ledger Payroll Uppsala Oslo Turbine".split()
 MAKING = {"embedder": "hashing:16", "settings": {"chunk_tokens": 16, "language": "rules"}}
@@ -180,15 +180,7 @@ def chosen(course: Course, count: int, draw: random.Random) -> list[int]:
 
 
 def kill_at(seed: int, place: int, course: Course, folder: Path) -> None:
-    passed = -1
-
-    def hear(_: str) -> None:
-        nonlocal passed
-        passed += 1
-        if passed == place:
-            die()
-
-    assert killed(lambda: run(seed, folder, hear, lambda: None)), course.points[place]
+    assert killed(lambda: run(seed, folder, dying_at(place), lambda: None)), course.points[place]
     after_the_crash(folder, {course.states[course.commits[place]]})
 
 
@@ -271,16 +263,9 @@ def test_a_migration_killed_is_finished_by_the_next(tmp_path: Path, turn: int) -
     place = random.Random(turn).choice(places)[0] if turn else len(places) - 1
     folder = tmp_path / "killed"
     old_store(folder / "store")
-    passed = -1
-
-    def hear(_: str) -> None:
-        nonlocal passed
-        passed += 1
-        if passed == place:
-            die()
 
     def work() -> None:
-        with watched(hear):
+        with watched(dying_at(place)):
             kvstore.migrate(folder / "store")
 
     assert killed(work)
