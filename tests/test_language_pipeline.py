@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import spacy
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.tokens import Doc
 
 from kvstore.errors import LanguageError
 from kvstore.models import language
-from kvstore.models.language import Parse, open_language, pieces
+from kvstore.models.language import LanguagePipeline, Parse, open_language, pieces
 from kvstore.models.noun_chunks import noun_chunks
 
-spacy = pytest.importorskip("spacy")
+ROOT = Path(__file__).resolve().parent.parent
 
 
-def parsed(*words: tuple[str, str, int, str]) -> spacy.tokens.Doc:
+def parsed(*words: tuple[str, str, int, str]) -> Doc:
     """A document of (word, part of speech, head, relation)."""
     forms, kinds, heads, relations = zip(*words, strict=True)
-    return spacy.tokens.Doc(spacy.vocab.Vocab(), words=forms, pos=kinds, heads=heads, deps=relations)
+    return Doc(spacy.vocab.Vocab(), words=forms, pos=kinds, heads=heads, deps=relations)
 
 
-def chunks(doc: spacy.tokens.Doc) -> list[str]:
+def chunks(doc: Doc) -> list[str]:
     return [doc[start:end].text for start, end, _ in noun_chunks(doc)]
 
 
@@ -119,3 +125,108 @@ def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
     assert pipeline is not None
     with pytest.raises(LanguageError, match="has no parser"):
         list(pipeline.read(["text"], read_nothing))
+
+
+# -- The English pipeline that kvstore ships
+
+ENGLISH = Path(language.__file__).parent / "english"
+TREEBANKS = ROOT.parent / "shared" / "data" / "treebank"
+
+
+@pytest.fixture(scope="module")
+def english() -> LanguagePipeline:
+    pipeline = open_language()
+    assert pipeline is not None
+    return pipeline
+
+
+def read(pipeline: LanguagePipeline, text: str, seen: Callable[[Doc], list[str]]) -> list[str]:
+    return next(pipeline.read([text], lambda _, parses: [piece for parse in parses for piece in seen(parse.doc)]))
+
+
+def test_english_finds_noun_phrases(english: LanguagePipeline) -> None:
+    text = "A checkpoint writes all dirty pages to disk. Robert Moore's friends live in New York."
+    found = read(english, text, lambda doc: [chunk.text for chunk in doc.noun_chunks])
+    assert found == ["A checkpoint", "all dirty pages", "disk", "Robert Moore", "friends", "New York"]
+
+
+def test_english_knows_base_forms(english: LanguagePipeline) -> None:
+    text = "The women were writing queries, and she had bought the biggest boxes; it does not matter."
+    lemmas = "the woman be write query , and she have buy the big box ; it do not matter .".split()
+    assert read(english, text, lambda doc: [token.lemma_ for token in doc]) == lemmas
+
+
+def test_english_ends_sentences_by_the_parse(english: LanguagePipeline) -> None:
+    text = "Dr. Smith wrote to the U.S. embassy. Nobody answered him\n\nThe letter was lost in the mail."
+    sentences = read(english, text, lambda doc: [sentence.text.strip() for sentence in doc.sents])
+    assert sentences == [
+        "Dr. Smith wrote to the U.S. embassy.",
+        "Nobody answered him",
+        "The letter was lost in the mail.",
+    ]
+
+
+def test_a_long_text_is_read_in_pieces_that_say_where_they_begin(english: LanguagePipeline) -> None:
+    text = "\n\n".join(f"The index number {number} holds dead tuples." for number in range(1200))
+    assert len(text) > language.PIECE
+
+    def joined(text: str, parses: Sequence[Parse]) -> str:
+        assert [parse.start for parse in parses] == [start for start, _ in pieces(text)]
+        return "".join(parse.doc.text for parse in parses)
+
+    assert list(english.read([text, "", "Short."], joined)) == [text, "", "Short."]
+
+
+def test_words_of_a_batch_are_forgotten_after_it(english: LanguagePipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language, "BATCH", 1000)
+    texts = (" ".join(f"word{number}x{place} is here." for place in range(50)) for number in range(20))
+    sizes = list(english.read(texts, lambda _, parses: len(parses[0].doc.vocab.strings)))
+    # A text is a batch of its own; each brings 50 new words.
+    assert sizes[-1] < sizes[0] + 10 * 50
+
+
+def test_threads_share_a_pipeline(english: LanguagePipeline) -> None:
+    texts = [f"The engine number {number} was built by Watt." for number in range(40)]
+
+    def lemmas(_: str, parses: Sequence[Parse]) -> list[str]:
+        return [token.lemma_ for parse in parses for token in parse.doc]
+
+    alone = list(english.read(texts, lemmas))
+    with ThreadPoolExecutor(4) as threads:
+        assert all(found == alone for found in threads.map(lambda _: list(english.read(texts, lemmas)), range(8)))
+
+
+def test_english_needs_no_network_and_no_spacy_before_it_reads() -> None:
+    code = """
+import socket, sys
+def refuse(*arguments, **options):
+    raise AssertionError("the network was asked")
+socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
+from kvstore.models.language import open_language
+pipeline = open_language()
+assert "spacy" not in sys.modules
+print(next(pipeline.read(["Dogs bark."], lambda text, parses: [token.lemma_ for token in parses[0].doc])))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("['dog', 'bark', '.']\n", "")
+
+
+def test_english_is_small_and_says_whose_work_it_is() -> None:
+    assert sum(path.stat().st_size for path in ENGLISH.rglob("*") if path.is_file()) <= 12_000_000
+    text = (ENGLISH / "LICENSE.md").read_text(encoding="utf-8")
+    for name in ("CC BY-SA 4.0", "GUM", "English Web Treebank", "Wikipedia", "Wikivoyage", "Wikinews", "MiniLM"):
+        assert name in text
+    assert "kvstore/models/english/LICENSE.md" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TREEBANKS.is_dir(), reason=f"there are no treebanks in {TREEBANKS}")
+def test_english_is_as_accurate_as_was_promised() -> None:
+    tool = ROOT / "tools" / "train_language.py"
+    command = [sys.executable, tool, "--treebanks", TREEBANKS, "--evaluate", ENGLISH, "--json"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(run.stdout)
+    assert found["gum"]["upos"] >= 0.955
+    assert found["gum"]["las"] >= 0.805
+    assert found["ewt"]["upos"] >= 0.94
+    assert found["ewt"]["las"] >= 0.80

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import EmbedderError
 from .protocol import BATCH, Kind, Vectors, normalised
 
 #: Texts that are tokenized and sorted by length together, so that memory stays bounded.
@@ -35,7 +36,8 @@ class OnnxRuntime:
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0"))
+        threads = os.environ.get("OMP_NUM_THREADS", "")
+        options.intra_op_num_threads = int(threads) if threads.isdecimal() else 0
         # Waiting threads sleep: a process that asks now and then must not keep the cores busy.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
@@ -56,7 +58,7 @@ class OnnxRuntime:
             raise ValueError(f"{folder} holds no exported model: {error}") from error
 
     def encode(self, kind: Kind, texts: Sequence[str]) -> Vectors:
-        """The vectors of ``texts``: shape (len(texts), dimension)."""
+        """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for first in range(0, len(texts), BLOCK):
             block = [self._prompts[kind] + text for text in texts[first : first + BLOCK]]
@@ -80,7 +82,10 @@ class OnnxRuntime:
             "attention_mask": mask,
             "token_type_ids": np.zeros(shape, dtype=np.int64),
         }
-        found: Vectors = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+        try:
+            found: Vectors = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+        except Exception as error:  # The library's errors have no class in common.
+            raise EmbedderError(f"the exported model failed on {len(tokens)} texts: {error}") from error
         return found
 
 
