@@ -84,6 +84,16 @@ PAIRS: list[tuple[type, str, Call]] = [
         lambda store: store.update("pay", title="Wages", meta={"year": 2025}),
     ),
     (
+        s.Ingest,
+        "INGEST '{folder}/triples.jsonl' AS triples",
+        lambda x: x.put_triples("pay", [("Payroll", "reports to", "Treasury")], names=["Wage list"]),
+    ),
+    (
+        s.Select,
+        "SELECT subject, relation, object FROM triples WHERE document = 'pay'",
+        lambda x: list(map(tuple, x.triples("pay"))),
+    ),
+    (
         s.InsertEdge,
         "INSERT EDGE 'Payroll' UNDER 'Finance' IN TREE 't'",
         lambda x: x.put_edge("Payroll", "Finance", tree="t"),
@@ -186,6 +196,7 @@ def held(store: kvstore.Store) -> list[Any]:
         "SELECT key, title, meta, chunks FROM documents ORDER BY key",
         "SELECT child, parent, tree, document FROM edges ORDER BY child, parent, tree",
         "SELECT * FROM aliases ORDER BY name",
+        "SELECT * FROM triples ORDER BY subject",
         "SELECT name, mentions FROM entities ORDER BY name",
         "SELECT name, value FROM settings WHERE NOT fixed",
     )
@@ -203,6 +214,9 @@ def test_each_statement_does_what_its_method_does(make_store: Callable[..., kvst
         "# People\n\nMaria Jensen runs Payroll for Finance. Payroll signs wages.\n"
     )
     (tmp_path / "in" / "hours.txt").write_text("Finance works from nine to five.\n")
+    (tmp_path / "triples.jsonl").write_text(
+        '{"id": "pay", "triples": [["Payroll", "reports to", "Treasury"]], "entities": ["Wage list"]}'
+    )
     said, called = make_store("said"), make_store("called")
     for _, text, call in PAIRS:
         cursor = said.execute(text.format(folder=tmp_path, store="said"))
