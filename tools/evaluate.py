@@ -46,7 +46,7 @@ from kvstore.settings import FixedSettings
 @click.option("--answers", is_flag=True, help="Measure the answers of ASK as well (ROUGE, BLEU, F1, BERTScore).")
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
-@click.option("--language", default=FixedSettings.language, show_default=True, help="Language setting of the store.")
+@click.option("--language", default=FixedSettings().language, show_default=True, help="Language setting of the store.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
