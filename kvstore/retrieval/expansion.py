@@ -79,6 +79,8 @@ def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -
     first: dict[int, Step] = {}
     root: Step | None = None
     for step in forest.walk(nodes, up=up, depth=depth):
+        if step.node in nodes:
+            continue  # names of one entity, one of them above the other: it is not its own relative
         if len(steps) >= limit and (root is not None or not up or len(steps) >= _SEARCHED):
             break
         steps.append(step)
