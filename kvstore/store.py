@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .retrieval.query import Strategy
     from .retrieval.reranking import Rerank
     from .storage.index_building import IndexProgress
+    from .storage.ingested_files import IngestedFile
 
 
 class Snapshot(Reading):
@@ -555,7 +556,16 @@ class _Commits:
         embedder = self.settings.embedder if embed and not self._store.embedder_given else None
         return Job(str(self._store.path.resolve()), self.settings, format, dict(options), embedder)
 
-    def write(self, batch: Sequence[tuple[FileDocument, str | None]], deleted: Sequence[str]) -> None:
+    def ingested(self, source: str) -> IngestedFile | None:
+        with self._store.snapshot() as snapshot:
+            return snapshot.view.ingested_files.get(source)
+
+    def write(
+        self,
+        batch: Sequence[tuple[FileDocument, str | None]],
+        deleted: Sequence[str] = (),
+        files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
+    ) -> None:
         # Embedding takes most of the time: other writers need not wait for it.
         found = [(document.extracted, document.vectors, origin) for document, origin in batch if document.extracted]
         texts = [text for extracted, made, _ in found if made is None for text in extracted.embedding_texts()]
@@ -569,6 +579,7 @@ class _Commits:
                     row += len(vectors)
                 transaction.put_extracted(extracted, vectors, origin=origin)
             transaction.delete_many(deleted)
+            transaction.settle_files(files)
 
     def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
         outcomes: dict[str, bool | InputError] = {}

@@ -24,6 +24,7 @@ from .reading import Context, Reading, unit_rows
 from .storage.aliases import ALIAS, MERGE, Alias
 from .storage.environment import MapFull, WriteTransaction
 from .storage.forest import EdgeKey, StatedEdge
+from .storage.ingested_files import IngestedFile
 from .storage.store_view import StoreView
 from .storage.triples import DocumentTriples
 from .storage.vectors import Matrix
@@ -58,6 +59,7 @@ class Transaction(Reading):
         self._changes = self._changes_of(self._view)
         self._pending: dict[str, _Waiting | None] = {}
         self._pending_origins: dict[str, str | None] = {}
+        self._pending_files: list[tuple[IngestedFile, list[bytes]]] = []
         self._pending_edges: dict[EdgeKey, StatedEdge | None] = {}
         self._pending_aliases: dict[str, Alias | None] = {}
         self._pending_triples: dict[str, DocumentTriples] = {}
@@ -119,6 +121,11 @@ class Transaction(Reading):
         """Say in which folder unchanged documents were found last: they are pruned with that one."""
         self._require_open()
         self._pending_origins.update(origins)
+
+    def settle_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
+        """Say which files have been ingested whole, each with the digests of its documents."""
+        self._require_open()
+        self._pending_files.extend(files)
 
     def update(
         self,
@@ -425,7 +432,7 @@ class Transaction(Reading):
     def _apply(self) -> None:
         """Carry what is pending into the LMDB transaction."""
         batch = Batch((), (), self._pending_edges, self._pending_aliases, self._pending_origins, self._pending_triples)
-        if not self._pending and batch == Batch():
+        if not self._pending and not self._pending_files and batch == Batch():
             return
         waiting = [item for item in self._pending.values() if item is not None]
         deleted = [key for key, item in self._pending.items() if item is None]
@@ -439,9 +446,10 @@ class Transaction(Reading):
                 vectors = embedded[row : row + len(item.extracted.chunks)]
                 row += len(vectors)
             prepared.append(Prepared(item.extracted, vectors, item.own_vectors, item.origin))
-        batch = replace(batch, documents=prepared, deleted=deleted)
+        batch = replace(batch, documents=prepared, deleted=deleted, files=self._pending_files)
         self._applied.append(batch)
         self._pending, self._pending_origins, self._pending_size = {}, {}, 0
+        self._pending_files = []
         self._pending_edges, self._pending_aliases, self._pending_triples = {}, {}, {}
         try:
             self._changes.apply(batch)

@@ -175,6 +175,8 @@ def ingest(
         for failure in report.failures:
             _tell(f"{failure.place}: {failure.reason}")
         if not quiet:
+            if report.known:
+                _tell(f"{report.known:,} files were ingested before and are as they were")
             counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
             counts += f"{report.removed} removed, {report.skipped} skipped, {len(report.failures)} failed"
             _tell(f"{counts}; {report.chunks} chunks in {report.seconds:.1f} s")

@@ -57,7 +57,9 @@ def _text(progress: IngestProgress | IndexProgress, *, bar: bool) -> str:
         return f"{drawn}index {progress.kind}: {progress.done:,} of {progress.total:,} steps"
     left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
     rate = f"{progress.chunks:,} chunks, {progress.chunks_per_second:,.0f} chunks/s"
-    return f"{drawn}{progress.done:,} of {progress.total:,} files, {rate}{left}  {printable(progress.current)}".rstrip()
+    known = f" ({progress.known:,} were done before)" if progress.known else ""
+    files = f"{progress.done:,} of {progress.total:,} files{known}"
+    return f"{drawn}{files}, {rate}{left}  {printable(progress.current)}".rstrip()
 
 
 def _duration(seconds: float) -> str:

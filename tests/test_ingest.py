@@ -158,7 +158,10 @@ def test_options_reach_the_reader_and_unknown_formats_are_refused(store: kvstore
         store.ingest(tmp_path / "latin.txt", format="pptx")
 
 
-def test_a_second_process_of_the_same_content_changes_nothing(folder: Path, tmp_path: Path) -> None:
+def test_a_second_process_of_the_same_content_changes_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 0)
     with kvstore.open(tmp_path / "s", embedder="hashing") as store:
         store.ingest(folder)
     with kvstore.open(tmp_path / "s") as store:

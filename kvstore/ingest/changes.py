@@ -24,6 +24,7 @@ from ..storage.entity_filter import EntityFilter
 from ..storage.forest import EdgeKey, StatedEdge, Statement
 from ..storage.forest_writer import ForestWriter, Nodes
 from ..storage.graph import RELATION_LINK, GraphWriter
+from ..storage.ingested_files import IngestedFile, IngestedFileWriter
 from ..storage.postings import PostingWriter
 from ..storage.triples import KIND, DocumentTriples, TripleWriter
 from ..storage.vectors import Matrix, VectorWriter
@@ -55,7 +56,8 @@ class Batch:
 
     An edge or alias stands in place of the one of its key; None takes that one back. ``triples`` stand in place of
     those of a document, by its key; it is stored, or one of ``documents``. ``origins`` names the folder that documents,
-    otherwise unchanged, were found in last.
+    otherwise unchanged, were found in last; ``files`` are those whose last document this is, each with the digests of
+    its documents.
     """
 
     documents: Sequence[Prepared] = ()
@@ -64,6 +66,7 @@ class Batch:
     aliases: Mapping[str, Alias | None] = field(default_factory=dict)
     origins: Mapping[str, str | None] = field(default_factory=dict)
     triples: Mapping[str, DocumentTriples] = field(default_factory=dict)
+    files: Sequence[tuple[IngestedFile, list[bytes]]] = ()
 
 
 class Changes:
@@ -84,6 +87,7 @@ class Changes:
         self.aliases = AliasWriter(view)
         self.triples = TripleWriter(view)
         self._graph = GraphWriter(view)
+        self._files = IngestedFileWriter(view)
         self.filter = EntityFilter(view, hash_seed=settings.hash_seed, temperature_sort=temperature_sort)
 
     def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
@@ -139,6 +143,8 @@ class Changes:
             self._graph.change_link(one, other, RELATION_LINK, by)
         for key, triples in batch.triples.items():
             self._add_triples(key, triples, linker)
+        for file, digests in batch.files:
+            self._files.put(file, digests)
         linker.flush()
         linker.flush_graph()
         self._postings.flush()
@@ -166,6 +172,7 @@ class Changes:
         """Remove a document and all that is its own; its names lose one introduction each."""
         outline = self.documents.outline(record.id)
         stem = stemmer(self._settings.stemmer)
+        self._files.remove(record.source)
         self._remove_triples(record, linker, names)
         linker.unlink_document(record)
         for chunk in record.chunk_ids():

@@ -18,9 +18,11 @@ from typing import Any, Protocol
 
 from ..errors import InputError, ReaderError
 from ..settings import FixedSettings
+from ..storage.ingested_files import IngestedFile
 from ..storage.triples import DocumentTriples
 from .examination import stated_triples
 from .file_documents import Failure, FileDocument, Found, documents_of, failure
+from .file_visit import FileVisit, way_of_reading
 from .readers import RawTriples, ReadOptions, check_format, format_of
 from .sources import Source, find_sources
 from .worker import Job
@@ -52,6 +54,7 @@ class IngestReport:
     unchanged: int = 0
     removed: int = 0
     skipped: int = 0
+    known: int = 0
     failures: list[Failure] = field(default_factory=list)
     documents: int = 0
     chunks: int = 0
@@ -60,7 +63,7 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class IngestProgress:
-    """How far an ingest is: files done of all, chunks written, and what is being read."""
+    """How far an ingest is: files done of all (``known``: before this one), chunks written, and what is being read."""
 
     done: int
     total: int
@@ -68,6 +71,7 @@ class IngestProgress:
     chunks_per_second: float
     seconds_left: float | None
     current: str
+    known: int = 0
 
 
 class Destination(Protocol):
@@ -91,8 +95,20 @@ class Destination(Protocol):
         """What workers are told; with ``embed`` they make the vectors too, where that is possible."""
         ...
 
-    def write(self, batch: Sequence[tuple[FileDocument, str | None]], deleted: Sequence[str]) -> None:
-        """Commit extracted documents, each with the folder it came from, and delete others; embeds what is not yet."""
+    def ingested(self, source: str) -> IngestedFile | None:
+        """What is known of the file that the documents of a source came from, if it was ingested whole."""
+        ...
+
+    def write(
+        self,
+        batch: Sequence[tuple[FileDocument, str | None]],
+        deleted: Sequence[str] = (),
+        files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
+    ) -> None:
+        """Commit extracted documents, each with the folder it came from; embeds what is not yet.
+
+        In the same commit others are deleted, and files recorded as ingested, each with the digests of its documents.
+        """
         ...
 
     def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
@@ -151,6 +167,8 @@ class _Ingest:
         self._started = time.monotonic()
         self._batch: list[tuple[FileDocument, str | None]] = []
         self._batch_chunks = 0
+        self._files: list[tuple[IngestedFile, list[bytes]]] = []
+        self._reading = way_of_reading(format, options)
         self._seen: dict[str, str] = {}
         self._roots: set[str] = set()
         self._unread: set[str] = set()
@@ -162,17 +180,24 @@ class _Ingest:
 
     def run(self, paths: Sequence[str | Path], prune: bool) -> IngestReport:
         sources = self._sources(paths)
-        with closing(self._found(sources)) as everything:
-            if sources:
-                self._tell(0, len(sources), sources[0].key)
-            for number, found in everything:
-                if found is not None:
+        visits = [FileVisit(source, self._reading) for source in sources]
+        known = [self._known(visit) for visit in visits]
+        self._report.known = len(known) - known.count(None)
+        with closing(self._found([source for source, file in zip(sources, known, strict=True) if not file])) as items:
+            for number, (visit, file) in enumerate(zip(visits, known, strict=True)):
+                self._tell(number, len(sources), visit.source.key)
+                if file is not None:
+                    for key in file.documents:
+                        self._take(FileDocument(key, str(visit.source.path), b"", None), visit)
+                    continue
+                while (found := next(items)) is not None:
                     before = self._report.chunks
-                    self._take(found, sources[number])
+                    self._take(found, visit)
                     if self._report.chunks > before:
-                        self._tell(number, len(sources), sources[number].key)
-                elif number + 1 < len(sources):
-                    self._tell(number + 1, len(sources), sources[number + 1].key)
+                        self._tell(number, len(sources), visit.source.key)
+                record = visit.record()
+                if record is not None:
+                    self._files.append(record)
         self._write()
         self._join_triples()
         self._destination.settle_origins(self._unchanged)
@@ -198,8 +223,13 @@ class _Ingest:
                 self._unread |= {str(folder) for folder in sources.folders}
         return found
 
-    def _found(self, sources: Sequence[Source]) -> Generator[tuple[int, Found | None], None, None]:
-        """What each source holds, with its number, in order; None after the last of it."""
+    def _known(self, visit: FileVisit) -> IngestedFile | None:
+        """What is recorded of a file that need not be read."""
+        file = self._destination.ingested(visit.source.key)
+        return file if visit.is_as(file) else None
+
+    def _found(self, sources: Sequence[Source]) -> Generator[Found | None, None, None]:
+        """What each source holds, in order; None after the last of each."""
         workers, embed = self._worth(sources) if self._workers is None else (self._workers, True)
         if workers and sources:
             from .worker_pool import WorkerPool
@@ -209,10 +239,9 @@ class _Ingest:
                 yield from pool.found()
             return
         settings, stored = self._destination.settings, self._destination.digest_of
-        for number, source in enumerate(sources):
-            for found in documents_of(source, self._format, self._options, settings, stored):
-                yield number, found
-            yield number, None
+        for source in sources:
+            yield from documents_of(source, self._format, self._options, settings, stored)
+            yield None
 
     def _worth(self, sources: Sequence[Source]) -> tuple[int, bool]:
         """How many workers the files are worth, and whether it is worth that these load the embedder too."""
@@ -229,32 +258,35 @@ class _Ingest:
         formats = {source.format or self._format or format_of(source.path.name) for source in sources}
         return int(not WORKER_FORMATS.isdisjoint(formats)), False
 
-    def _take(self, found: Found, source: Source) -> None:
+    def _take(self, found: Found, visit: FileVisit) -> None:
         if isinstance(found, RawTriples):
             self._take_triples(found)
         elif isinstance(found, FileDocument):
-            self._take_document(found, str(source.root) if source.root else None)
+            self._take_document(found, visit)
         else:
             self._report.failures.append(found)
-            self._unread.add(str(source.root))
+            self._unread.add(str(visit.source.root))
+            visit.failed = True
 
-    def _take_document(self, found: FileDocument, root: str | None) -> None:
+    def _take_document(self, found: FileDocument, visit: FileVisit) -> None:
         if found.key in self._seen:
             first = self._seen[found.key]
             reason = f"the key {found.key!r} was used in this ingest already, by {first}; give each its own key"
             self._report.failures.append(Failure(found.place, reason))
+            visit.failed = True
             return
+        visit.add(found.key, found.digest)
         self._seen[found.key] = found.place
         stored = self._destination.digest_of(found.key)
         if found.extracted is None or stored == found.digest:
             self._report.unchanged += 1
-            self._unchanged[found.key] = root
+            self._unchanged[found.key] = visit.root
             return
         if stored is None:
             self._report.added += 1
         else:
             self._report.changed += 1
-        self._batch.append((found, root))
+        self._batch.append((found, visit.root))
         self._batch_chunks += len(found.extracted.chunks)
         if len(self._batch) >= BATCH_DOCUMENTS or self._batch_chunks >= BATCH_CHUNKS:
             self._write()
@@ -284,11 +316,11 @@ class _Ingest:
         self._triples = {}
 
     def _write(self, deleted: Sequence[str] = ()) -> None:
-        if self._batch or deleted:
-            self._destination.write(self._batch, deleted)
+        if self._batch or deleted or self._files:
+            self._destination.write(self._batch, deleted, self._files)
             self._report.documents += len(self._batch)
             self._report.chunks += self._batch_chunks
-            self._batch, self._batch_chunks = [], 0
+            self._batch, self._batch_chunks, self._files = [], 0, []
 
     def _prune(self) -> None:
         for root in sorted(self._roots):
@@ -309,6 +341,7 @@ class _Ingest:
         if self._progress is None:
             return
         elapsed = max(time.monotonic() - self._started, 1e-9)
-        left = elapsed / done * (total - done) if done else None
+        read = done - self._report.known
+        left = elapsed / read * (total - done) if read > 0 else None
         chunks = self._report.chunks
-        self._progress(IngestProgress(done, total, chunks, chunks / elapsed, left, current))
+        self._progress(IngestProgress(done, total, chunks, chunks / elapsed, left, current, self._report.known))

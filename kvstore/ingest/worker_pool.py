@@ -102,8 +102,8 @@ class WorkerPool:
         for worker in self._workers:
             worker.end()
 
-    def found(self) -> Iterator[tuple[int, Found | None]]:
-        """What each source holds, with its number, in order; None says that there is no more in it.
+    def found(self) -> Iterator[Found | None]:
+        """What each source holds, in order; None says that there is no more in it.
 
         Raises what ended a worker: EmbedderError, LanguageError, CorruptionError.
         """
@@ -112,10 +112,10 @@ class WorkerPool:
             while waiting:
                 found, size = waiting.popleft()
                 self._waiting -= size
-                yield self._head, found
+                yield found
             if self._done[self._head]:
                 self._head += 1
-                yield self._head - 1, None
+                yield None
             else:
                 self._give_out()
                 self._listen()

@@ -337,6 +337,23 @@ _ALIASES = SqlTable(
 )
 
 
+_FILES = SqlTable(
+    "files",
+    "files that were ingested whole, and are passed over while they and their documents are as they were then",
+    {
+        "path": ("TEXT", lambda reader, row, record: record.path),
+        "source": ("TEXT", lambda reader, row, record: record.source),
+        "bytes": ("INTEGER", lambda reader, row, record: record.signature[0]),
+        "documents": ("INTEGER", lambda reader, row, record: len(record.documents)),
+    },
+    scan=lambda reader: (file.source for file in reader.view.ingested_files.scan()),
+    load=lambda reader, row: reader.view.ingested_files.get(row),
+    number=hashed_number,
+    equal={"source": lambda reader, source: maybe(source if reader.view.ingested_files.get(source) else None)},
+    size=counted(tables.INGESTED_FILES),
+)
+
+
 def _triples_of(reader: Reader, documents: Iterator[int]) -> Rows:
     for document in documents:
         for index in range(len(reader.triples(document).triples)):
@@ -408,6 +425,6 @@ TABLES: Mapping[str, SqlTable] = {
     table.name: table
     for table in (
         _DOCUMENTS, _CHUNKS, _ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES,
-        _SETTINGS, _FILTER_PAGES, _INDEXES,
+        _FILES, _SETTINGS, _FILTER_PAGES, _INDEXES,
     )
 }  # fmt: skip

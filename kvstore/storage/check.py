@@ -61,6 +61,7 @@ class _Check:
             self._check_filter,
             self._graph.rest,
             self._check_triples,
+            self._check_files,
             self._check_counters,
             self._check_indexes,
         ]
@@ -214,6 +215,13 @@ class _Check:
         for document, _ in self._view.triples.scan():
             if document not in documents:
                 yield f"triples are kept for document {document}, which is not stored"
+
+    def _check_files(self) -> Iterator[str]:
+        for file in self._view.ingested_files.scan():
+            for key in file.documents:
+                record = self._view.documents.find(key)
+                if record is None or record.source != file.source:
+                    yield f"file {file.source!r} is recorded as ingested, but its document {key!r} is not stored"
 
     def _check_forest(self) -> Iterator[str]:
         forest = self._view.forest

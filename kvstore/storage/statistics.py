@@ -21,6 +21,7 @@ def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
     found["trees"] = sum(1 for _ in view.forest.trees())
     found["stated_edges"] = view.view.count(tables.STATED_EDGES)
     found["aliases"] = view.view.count(tables.ALIASES)
+    found["ingested_files"] = view.view.count(tables.INGESTED_FILES)
     in_filter = view.filter.statistics()
     found.update({f"filter_{field.name}": getattr(in_filter, field.name) for field in fields(in_filter)})
     found.update({f"file_{name}": value for name, value in asdict(file).items()})

@@ -24,6 +24,7 @@ from .environment import View
 from .forest import Forest
 from .graph import Graph
 from .indexes import Indexes, IndexStatus
+from .ingested_files import IngestedFiles
 from .open_indexes import OpenIndexes
 from .place_cache import PlaceCache
 from .postings import Postings
@@ -83,6 +84,10 @@ class StoreView:
     @cached_property
     def triples(self) -> Triples:
         return Triples(self.view)
+
+    @cached_property
+    def ingested_files(self) -> IngestedFiles:
+        return IngestedFiles(self.view)
 
     @cached_property
     def aliases(self) -> Aliases:

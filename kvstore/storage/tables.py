@@ -40,6 +40,7 @@ ENTITY_PASSAGES = "entity_passages"
 ENTITY_HEADS = "entity_heads"
 ENTITY_LINKS = "entity_links"
 TRIPLES = "triples"
+INGESTED_FILES = "ingested_files"
 INDEXES = "indexes"
 
 #: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
@@ -84,5 +85,6 @@ ALL = (
     ENTITY_HEADS,
     ENTITY_LINKS,
     TRIPLES,
+    INGESTED_FILES,
     INDEXES,
 )

@@ -1,0 +1,86 @@
+"""A file on its way through an ingest: whether it must be read, and what is recorded of it afterwards.
+
+In: a source and how it is read. Out: the record of a file that was ingested whole. A file is as it was when its path,
+size, times of change (which no program can set: that of the inode is among them) and inode are, and it is read in the
+same way by the same version of kvstore. One that changed a moment before it was read is not recorded: a second change
+within one tick of the clock could not be told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from ..storage.ingested_files import IngestedFile
+from .sources import Source
+
+#: Seconds for which a file must have been as it is before it is read.
+SETTLED = 2.0
+
+
+def way_of_reading(format: str | None, options: Mapping[str, Any]) -> bytes:
+    """Sixteen bytes that differ where files are read in another way."""
+    told = json.dumps([version("kvstore"), format, dict(options)], sort_keys=True)
+    return hashlib.blake2b(told.encode(), digest_size=16).digest()
+
+
+class FileVisit:
+    """One file of an ingest; made before it is read."""
+
+    __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "source")
+
+    def __init__(self, source: Source, reading: bytes) -> None:
+        self.source = source
+        self.failed = False
+        self._reading = reading
+        self._path = os.path.realpath(source.path)
+        self._signature = _signature(self._path)
+        self._digests: dict[str, bytes] = {}
+
+    @property
+    def root(self) -> str | None:
+        """The folder it was found in, if it was not named itself."""
+        return str(self.source.root) if self.source.root else None
+
+    def is_as(self, file: IngestedFile | None) -> bool:
+        """Whether it is what a record was made of."""
+        mine = (self._path, self._signature, self._reading)
+        return file is not None and (file.path, file.signature, file.reading) == mine
+
+    def add(self, key: str, digest: bytes) -> None:
+        """Note a document of it that is, or will be, stored."""
+        self._digests[key] = digest
+
+    def record(self) -> tuple[IngestedFile, list[bytes]] | None:
+        """What to record of it after the last of its documents, with their digests; None where it must be read again.
+
+        Its name must be text: others are written in another way in the source of its documents.
+        """
+        signature = self._signature
+        if self.failed or not self._digests or not signature or signature != _signature(self._path):
+            return None
+        if time.time_ns() - max(signature[1:3]) < SETTLED * 1e9 or not _is_text(self._path):
+            return None
+        keys = list(self._digests)
+        return IngestedFile(self.source.key, self._path, signature, self._reading, keys), list(self._digests.values())
+
+
+def _signature(path: str) -> list[int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return []
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""What was ingested whole is not read again, exactly as long as nothing about it has changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore.ingest.readers import Item
+from kvstore.storage.dump import dump
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 0)
+    root = tmp_path / "papers"
+    root.mkdir()
+    for name in ("one", "two", "three"):
+        (root / f"{name}.txt").write_text(f"Port Ellen has pier {name}.")
+    (root / "rows.csv").write_text("id,text\na,Captain Reid came.\nb,Captain Reid left.\n")
+    return root
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read, as they are."""
+    from kvstore.ingest import file_documents
+
+    names: list[str] = []
+    original = file_documents.read
+
+    def noting(path: Path, *rest: object) -> Item:
+        names.append(path.name)
+        return original(path, *rest)  # type: ignore[arg-type, return-value]
+
+    monkeypatch.setattr(file_documents, "read", noting)
+    return names
+
+
+def ingest(store: kvstore.Store, folder: Path, read: list[str], **options: object) -> tuple[set[str], int, int, int]:
+    """What an ingest reads, and how much it finds added, changed and unchanged."""
+    read.clear()
+    report = store.ingest(folder, **options)  # type: ignore[arg-type]
+    assert len(read) == len(set(read)) == len(list(folder.iterdir())) - report.known
+    return set(read), report.added, report.changed, report.unchanged
+
+
+def test_files_are_read_again_when_anything_about_them_changed(
+    store: kvstore.Store, folder: Path, read: list[str]
+) -> None:
+    everything = {"one.txt", "two.txt", "three.txt", "rows.csv"}
+    assert ingest(store, folder, read) == (everything, 5, 0, 0)
+    assert ingest(store, folder, read) == (set(), 0, 0, 5)
+    table = "SELECT source, bytes, documents FROM files WHERE path LIKE '%rows.csv'"
+    assert store.execute(table).fetchall() == [("rows.csv", 50, 2)]
+    assert store.statistics()["ingested_files"] == 4
+    # Another text of the same size, with the old time of change put back.
+    before = (folder / "one.txt").stat()
+    (folder / "one.txt").write_text("Port Ellen had pier one.")
+    os.utime(folder / "one.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert ingest(store, folder, read) == ({"one.txt"}, 0, 1, 4)
+    # A document that was deleted or changed by hand comes back as the file has it.
+    store.delete("two.txt")
+    store.update("b", title="By hand")
+    assert ingest(store, folder, read) == ({"two.txt", "rows.csv"}, 1, 1, 3)
+    store.put("three.txt", "By hand.")
+    assert ingest(store, folder, read) == ({"three.txt"}, 0, 1, 4)
+    assert ingest(store, folder, read, options={"encoding": "latin-1"})[0] == everything
+    assert ingest(store, folder, read)[0] == everything
+    assert ingest(store, folder, read)[0] == set()
+
+
+def test_a_file_with_a_failure_is_read_again(store: kvstore.Store, folder: Path, read: list[str]) -> None:
+    (folder / "rows.csv").write_text("id,text\na,Captain Reid came.\nb,too,many\n")
+    store.ingest(folder)
+    assert ingest(store, folder, read)[0] == {"rows.csv"}
+
+
+def test_the_first_of_two_files_keeps_a_key_and_the_other_is_told(
+    store: kvstore.Store, folder: Path, read: list[str]
+) -> None:
+    store.ingest(folder)
+    (folder / "again.csv").write_text("id,text\na,Captain Grey came.\n")
+    report = store.ingest(folder)
+    assert (report.changed, report.known) == (1, 4)
+    assert "used in this ingest already" in report.failures[0].reason
+    document = store.get("a")
+    assert document is not None
+    assert document.text == "Captain Grey came."
+    assert "rows.csv" in ingest(store, folder, read)[0]
+
+
+def test_prune_knows_the_documents_of_files_that_are_not_read(
+    store: kvstore.Store, folder: Path, read: list[str]
+) -> None:
+    store.ingest(folder)
+    (folder / "two.txt").unlink()
+    assert store.ingest(folder, prune=True).removed == 1
+    assert store.keys() == ["a", "b", "one.txt", "three.txt"]
+
+
+def test_what_another_changed_meanwhile_is_not_recorded(
+    store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # When the next file begins, the record of this one waits for the next commit, and its documents are stored.
+    def interfere(now: kvstore.IngestProgress) -> None:
+        if now.current == "three.txt":
+            store.delete("a")
+
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 1)
+    store.ingest(folder, progress=interfere)
+    assert store.execute("SELECT source FROM files ORDER BY source").fetchall() == [
+        ("one.txt",),
+        ("three.txt",),
+        ("two.txt",),
+    ]
+    assert "rows.csv" in ingest(store, folder, read)[0]
+
+
+def test_a_file_changed_a_moment_ago_is_not_recorded(
+    store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 3600)
+    store.ingest(folder)
+    assert len(ingest(store, folder, read)[0]) == 4
+
+
+def test_the_dump_does_not_know_of_files(make_store: Callable[..., kvstore.Store], folder: Path) -> None:
+    one, other = make_store("one"), make_store("other")
+    one.ingest(folder)
+    for key in one.keys():  # noqa: SIM118
+        document = one.get(key)
+        assert document is not None
+        other.put(key, document.text, title=document.title, source=document.source, meta=document.meta)
+    with one.reading() as view, other.reading() as plain:
+        assert list(map(str, dump(view))) == list(map(str, dump(plain)))
+    assert other.execute("SELECT * FROM files").fetchall() == []
+
+
+def test_a_folder_read_in_part_goes_on_where_it_stopped(
+    store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
+
+    def interrupt(now: kvstore.IngestProgress) -> None:
+        if now.done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.ingest(folder, progress=interrupt)
+    seen: list[int] = []
+    report = store.ingest(folder, progress=lambda now: seen.append(now.known))
+    assert report.known == seen[0] >= 1
+    assert report.added + report.unchanged == 5
