@@ -31,7 +31,11 @@ LONG_KEYS = ("long/" + "k" * 600 + "a", "long/" + "k" * 600 + "b")
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
-    with kvstore.open(tmp_path_factory.mktemp("select") / "store", embedder="hashing") as store:
+    folder = tmp_path_factory.mktemp("select")
+    (folder / "ingested.txt").write_text("Nobody is named here.")
+    with kvstore.open(folder / "store", embedder="hashing") as store, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kvstore.ingest.file_visit.SETTLED", 0)
+        store.ingest(folder / "ingested.txt")
         store.put(
             "hr/leave.md", LEAVE, title="Leave", source="hr", meta={"year": 2024, "tags": ["a"]}, format="markdown"
         )
@@ -206,6 +210,7 @@ def test_random_queries_give_what_sqlite_gives(sample: kvstore.Store, plain: sql
         ("SELECT parent FROM edges WHERE child = 'Autovacuum'", 1),
         ("SELECT entity FROM aliases WHERE name = 'MJ'", 1),
         ("SELECT name FROM aliases WHERE entity = 'Tools'", 1),
+        ("SELECT documents FROM files WHERE source = 'ingested.txt'", 1),
         ("SELECT key FROM documents LIMIT 1", 1),
     ],
 )
