@@ -32,6 +32,8 @@ _EMPTY = frozenset(
     everyone anyone bit couple dozen hundred thousand million billion percent pair range series set
     """.split()
 )
+#: Endings of adjectives made from names of places, which taggers take for names.
+_OF_PLACES = ("ish", "ese", "ian", "ean", "can", "ic", "elsh", "utch", "ench", "reek", "man")
 _DENYING = frozenset(("no", "neither", "nor", "not"))
 #: Tags of finite verbs: no list of nouns goes on over them.
 FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
@@ -99,7 +101,8 @@ class NounPhrases:
         before = self._words[first:place]
         if before and before[-1].end == self._words[place].start:
             return False
-        return any(word.nominal for word in before) and not any(word.tag == "CD" for word in before)
+        nouns = [word for word in before if word.nominal and not (word.proper and word.text.endswith(_OF_PLACES))]
+        return bool(nouns) and not any(word.tag == "CD" for word in before)
 
     def described_by(self, place: int) -> int | None:
         """The common noun right before a proper name that says what it is (``the mathematician Emmy Noether``)."""
@@ -194,14 +197,6 @@ class NounPhrases:
         word, head = self._words[at], self._words[place]
         if word.tag in ("HYPH",) or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             return at > 0 and word.end == self._words[after].start and self._words[at - 1].end == word.start
-        if (
-            head.proper
-            and word.tag == "JJ"
-            and at > 0
-            and word.text[:1].isupper()
-            and _adjoin(word, self._words[after])
-        ):
-            return True
         glued = word.end == self._words[after].start and self._words[after].text in "-–/"
         if not glued and (word.head < 0 or not (after <= word.head <= place) or word.label not in _BEFORE):
             return False

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..text.names import singular
+
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
@@ -92,6 +94,7 @@ def _words(span: Span) -> list[Word]:
     for index, word in enumerate(words):
         if word.label == "flat" and word.head == index - 1 and word.proper and not words[index - 1].proper:
             _turn(words, index - 1, index)
+    _common_opening(words)
     for index, word in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) else None
         if word.tag == "JJ" and word.label not in ("amod", "compound") and not (following and following.nominal):
@@ -116,6 +119,15 @@ def _word(token: Token, head: int, opening: bool) -> Word:
         tag, proper = "NNS", False
     lemma = (token.lemma_ or text).lower()
     return Word(text, lemma, token.pos_, tag, token.dep_, head, token.idx, token.idx + len(text), nominal, proper)
+
+
+def _common_opening(words: list[Word]) -> None:
+    """Take the capital of a plural that opens a sentence for what it is where the verb after it is a plural."""
+    if not words or not words[0].proper or not words[0].text[1:].islower() or singular(words[0].text) is None:
+        return
+    verb = next((word for word in words if word.tag in ("VBP", "VBZ", "VBD")), None)
+    if verb is not None and (verb.tag == "VBP" or verb.text == "were"):
+        words[0].tag, words[0].proper = "NNS", False
 
 
 def _turn(words: list[Word], noun: int, name: int) -> None:
