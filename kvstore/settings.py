@@ -34,7 +34,7 @@ class FixedSettings:
     chunk_tokens: int = 100
     name_words: int = 12
     stemmer: str = "english"
-    language: str = "rules"
+    language: str = "en"
     tokenizer: str = TOKENIZER
     hash_seed: int = 0x6B76_7374
 

@@ -113,8 +113,7 @@ def test_a_pipeline_that_is_not_installed_says_how_to_get_it(name: str) -> None:
 
 def test_spacy_missing_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    pipeline = open_language(language.ENGLISH)
-    assert pipeline is not None
+    pipeline = LanguagePipeline(language.ENGLISH)
     with pytest.raises(LanguageError, match="pip install spacy, or make the store with language = 'rules'"):
         list(pipeline.read(["text"], read_nothing))
 

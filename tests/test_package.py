@@ -52,7 +52,7 @@ def test_importing_kvstore_loads_nothing_heavy() -> None:
 def test_using_a_store_without_a_model_loads_no_model(tmp_path: Path) -> None:
     code = """
 import kvstore
-with kvstore.open("store", embedder="hashing") as store:
+with kvstore.open("store", embedder="hashing", settings={"language": "rules"}) as store:
     store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
     assert store.ask("What is tea made from?").citations
 """
@@ -145,7 +145,7 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
     code = """
 import kvstore, kvstore_cext, kvstore_migrations, kvstore_shell
 print([module.__file__ for module in (kvstore, kvstore_cext, kvstore_migrations, kvstore_shell)])
-with kvstore.open("store", embedder="hashing") as store:
+with kvstore.open("store", embedder="hashing", settings={"language": "rules"}) as store:
     store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
     print(store.ask("What is tea made from?").citations[0].document, store.check())
 """

@@ -27,11 +27,6 @@ GOLD = Path(__file__).parent / "relations_gold" / "sentences.jsonl"
 RULES = FixedSettings(language="rules")
 ENGLISH = FixedSettings(language="en")
 
-#: Taken away when the trained pipeline is part of the package.
-parsed = pytest.mark.skipif(
-    not (Path(kvstore.__file__).parent / "models" / "english" / "meta.json").exists(), reason="no English pipeline yet"
-)
-
 VOCAB = spacy.blank("en").vocab
 
 Triple = tuple[str, str, str]
@@ -72,7 +67,6 @@ def test_the_gold_set_is_what_its_description_says() -> None:
     }
 
 
-@parsed
 @pytest.mark.parametrize("part", ["tuning", "held out"])
 def test_relations_of_the_gold_set_are_found(part: str) -> None:
     precision, recall = gold_figures(part)
@@ -247,7 +241,6 @@ TEXT = (
 )
 
 
-@parsed
 def test_a_relation_carries_the_bytes_of_its_sentence() -> None:
     extracted = extract("k", "Äpfel. " + TEXT, ENGLISH, format="markdown")
     found = {
@@ -262,7 +255,6 @@ def test_a_relation_carries_the_bytes_of_its_sentence() -> None:
     assert {name.key for name in extracted.introductions} >= {"postgresql", "mysql", "relational database", "database"}
 
 
-@parsed
 def test_what_a_document_states_does_not_depend_on_what_was_read_before() -> None:
     texts = [f"{name} is a town. The river of {name} belongs to the county." for name in ("Aro", "Belt", "Corve")]
     alone = [extract("k", text, ENGLISH).relations for text in texts]
@@ -274,7 +266,6 @@ def test_what_a_document_states_does_not_depend_on_what_was_read_before() -> Non
     }
 
 
-@parsed
 def test_terms_used_more_than_once_become_names() -> None:
     once = extract("k", "They wrote about solar energy.", ENGLISH)
     assert "solar energy" not in {name.key for name in once.introductions}
@@ -282,30 +273,29 @@ def test_terms_used_more_than_once_become_names() -> None:
     assert "solar energy" in {name.key for name in twice.introductions}
 
 
-@parsed
 def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "en"})
-    store.put("a", "Whales are mammals.")
-    store.put("b", "She saw mammals such as whales and bats.")
+    store.put("a", "Cats are animals.")
+    store.put("b", "She keeps animals such as cats and dogs.")
 
     def edges() -> list[tuple[str, ...]]:
         rows = store.execute("SELECT child, parent, tree, kind, document FROM edges ORDER BY child, document")
         return [tuple(row) for row in rows]
 
     assert edges() == [
-        ("bat", "mammal", "relations", "is_a", "b"),
-        ("whale", "mammal", "relations", "is_a", "a"),
-        ("whale", "mammal", "relations", "is_a", "b"),
+        ("cat", "animal", "relations", "is_a", "a"),
+        ("cat", "animal", "relations", "is_a", "b"),
+        ("dog", "animal", "relations", "is_a", "b"),
     ]
-    rows = store.execute("EXPAND 'mammal' DOWN IN TREE 'relations'").fetchall()
-    assert ("bat", "She saw mammals such as whales and bats.") in [(row[3], row[-1]) for row in rows]
-    store.put("b", "Bats are animals.")
+    rows = store.execute("EXPAND 'animal' DOWN IN TREE 'relations'").fetchall()
+    assert ("dog", "She keeps animals such as cats and dogs.") in [(row[3], row[-1]) for row in rows]
+    store.put("b", "Dogs are friends.")
     assert edges() == [
-        ("bat", "animal", "relations", "is_a", "b"),
-        ("whale", "mammal", "relations", "is_a", "a"),
+        ("cat", "animal", "relations", "is_a", "a"),
+        ("dog", "friend", "relations", "is_a", "b"),
     ]
     store.delete("a")
-    assert edges() == [("bat", "animal", "relations", "is_a", "b")]
+    assert edges() == [("dog", "friend", "relations", "is_a", "b")]
 
 
 def test_a_store_is_not_made_with_a_language_that_is_not_there(tmp_path: Path) -> None:
@@ -314,7 +304,6 @@ def test_a_store_is_not_made_with_a_language_that_is_not_there(tmp_path: Path) -
     assert not (tmp_path / "store").exists()
 
 
-@parsed
 def test_terms_are_names_of_several_words() -> None:
     pipeline = open_language("en")
     assert pipeline is not None
