@@ -52,7 +52,7 @@ class GraphStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         view = query.view
-        names = recognise(query)
+        names = recognise(query, as_written=True)
         with query.trace.step("decompose question") as step:
             parts = decompose(query.question, names)
             step.detail, step.count = str(parts), len(names)

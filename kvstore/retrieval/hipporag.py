@@ -34,7 +34,7 @@ class HippoRagStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        starts = masses_of_names(query.view, recognise(query)) or _nearest(query)
+        starts = masses_of_names(query.view, recognise(query, as_written=True)) or _nearest(query)
         if not starts:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))

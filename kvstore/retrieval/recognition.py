@@ -1,8 +1,8 @@
 """The entities of a question: every word n-gram probed in the filter, longest match first, confirmed exactly.
 
 In: a query. Out: its entities and where the question names them; names that stand for the same are one, and function
-words are none. In a question that uses capitals a name that is written with them is meant only where it has some:
-"always" is no film.
+words are none. What follows names over several steps asks for those that the question writes as names, with capitals:
+"evening" is seldom the film.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from ..storage.aliases import Identity
 from ..storage.entity_filter import Matches, longest_matches
-from ..storage.store_view import StoreView
 from ..text.normalize import Folded, fold
 from ..text.words import FUNCTION_WORDS
 from .query import Query
@@ -31,13 +30,18 @@ class Seed:
     spans: tuple[tuple[int, int], ...]
 
 
-def recognise(query: Query) -> list[Seed]:
-    """The entities named in the question, each once, the rarest first; each counts as a hit for its temperature."""
+def recognise(query: Query, *, as_written: bool = False) -> list[Seed]:
+    """The entities named in the question, each once, the rarest first; each counts as a hit for its temperature.
+
+    ``as_written`` takes only names written with a capital or a digit, where the question writes some so.
+    """
     view = query.view
     with query.trace.step("recognise entities") as step:
         folded = fold(query.question)
         matches = view.filter.recognise(folded, view.settings.name_words)
-        matches = longest_matches(_meant(view, query.question, folded, matches))
+        if as_written:
+            matches = _as_written(query.question, folded, matches)
+        matches = longest_matches(matches)
         identities: dict[str, Identity] = {}
         spans: dict[str, list[tuple[int, int]]] = {}
         for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True):
@@ -63,19 +67,19 @@ def _key(folded: Folded, start: int, end: int) -> str:
     return " ".join(folded.data[start:end].decode().split())
 
 
-def _meant(view: StoreView, question: str, folded: Folded, matches: Matches) -> Matches:
-    """The matches whose case agrees with that of the name; all in a question without capitals after its first
-    letter."""
+def _as_written(question: str, folded: Folded, matches: Matches) -> Matches:
+    """The matches that the question writes with a capital or a digit; all, where it uses no capitals after its first
+    letter or writes no name with them."""
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches
     data = question.encode()
-    kept: npt.NDArray[np.bool_] = np.ones(len(matches.start), np.bool_)
-    for place, (start, end, entity) in enumerate(zip(*(column.tolist() for column in matches), strict=True)):
-        written = data[folded.original(start) : folded.original(end)].decode()
-        kept[place] = stands_out(written) or not any(map(stands_out, view.entities.get(entity).forms))
-    return Matches(matches.start[kept], matches.end[kept], matches.entity[kept])
+    spans = zip(matches.start.tolist(), matches.end.tolist(), strict=True)
+    kept: npt.NDArray[np.bool_] = np.array(
+        [_stands_out(data[folded.original(start) : folded.original(end)].decode()) for start, end in spans], np.bool_
+    )
+    return Matches(matches.start[kept], matches.end[kept], matches.entity[kept]) if kept.any() else matches
 
 
-def stands_out(form: str) -> bool:
+def _stands_out(form: str) -> bool:
     """Whether a form has a capital or a digit in it."""
     return any(character.isupper() or character.isdigit() for character in form)

@@ -14,12 +14,16 @@ from ..storage.store_view import StoreView
 from .pagerank import PageRank, entity_node, entity_of, is_entity, passage_node
 from .recognition import Seed
 
+#: Passages that may name the rarest name of a question before its names lose weight.
+_COMMON = 50
+
 
 def masses_of_names(view: StoreView, seeds: Sequence[Seed], compared: Collection[str] = ()) -> dict[int, float]:
-    """Nodes of the entities that some passage names, with masses that sum to 1; empty where there are none.
+    """Nodes of the entities that some passage names, with masses that sum to 1 or less; empty where there are none.
 
     A name counts as much as it is specific: 1 / the number of passages that name it (HippoRAG, section 2.3, node
-    specificity). Names that the question compares count alike.
+    specificity). Names that the question compares count alike. Where even the rarest is in very many passages, they
+    weigh less in all.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
@@ -33,7 +37,8 @@ def masses_of_names(view: StoreView, seeds: Sequence[Seed], compared: Collection
     alike = [key for key in compared if key in specificity]
     specificity |= dict.fromkeys(alike, max((specificity[key] for key in alike), default=0.0))
     total = sum(specificity.values())
-    return {node: mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]}
+    together = min(1.0, _COMMON * max(specificity.values(), default=0.0))
+    return {node: together * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]}
 
 
 def paths(view: StoreView, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:

@@ -1,0 +1,144 @@
+"""Measure ``bridge`` against exact dense search over all chunks, as the corpus grows.
+
+    python tools/bench_bridge.py --data FOLDER [--copies N ...] [--cache FILE.npz] [--json]
+
+``--data`` names a question set (``corpus.jsonl`` with id, title and text, ``questions.jsonl``). A store is made of its
+passages and of N - 1 copies of each with altered names: every capitalised word gets an ending of its copy, and the
+vector seeded noise. The questions are asked of ``bridge`` and of ``vector`` with ``exact`` (naive RAG, Bridge-RAG
+section 5.1) in turn, one process and one thread, the second time counted; the question's vector is given. One vector,
+made of title and text, stands for all chunks of a passage. ``--cache`` keeps what was embedded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+# Before numpy is loaded: one thread is what is measured.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import click
+import numpy as np
+import numpy.typing as npt
+from evaluation.question_sets import QuestionSet, load
+
+import kvstore
+from kvstore.models.embedder import open_embedder
+from kvstore.text.words import FUNCTION_WORDS
+
+#: Length of the noise in relation to the vector's.
+NOISE = 0.5
+#: Documents put in one commit.
+BATCH = 2000
+_CAPITALISED = re.compile(r"\b[A-Z][a-z]\w*")
+
+Matrix = npt.NDArray[np.float32]
+
+
+@click.command()
+@click.option("--data", required=True, help="A question set: FOLDER, or FOLDER:N for its first N passages.")
+@click.option("--copies", multiple=True, type=int, default=(1, 10), show_default=True, help="Sizes, times the corpus.")
+@click.option("--cache", type=click.Path(path_type=Path), help="Keep embeddings in this .npz file, or use those there.")
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Whose vectors these are.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, as_json: bool) -> None:
+    """Time bridge and exact dense search on the same questions."""
+    questions = load(data, None)
+    passages, asked = embedded(questions, embedder, cache)
+    rows = []
+    for count in copies:
+        with tempfile.TemporaryDirectory() as scratch:
+            settings = {"language": "rules"}
+            with kvstore.open(Path(scratch) / "s", embedder=f"none:{passages.shape[1]}", settings=settings) as store:
+                fill(store, questions, passages, count)
+                rows.append({"copies": count, "chunks": store.statistics()["chunks"], **timed(store, questions, asked)})
+    if as_json:
+        print(json.dumps({"data": questions.name, "questions": len(questions.questions), "rows": rows}))
+    else:
+        for row in rows:
+            print("  ".join(f"{name} {value}" for name, value in row.items()))
+
+
+def embedded(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
+    """Vectors of the passages and of the questions."""
+    if cache is not None and cache.exists():
+        with np.load(cache) as kept:
+            return kept["passages"], kept["questions"]
+    model = open_embedder(embedder)
+    texts = [f"{passage.get('title') or ''}\n{passage['text']}" for passage in questions.passages]
+    passages = np.concatenate([model.embed(texts[start : start + 256]) for start in range(0, len(texts), 256)])
+    asked = np.stack([model.embed_query(question.text) for question in questions.questions])
+    if cache is not None:
+        np.savez(cache, passages=passages, questions=asked)
+    return passages, asked
+
+
+def copied(questions: QuestionSet, vectors: Matrix, count: int) -> Iterator[tuple[str, str, str, Matrix]]:
+    """Key, title, text and vector of every passage of every copy, the unaltered one first."""
+    noise = np.random.default_rng(0)
+    for copy in range(count):
+        ending = "" if copy == 0 else "q" + chr(ord("a") + copy % 26) + "x" * (copy // 26)
+        for passage, vector in zip(questions.passages, vectors, strict=True):
+            title, text = (altered(passage.get(part) or "", ending) for part in ("title", "text"))
+            if copy:
+                moved = vector + NOISE * noise.standard_normal(len(vector)).astype(np.float32) / np.sqrt(len(vector))
+                vector = moved / np.linalg.norm(moved)
+            yield f"{copy}/{passage['id']}", title, text, vector
+
+
+def altered(text: str, ending: str) -> str:
+    """A text whose capitalised words, function words apart, have another ending."""
+
+    def change(match: re.Match[str]) -> str:
+        word = match.group()
+        return word if word.lower() in FUNCTION_WORDS else word + ending
+
+    return _CAPITALISED.sub(change, text) if ending else text
+
+
+def fill(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, count: int) -> None:
+    """Put all copies into a store."""
+    waiting = list(copied(questions, vectors, count))
+    for start in range(0, len(waiting), BATCH):
+        with store.transaction() as transaction:
+            for key, title, text, vector in waiting[start : start + BATCH]:
+                transaction.put(key, text, title=title or None, vectors=vector)
+        if sys.stderr.isatty():
+            print(f"\r{start} of {len(waiting)} passages", end="", file=sys.stderr)
+
+
+def timed(store: kvstore.Store, questions: QuestionSet, vectors: Matrix) -> dict[str, Any]:
+    """Milliseconds of both on every question, and how many times as fast bridge is."""
+    ways: dict[str, dict[str, Any]] = {"bridge": {}, "exact": {"exact": 1}}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    pools = []
+    with store.snapshot() as snapshot:
+        for question, vector in zip(questions.questions, vectors, strict=True):
+            for name, options in ways.items():
+                using = "vector" if name == "exact" else name
+                snapshot.retrieve(question.text, using=using, options=options, vector=vector)
+                started = time.perf_counter()
+                evidence = snapshot.retrieve(question.text, using=using, options=options, vector=vector)
+                times[name].append(1000 * (time.perf_counter() - started))
+                if name == "bridge":
+                    pools.append(evidence.pool)
+    figures: dict[str, Any] = {}
+    for name, values in times.items():
+        figures[f"{name}_p50_ms"] = round(statistics.median(values), 3)
+        figures[f"{name}_p95_ms"] = round(float(np.percentile(values, 95)), 3)
+        figures[f"{name}_mean_ms"] = round(statistics.mean(values), 3)
+    for figure in ("p50", "mean"):
+        figures[f"times_as_fast_{figure}"] = round(figures[f"exact_{figure}_ms"] / figures[f"bridge_{figure}_ms"], 2)
+    return figures | {"median_pool": statistics.median(pools)}
+
+
+if __name__ == "__main__":
+    main()
