@@ -33,7 +33,7 @@ class BridgeStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        seeds = recognise(query)
+        seeds = recognise(query, as_written=True)
         if not seeds:
             ranking = rank_by_vector(query, query.reach)
             with query.trace.step("no entity known") as step:
