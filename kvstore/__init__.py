@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .answering.prompt import Prompt
     from .exchange import ExportReport, ImportReport
     from .ingest.file_documents import Failure
+    from .ingest.forecast import Forecast
     from .ingest.pipeline import IngestProgress, IngestReport
     from .opening import migrate_store as migrate
     from .opening import open_store as open
@@ -52,6 +53,7 @@ __all__ = [
     "Evidence",
     "ExportReport",
     "Failure",
+    "Forecast",
     "Hit",
     "ImportReport",
     "IndexProgress",
@@ -86,6 +88,7 @@ _HOMES = {
     "Evidence": ("retrieval.evidence", "Evidence"),
     "ExportReport": ("exchange", "ExportReport"),
     "Failure": ("ingest.file_documents", "Failure"),
+    "Forecast": ("ingest.forecast", "Forecast"),
     "Hit": ("retrieval.evidence", "Hit"),
     "ImportReport": ("exchange", "ImportReport"),
     "IndexProgress": ("storage.index_building", "IndexProgress"),

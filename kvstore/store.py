@@ -36,6 +36,7 @@ from .transaction import Transaction
 if TYPE_CHECKING:
     from .exchange import ExportReport, ImportReport
     from .ingest.file_documents import FileDocument
+    from .ingest.forecast import Forecast
     from .ingest.pipeline import IngestProgress, IngestReport
     from .ingest.worker import Job
     from .models.llm import LanguageModel
@@ -250,6 +251,26 @@ class Store(Reading, Changing):
             workers=workers,
             time_limit=time_limit,
         )
+
+    def forecast_ingest(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        format: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Forecast:
+        """What :meth:`ingest` would do, estimated from a sample of the files; nothing is changed, no endpoint called.
+
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = open(folder + "/cream.md", "w").write("# Cream\\n\\nCream goes into coffee.")
+        >>> forecast = store.forecast_ingest(folder)
+        >>> forecast.files, forecast.documents, forecast.chunks, forecast.calls
+        (1, 1, 1, 0)
+        """
+        from .ingest.forecast import forecast
+
+        given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        return forecast(_Commits(self), [os.fspath(path) for path in given], format, options or {})
 
     def flush(self, timeout: float | None = None) -> None:
         """Fold the temperatures counted since the last commit into the entity filter.
@@ -531,6 +552,13 @@ class _Commits:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.settings = store.settings
+        self.embed = store.embed
+
+    @property
+    def texts_per_request(self) -> int:
+        from .models.openai_embedder import BATCH, OpenAIEmbedder
+
+        return BATCH if isinstance(self._store.embedder, OpenAIEmbedder) else 0
 
     def digest_of(self, key: str) -> bytes | None:
         with self._store.snapshot() as snapshot:

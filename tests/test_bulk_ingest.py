@@ -20,6 +20,7 @@ from kvstore.ingest.extraction import extract
 from kvstore.ingest.file_documents import Failure, FileDocument
 from kvstore.ingest.sources import Source
 from kvstore.ingest.transport import Inbox, frame
+from kvstore.models.openai_embedder import OpenAIEmbedder
 from kvstore.storage.dump import dump
 
 MakeStore = Callable[..., kvstore.Store]
@@ -219,3 +220,31 @@ def _alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_explain_ingest_says_what_would_be_done_and_does_nothing(store: kvstore.Store, folder: Path) -> None:
+    found = store.forecast_ingest(folder)
+    assert (found.files, found.known, found.skipped, found.calls) == (44, 0, 0, 0)
+    assert found.sampled == 24
+    assert 40 <= found.documents <= 400
+    assert found.seconds is not None
+    rows = store.execute(f"EXPLAIN INGEST '{folder}' WITH (workers = 2)").fetchall()
+    assert [row[0] for row in rows] == ["find files", "pass over", "read and extract", "embed", "take"]
+    assert rows[0][2] == 44
+    assert store.keys() == []
+    assert "no such file" in store.execute("EXPLAIN INGEST 'nowhere'").fetchall()[-1][1]
+    with pytest.raises(errors.StatementError, match="ANALYZE cannot run"):
+        store.execute(f"EXPLAIN ANALYZE INGEST '{folder}'")
+    assert store.keys() == []
+
+
+def test_explain_ingest_counts_requests_and_sends_none(
+    make_store: MakeStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KVSTORE_OPENAI_BASE_URL", "http://127.0.0.1:9")
+    store = make_store("remote", embedder=OpenAIEmbedder("some", dimension=8))
+    found = store.forecast_ingest(folder / "30.jsonl")
+    assert (found.documents, found.chunks, found.calls, found.seconds) == (101, 101, 1, None)
+    assert found.tokens > 500
+    rows = store.execute(f"EXPLAIN INGEST '{folder / '30.jsonl'}'").fetchall()
+    assert "1 requests to an endpoint; none is sent" in rows[3][1]

@@ -40,7 +40,7 @@ check_s""".split()
 EMBEDDER = "all-MiniLM-L6-v2"
 DIMENSION = 384
 #: Texts that an ingest embeds at once.
-PORTION = 64
+PORTION = 128
 REPLACEMENTS = 60
 
 EMBED = """

@@ -20,6 +20,7 @@ from ..errors import InputError, ReaderError
 from ..settings import FixedSettings
 from ..storage.ingested_files import IngestedFile
 from ..storage.triples import DocumentTriples
+from ..storage.vectors import Matrix
 from .examination import stated_triples
 from .file_documents import Failure, FileDocument, Found, documents_of, failure
 from .file_visit import FileVisit, way_of_reading
@@ -78,6 +79,15 @@ class Destination(Protocol):
     """Where documents go: the store, as the pipeline needs it."""
 
     settings: FixedSettings
+
+    @property
+    def texts_per_request(self) -> int:
+        """How many texts the embedder sends to an endpoint at once; 0 where it needs none."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of some texts, shape (n, dimension)."""
+        ...
 
     def digest_of(self, key: str) -> bytes | None:
         """The digest of the stored document of this key, or None."""

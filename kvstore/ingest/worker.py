@@ -30,7 +30,7 @@ from .sources import Source
 from .transport import frame, read_message
 
 #: Chunks that are embedded at once, and sent together.
-PORTION = 64
+PORTION = 128
 
 
 @dataclass(frozen=True, slots=True)

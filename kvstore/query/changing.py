@@ -17,6 +17,9 @@ from .literals import literal
 from .nearby import no_document
 from .running import Running
 
+#: Options of INGEST itself, besides those of readers.
+INGEST_OPTIONS = ("prune", "workers", "time_limit")
+
 
 def counted(number: int, noun: str) -> str:
     """``1 document``, ``2,000 documents``."""
@@ -30,7 +33,7 @@ def ingest(running: Running, statement: s.Ingest) -> Cursor:
     prune = options.pop("prune", False)
     if not isinstance(prune, bool):
         raise running.failure("the option prune is true or false")
-    how: dict[str, Any] = {name: options.pop(name) for name in ("workers", "time_limit") if name in options}
+    how: dict[str, Any] = {name: options.pop(name) for name in INGEST_OPTIONS if name in options}
     report = running.session.ingest(
         statement.path, format=statement.format, prune=prune, options=options, progress=running.progress, **how
     )

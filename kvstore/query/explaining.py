@@ -1,9 +1,9 @@
 """EXPLAIN: how a statement finds its rows, step by step.
 
-In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT. Out: a cursor with one row a step: what was done, with what, and
-how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step was the first to
-read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a language model asked
-by ANALYZE only. Any other statement is an error."""
+In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST. Out: a cursor with one row a step: what was done, with
+what, and how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step was
+the first to read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a language
+model asked by ANALYZE only, and an INGEST is estimated. Any other statement is an error."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..storage import addresses
 from ..storage.measured_view import MeasuredView
 from ..text.normalize import entity_key
 from . import statements as s
+from .changing import INGEST_OPTIONS
 from .cursor import Cursor
 from .finding import answer, evidence, expand, retrieval_clauses, selected
 from .reader import Reader
@@ -59,7 +60,30 @@ def _steps(running: Running, statement: s.PlainStatement, analyze: bool) -> list
             return evidence(running, statement).steps
         case s.Ask():
             return _ask_steps(running, statement, analyze)
-    raise running.failure("EXPLAIN takes LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT")
+        case s.Ingest() if not analyze:
+            return _ingest_steps(running, statement)
+    raise running.failure(
+        "EXPLAIN takes LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST, which ANALYZE cannot run"
+    )
+
+
+def _ingest_steps(running: Running, statement: s.Ingest) -> list[Step]:
+    """What would be ingested, estimated from a sample of the files, and what would be asked of whom."""
+    reader = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
+    found = running.session.forecast_ingest(statement.path, format=statement.format, options=reader)
+    sample = f"about, from {found.sampled:,} of the files; nothing is ingested"
+    embedder = f"{found.embedder}: about {found.tokens:,} tokens"
+    if found.calls:
+        embedder += f" in {found.calls:,} requests to an endpoint; none is sent now"
+    steps = [
+        Step("find files", f"{found.bytes:,} bytes to read; {found.skipped:,} files skipped", found.files, None),
+        Step("pass over", "ingested before, and as they were", found.known, None),
+        Step("read and extract", sample, found.documents, None),
+        Step("embed", embedder, found.chunks, None),
+    ]
+    if found.seconds is not None:
+        steps.append(Step("take", f"about {found.seconds:,.0f} seconds of one processor", None, None))
+    return [*steps, *(Step("fail", failure, None, None) for failure in found.failures)]
 
 
 def _ask_steps(running: Running, statement: s.Ask, analyze: bool) -> list[Step]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..answer import Answer
     from ..answering.prompt import Prompt
+    from ..ingest.forecast import Forecast
     from ..ingest.pipeline import IngestProgress, IngestReport
     from ..models.llm import LanguageModel
     from ..repair import RepairReport
@@ -168,6 +169,10 @@ class Session(Readable, Protocol):
         workers: int | None = None,
         time_limit: float = ...,
     ) -> IngestReport: ...
+
+    def forecast_ingest(
+        self, paths: str, *, format: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Forecast: ...
 
     def language_model(self, name: str | None = None) -> LanguageModel | None: ...
 

@@ -1,0 +1,139 @@
+"""What an ingest would do: a sample of the files is read, and what it costs is scaled by their bytes.
+
+In: what :func:`kvstore.ingest.pipeline.ingest` takes. On disk: nothing. Out: a :class:`Forecast`. The sample is read by
+a worker, for a few seconds at most; embedding is timed on a few of its texts where the embedder runs here, and an
+endpoint is not called.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ReaderError
+from .file_documents import FileDocument
+from .file_visit import FileVisit, way_of_reading
+from .pipeline import TIME_LIMIT, Destination
+from .sources import Source, find_sources
+from .worker_pool import WorkerPool
+
+#: Files that are read, the seconds that is given, and the texts that embedding is timed on.
+SAMPLE = 24
+SAMPLE_SECONDS = 5.0
+TIMED = 16
+#: Tokens of a text are about as many as its characters divided by this (English prose in the usual vocabularies).
+CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What an ingest would find and do; everything from ``sampled`` on is estimated from that many files.
+
+    ``known`` files would be passed over, ``bytes`` are those of the others. ``embedder`` is its name, ``tokens`` are
+    those of the texts it would get, ``calls`` the requests to an endpoint, 0 where it needs none. ``seconds`` leave out
+    the commits, which run beside the workers; None where the embedder cannot be timed without being called.
+    """
+
+    files: int
+    known: int
+    bytes: int
+    skipped: int
+    sampled: int
+    documents: int
+    chunks: int
+    embedder: str
+    tokens: int
+    calls: int
+    seconds: float | None
+    failures: list[str]
+
+
+def forecast(
+    destination: Destination, paths: Sequence[str | Path], format: str | None, options: Mapping[str, Any]
+) -> Forecast:
+    """Say what an ingest of ``paths`` would do; raises what it would raise before it reads a file."""
+    reading = way_of_reading(format, options)
+    files: list[Source] = []
+    failures: list[str] = []
+    skipped = 0
+    for path in paths:
+        try:
+            found = find_sources([path], format)
+        except ReaderError as error:
+            failures.append(str(error))
+            continue
+        files += found.files
+        skipped += found.skipped.total()
+        failures += [f"{failure.place}: {failure.reason}" for failure in found.failures]
+    new = [file for file in files if not FileVisit(file, reading).is_as(destination.ingested(file.key))]
+    size = sum(map(_size, new))
+    sample = [new[index * len(new) // SAMPLE] for index in range(SAMPLE)] if len(new) > SAMPLE else new
+    started = time.monotonic()
+    read, documents, texts = _read(destination, sample, format, options, failures)
+    seconds = time.monotonic() - started
+    share = size / read if read else 0.0
+    chunks, portion = round(len(texts) * share), destination.texts_per_request
+    embedding = None if portion else _seconds_a_text(destination, texts)
+    return Forecast(
+        len(files),
+        len(files) - len(new),
+        size,
+        skipped,
+        len(sample),
+        round(documents * share),
+        chunks,
+        destination.settings.embedder,
+        round(sum(map(len, texts)) * share / CHARACTERS_PER_TOKEN),
+        -(-chunks // portion) if portion else 0,
+        None if embedding is None else share * (seconds + embedding * len(texts)),
+        failures,
+    )
+
+
+def _read(
+    destination: Destination,
+    sample: Sequence[Source],
+    format: str | None,
+    options: Mapping[str, Any],
+    failures: list[str],
+) -> tuple[float, int, list[str]]:
+    """Bytes read of a sample, the documents in it, and the texts to embed of those that are new."""
+    if not sample:
+        return 0.0, 0, []
+    until = time.monotonic() + SAMPLE_SECONDS
+    read, documents = 0.0, 0
+    texts: list[str] = []
+    job = destination.job(format, options, embed=False)
+    with WorkerPool(job, sample, 1, TIME_LIMIT) as pool:
+        items = pool.found()
+        for source in sample:
+            of_file = 0.0
+            while (found := next(items)) is not None:
+                if isinstance(found, FileDocument):
+                    documents += 1
+                    if found.extracted is not None:
+                        of_file += len(found.extracted.text)
+                        texts += found.extracted.embedding_texts()
+                if time.monotonic() > until:
+                    return max(1.0, read + min(of_file, _size(source))), documents, texts
+            read += _size(source)
+    return read, documents, texts
+
+
+def _seconds_a_text(destination: Destination, texts: Sequence[str]) -> float:
+    """How long embedding takes, once the embedder is loaded."""
+    timed = texts[:TIMED]
+    destination.embed(timed[:1])
+    started = time.monotonic()
+    destination.embed(timed)
+    return (time.monotonic() - started) / max(1, len(timed))
+
+
+def _size(source: Source) -> int:
+    with suppress(OSError):
+        return source.path.stat().st_size
+    return 0
