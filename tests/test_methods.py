@@ -175,6 +175,7 @@ WORDLESS = {
     "embed",
     "execute",
     "flush",  # every commit does
+    "forecast_ingest",  # EXPLAIN INGEST shows it
     "language_model",  # MODEL names it
     "nearest_names",  # what a message says of a name that is not known
     "prompt",  # EXPLAIN ASK shows it
@@ -183,7 +184,7 @@ WORDLESS = {
     "snapshot",
 }
 #: Parts of transactions that statements are made of, or that only programs need.
-PARTS = {"delete_many", "digest_of", "put_extracted", "restate", "settle_origins"}
+PARTS = {"delete_many", "digest_of", "put_extracted", "restate", "settle_files", "settle_origins"}
 
 
 def folder_of(store: kvstore.Store) -> Path:
