@@ -42,6 +42,8 @@ def test_every_example_of_the_page_runs(store: kvstore.Store, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "handbook").mkdir()
     (tmp_path / "handbook" / "wages.md").write_text("# Wages\n\nThe Payroll pays wages to every employee.\n")
+    (tmp_path / "archive" / "2023").mkdir(parents=True)
+    (tmp_path / "archive" / "2023" / "moves.md").write_text("# Moves\n\nThe Payroll moved to Oslo.\n")
     (tmp_path / "triples.jsonl").write_text('{"id": "hr/leave", "triples": [["Maria Jensen", "works in", "Payroll"]]}')
     (tmp_path / "departments.csv").write_text("child;parent\nPayroll;Finance\nFinance;Administration\n")
     for example in re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
