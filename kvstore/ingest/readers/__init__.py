@@ -39,6 +39,10 @@ __all__ = [
 
 _SNIFFED = 8192
 
+#: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
+LARGEST_FILE = 256 << 20
+_ROWS = ("csv", "jsonl", "triples")
+
 
 @dataclass(frozen=True)
 class _Format:
@@ -118,12 +122,17 @@ def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: 
     start = stream.read(_SNIFFED)
     if not start:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
     chosen = format or format_of(origin.name)
     if chosen is None:
         if b"\0" in start and options.encoding is None and marked_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
         chosen = "text"
+    if size > LARGEST_FILE and chosen not in _ROWS:
+        raise ReaderError(
+            f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {LARGEST_FILE:,}: divide it"
+        )
     entry = _REGISTRY[chosen]
     reader = cast(Reader, getattr(import_module(f".{entry.module}", __package__), entry.function))
     yield from reader(stream, origin, options)

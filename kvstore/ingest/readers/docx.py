@@ -8,12 +8,16 @@ or has no text is a ReaderError, and so is the absence of python-docx.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
 from .markdown_blocks import document
 from .raw_document import Origin, RawDocument, ReadOptions
+
+#: Bytes of the largest document, unpacked.
+LARGEST_UNPACKED = 512 << 20
 
 _OLE = b"\xd0\xcf\x11\xe0"
 
@@ -30,10 +34,19 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         raise ReaderError(f"{origin.name}: is an old .doc file or locked with a password; save it as an open .docx")
     stream.seek(0)
     try:
+        # What is packed small may unpack to any size; no more is unpacked than is declared here.
+        unpacked = sum(entry.file_size for entry in zipfile.ZipFile(stream).infolist())
+        if unpacked > LARGEST_UNPACKED:
+            raise ReaderError(
+                f"{origin.name}: unpacks to {unpacked:,} bytes; the limit is {LARGEST_UNPACKED:,}: divide the document"
+            )
+        stream.seek(0)
         package: Any = docx.Document(stream)
         body = Body(package)
         blocks = body.blocks()
         title = package.core_properties.title
+    except ReaderError:
+        raise
     except Exception as error:  # a damaged package fails in zipfile, lxml and python-docx, each in its own ways
         raise ReaderError(
             f"{origin.name}: is damaged or no DOCX ({type(error).__name__}: {error}); open it and save it anew"
