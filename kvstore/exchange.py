@@ -113,7 +113,7 @@ def export(view: StoreView, path: str | os.PathLike[str]) -> ExportReport:
     Raises InputError when ``path`` exists or its folder does not, StoreFullError when it cannot be written.
     """
     target = Path(path)
-    if target.exists():
+    if target.exists() or target.is_symlink():
         raise InputError(f"{target}: exists already; name a path that does not")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")

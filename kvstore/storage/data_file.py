@@ -217,7 +217,7 @@ class DataFile:
 
         Raises InputError when ``target`` exists or its folder does not, StoreFullError when it cannot be written.
         """
-        if target.exists():
+        if target.exists() or target.is_symlink():
             raise InputError(f"{target}: exists already; name a path that does not")
         if not target.parent.is_dir():
             raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
