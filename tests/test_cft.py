@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -55,6 +56,15 @@ def test_a_root_is_above_and_an_unknown_name_is_nowhere(fleet: kvstore.Store) ->
     assert evidence.context == []
     assert [hit.document for hit in evidence.hits] == ["diary"]
     assert "dense search alone" in " ".join(step.detail for step in evidence.steps)
+
+
+def test_more_chunks_may_state_relations_than_are_asked_for(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "en"})
+    for number, kind in enumerate(("tug", "ferry", "barge", "yacht", "dredger", "trawler")):
+        store.put(f"kind-{number}", f"A {kind} is a kind of vessel. Every vessel of this kind has a bell.")
+    evidence = store.retrieve("What is a vessel?", using="cft", top=2, options={"relatives": 10})
+    assert len(evidence.hits) == 2
+    assert all(" under vessel" in hit.path for hit in evidence.hits)
 
 
 def test_an_answer_tells_what_the_forest_says(fleet: kvstore.Store) -> None:

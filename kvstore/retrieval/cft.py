@@ -22,7 +22,7 @@ from .hybrid import fuse
 from .query import Option, Query, Ranking, evidence_of, option, ranked
 from .recognition import Seed, recognise
 from .stating import best_statement
-from .vector import rank_by_vector
+from .vector import cosines_of, rank_by_vector
 
 
 class CftStrategy:
@@ -47,7 +47,7 @@ class CftStrategy:
             step.detail, step.count = f"the first {relatives} up and down of each place", len(context)
         stated = _stating_chunks(query, nodes, relatives)
         ranking, paths = fuse([("vector", near), ("relations", _rank(query, stated))], option(query, self, "constant"))
-        paths |= {chunk: f"{paths[chunk]}, states {edge}" for chunk, edge in stated.items()}
+        paths |= {chunk: f"{path}, states {stated[chunk]}" for chunk, path in paths.items() if chunk in stated}
         pool = query.view.counters.chunks
         return replace(evidence_of(query, self.name, ranking, paths, pool), context=context)
 
@@ -97,9 +97,7 @@ def _rank(query: Query, chunks: Mapping[int, str]) -> Ranking:
         return []
     vector = query.vector
     with query.trace.step("cosine") as step:
-        ids = sorted(chunks)
-        stored = [query.view.chunks.get(chunk) for chunk in ids]
-        matrix = query.view.vectors.gather([(chunk.block, chunk.row) for chunk in stored])
-        ranking = ranked(np.array(ids, np.uint64), matrix @ vector, query.reach)
+        ids = np.array(sorted(chunks), np.uint64)
+        ranking = ranked(ids, cosines_of(query.view, ids, vector), query.reach)
         step.detail, step.count = "question against the chunks that state relations", len(ids)
     return ranking
