@@ -68,7 +68,10 @@ class BlockLists:
             here = list(self._next_two(entity, 0 if begins is None else begins))
             block = here[0][1] if here else np.empty(0, np.uint64)
             upto = int(np.searchsorted(addresses, np.uint64(here[1][0]))) if len(here) > 1 else len(addresses)
-            merged = np.union1d(block, addresses[done:upto])
+            more = addresses[done:upto]
+            # Ids are handed out upwards, so what is new usually comes last.
+            last = len(block) == 0 or more[0] > block[-1]
+            merged = np.concatenate((block, more)) if last else np.union1d(block, more)
             added += len(merged) - len(block)
             if len(merged) != len(block):
                 if here and here[0][0] != merged[0]:

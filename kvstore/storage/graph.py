@@ -287,10 +287,11 @@ class GraphWriter(Graph):
                 return _head(degree, telling + _telling(added) - _telling(removed))
             left = np.frombuffer(self._lists.take(entity), "<u8")
         else:
-            single = np.array([head] if head else [], np.uint64)
-            left = np.setdiff1d(single, removed)
-            gone = len(single) - len(left)
-            left = np.union1d(left, added)
+            # Most entities are here, and numpy's set operations cost more than everything else for one or two numbers.
+            single = {head} if head else set[int]()
+            kept = single.difference(self._removed.get(entity, ()))
+            gone = len(single) - len(kept)
+            left = np.array(sorted(kept.union(self._added.get(entity, ()))), np.uint64)
             if len(left) > 1:
                 self._lists.add(entity, left)
                 return _head(len(left), _telling(left))
