@@ -62,7 +62,8 @@ class EdgeWeights:
 
     Body weight of a passage and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
     ``inside`` where it is only mentioned inside longer names; plus ``triple_name`` where an imported triple names it.
-    Mentions in lower case weigh as others do where an entity has no other passages; else such passages count for its
+    Mentions in lower case weigh as others do where an entity has no other passages, but such an entity, a common noun
+    for the most part, draws only the share ``common`` of its weight from a passage; else such passages count for its
     rarity as ``lower`` says. Heading weight: what the names of titles and headings, whole or part, add. Of two
     entities: the weight of the kind of link · how often it is said ^ ``count_exponent``. An entity in more than
     ``most_passages`` is walked neither to nor through.
@@ -71,6 +72,7 @@ class EdgeWeights:
     count_exponent: float = 0.5
     inside: float = 0.3
     lower: float = 0.0
+    common: float = 0.1
     title_whole: float = 20.0
     title_part: float = 0.5
     heading_whole: float = 20.0
@@ -78,7 +80,7 @@ class EdgeWeights:
     triple_name: float = 0.5
     title_link: float = 0.0
     triple_link: float = 0.3
-    relation_link: float = 0.3
+    relation_link: float = 0.05
     rarity_exponent: float = 1.0
     most_passages: int = 2000
 
@@ -269,6 +271,7 @@ def _strength_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
     outward = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
     outward += np.where(strengths & graph.TRIPLE, weights.triple_name, 0.0)
     inward = outward.copy()
+    outward[1] *= weights.common
     for flag, weight in (
         (graph.TITLE_WHOLE, weights.title_whole),
         (graph.TITLE_PART, weights.title_part),
