@@ -163,7 +163,9 @@ class PostingWriter(Postings):
             key, value = found
             block = _decode(key, value)
             here = int(np.searchsorted(chunks, block.chunks[0]))
-            keep = ~np.isin(block.chunks, chunks[here:])
+            places = np.searchsorted(block.chunks, chunks[here:]).clip(max=len(block.chunks) - 1)
+            keep = np.ones(len(block.chunks), bool)
+            keep[places[block.chunks[places] == chunks[here:]]] = False
             self._write.delete(tables.POSTINGS, key)
             if keep.any():
                 self._put(prefix, block.choose(keep))
