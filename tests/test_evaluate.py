@@ -63,7 +63,8 @@ def test_sets_and_systems_share_a_table_with_paired_differences(data: Path) -> N
     systems = ["lexical", "vector", "bm25s", "dense", "tree-rag", "graph-rag", "ASK lexical", "ASK vector"]
     assert [row["strategy"] for row in report["rows"]] == [*systems, *systems]
     assert {(row["dataset"], row["passages"]) for row in report["rows"]} == {("tiny", 4), ("tiny-2", 2)}
-    assert all(row["all@8"] == 1 for row in report["rows"] if "all@8" in row)
+    # Eight documents are all there are; only what walks from names may miss some.
+    assert all(row["all@8"] == 1 for row in report["rows"] if row["strategy"] in systems[:4])
     assert 0 < report["rows"][systems.index("ASK lexical")]["f1"] <= 1
     same = next(gain for gain in report["differences"] if gain["over"] == "vector")
     assert same["strategy"] == "lexical"
