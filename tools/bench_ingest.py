@@ -189,7 +189,7 @@ def made_documents(number: int, chunks: int, seed: int) -> Iterator[tuple[str, s
         paragraphs = []
         for _ in range(chunks):
             about = choose.choices(known, k=3)
-            filler = " ".join(choose.choices(words, k=60))
+            filler = " ".join(choose.choices(words, k=85))
             paragraphs.append(f"{about[0]} wrote to {about[1]} of the {filler} near {about[2]}.")
         yield f"document {key}", "\n\n".join(paragraphs)
 
