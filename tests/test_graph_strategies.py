@@ -48,6 +48,25 @@ def test_a_chain_leads_to_a_passage_that_shares_no_word_with_the_question(films:
     assert path.endswith("(Blue Harbour (film)) → nora quill")
 
 
+def test_a_walk_starts_at_relations_that_match_the_question(films: kvstore.Store) -> None:
+    films.put_triples(
+        "brandt", [("Otto Brandt", "was taught by", "Ines Falk"), ("Otto Brandt", "retired to", "Corrin")]
+    )
+    films.put("falk", "She kept bees until she was ninety.", title="Ines Falk")
+    question = "Who taught the director of Red Meadow, Otto Brandt?"
+
+    def mass_of_teacher(weight: float) -> float:
+        hits = films.retrieve(question, using="graph", top=9, options={"relations": weight}).hits
+        return next((hit.score for hit in hits if hit.document == "falk"), 0.0)
+
+    steps = {step.name: step for step in films.retrieve(question, using="graph").steps}
+    assert steps["relations that match"].detail == "otto brandt, ines falk"
+    assert mass_of_teacher(1) > mass_of_teacher(0)
+    assert "relations that match" not in {
+        step.name for step in films.retrieve(question, using="graph", options={"relations": 0}).steps
+    }
+
+
 @pytest.mark.parametrize("strategy", ["graph", "hipporag"])
 def test_both_sides_of_a_comparison_are_followed(films: kvstore.Store, strategy: str) -> None:
     question = "Are the directors of Blue Harbour and Red Meadow from the same town?"

@@ -1,7 +1,8 @@
 """Strategy ``graph``: one walk from the question's names and nearest passages, joined with direct relevance.
 
 A walk over passages and entities starts at the entities of the question (weighted by how specific they are; those that
-it compares count alike) and, with little weight, at its best passages by vector and by words. Where the walk leads are
+it compares count alike) and, with little weight, at its best passages by vector and by words and at the relations
+stated around them whose words are the question's. Where the walk leads are
 the passages a chain of facts runs through, whether or not they resemble the question. Among those the ones come first
 that talk about what the question asks: passages are ranked by the mass that reaches them times e to the power of their
 relevance to the question *without its names*, cosine plus BM25, each as a share of the best candidate's. The names have
@@ -23,15 +24,18 @@ from ..storage.vectors import Ids
 from .decomposition import decompose
 from .evidence import Evidence
 from .lexical import question_terms, rank_by_words, word_scores_of
-from .pagerank import PageRank, passage_node, personalised_pagerank
+from .pagerank import PageRank, entity_of, passage_node, personalised_pagerank
 from .query import Option, Query, Ranking, evidence_of, option, ranked
 from .recognition import recognise
+from .relation_seeds import masses_of_relations
 from .vector import cosines_of, rank_by_vector
 from .walk import masses_of_names, paths
 
 #: Passages taken from dense and from lexical search as candidates, and those of them that the walk starts at.
 _NEAREST = 20
 _STARTS = 10
+#: Passages, the best of each search, whose documents' relations are compared with the question.
+_STATING = 5
 #: Passages with most mass that become candidates, at least.
 _REACHED = 100
 #: The mass of a candidate that the walk did not reach, as a share of the greatest.
@@ -47,6 +51,7 @@ class GraphStrategy:
         "restart": Option(0.2, 0.01, 0.99, "probability that the walk goes back to where it started"),
         "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
         "passages": Option(0.1, 0, 10, "weight of the best passages as starts, all together, where the names weigh 1"),
+        "relations": Option(0.01, 0, 10, "weight of the relations that match the question as starts, all together"),
         "relevance": Option(1, 0, 100, "how much relevance to the question without its names counts"),
     }
 
@@ -61,6 +66,9 @@ class GraphStrategy:
         share = option(query, self, "passages") if starts else 1.0
         for ranking in nearest:
             _add_starts(starts, ranking[:_STARTS], share / len(nearest))
+        if weight := option(query, self, "relations"):
+            for node, mass in _relations(query, parts.rest, nearest).items():
+                starts[node] = starts.get(node, 0.0) + weight * mass
         if not starts:
             return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
         with query.trace.step("personalised PageRank") as step:
@@ -83,6 +91,16 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
         if score > 0 and share > 0:
             node = passage_node(chunk)
             starts[node] = starts.get(node, 0.0) + share * score / total
+
+
+def _relations(query: Query, rest: str, nearest: list[Ranking]) -> dict[int, float]:
+    """Entities of the relations that talk about what is asked, stated around the nearest passages."""
+    with query.trace.step("relations that match") as step:
+        chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_STATING]]
+        masses = masses_of_relations(query.view, question_terms(query.view, rest), chunks)
+        step.detail = ", ".join(query.view.entities.get(entity_of(node)).key for node in masses) or "none"
+        step.count = len(masses)
+    return masses
 
 
 def _candidates(query: Query, ranks: PageRank, nearest: list[Ranking]) -> tuple[Ids, npt.NDArray[np.float64]]:
