@@ -7,9 +7,8 @@ first statement.
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -19,36 +18,31 @@ import numpy as np
 import numpy.typing as npt
 
 from .changing import Changing
-from .errors import DocumentNotFoundError, InputError, LockTimeoutError, ReadOnlyError
+from .errors import InputError, LockTimeoutError, ReadOnlyError
 from .indexing import Indexing
+from .ingesting import Ingesting
+from .keeping import Keeping
 from .models.embedder import Embedder, open_embedder
 from .reading import Context, Reading
 from .settings import FixedSettings, SessionSettings
-from .storage.environment import CompactReport, Environment
+from .storage.environment import Environment
 from .storage.environment import Snapshot as StorageSnapshot
 from .storage.open_indexes import OpenIndexes
 from .storage.place_cache import PlaceCache
 from .storage.store_view import StoreView
 from .storage.temperatures import HitCounts
-from .storage.triples import DocumentTriples
 from .transaction import Transaction
 
 if TYPE_CHECKING:
-    from .exchange import ExportReport, ImportReport
-    from .ingest.file_documents import FileDocument
-    from .ingest.forecast import Forecast
-    from .ingest.pipeline import IngestProgress, IngestReport
-    from .ingest.worker import Job
+    from .ingest.pipeline import IngestProgress
     from .models.llm import LanguageModel
     from .query.cursor import Cursor
     from .query.descriptions import Table
     from .query.session import Writable
-    from .repair import RepairReport
     from .retrieval.evidence import Step
     from .retrieval.query import Strategy
     from .retrieval.reranking import Rerank
     from .storage.index_building import IndexProgress
-    from .storage.ingested_files import IngestedFile
 
 
 class Snapshot(Reading):
@@ -82,7 +76,7 @@ class Snapshot(Reading):
             yield self.view
 
 
-class Store(Reading, Changing):
+class Store(Keeping, Changing, Ingesting):
     """An open store; see :func:`kvstore.open`. May be shared between threads; a forked child must open its own.
 
     >>> import kvstore, tempfile
@@ -212,65 +206,6 @@ class Store(Reading, Changing):
         if self.readonly:
             raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to change it")
         return Transaction(self, timeout)
-
-    def ingest(
-        self,
-        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-        *,
-        format: str | None = None,
-        prune: bool = False,
-        options: Mapping[str, Any] | None = None,
-        progress: Callable[[IngestProgress], None] | None = None,
-        workers: int | None = None,
-        time_limit: float = 120.0,
-    ) -> IngestReport:
-        """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.
-
-        Bad files are reported, not raised. ``prune`` removes documents whose files vanished from a folder named here.
-        ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth); a file at
-        which one is silent for ``time_limit`` seconds, or ends, is reported.
-
-        >>> folder = tempfile.mkdtemp()
-        >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
-        >>> report = store.ingest(folder)
-        >>> report.added, report.failures, store.keys("milk")
-        (1, [], ['milk.md'])
-        """
-        from .ingest.pipeline import ingest
-
-        if self.readonly:
-            raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to ingest")
-        given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-        return ingest(
-            _Commits(self),
-            [os.fspath(path) for path in given],
-            format=format,
-            prune=prune,
-            options=options,
-            progress=progress,
-            workers=workers,
-            time_limit=time_limit,
-        )
-
-    def forecast_ingest(
-        self,
-        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-        *,
-        format: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Forecast:
-        """What :meth:`ingest` would do, estimated from a sample of the files; nothing is changed, no endpoint called.
-
-        >>> folder = tempfile.mkdtemp()
-        >>> _ = open(folder + "/cream.md", "w").write("# Cream\\n\\nCream goes into coffee.")
-        >>> forecast = store.forecast_ingest(folder)
-        >>> forecast.files, forecast.documents, forecast.chunks, forecast.calls
-        (1, 1, 1, 0)
-        """
-        from .ingest.forecast import forecast
-
-        given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-        return forecast(_Commits(self), [os.fspath(path) for path in given], format, options or {})
 
     def flush(self, timeout: float | None = None) -> None:
         """Fold the temperatures counted since the last commit into the entity filter.
@@ -402,88 +337,6 @@ class Store(Reading, Changing):
         if not self.readonly:
             self.hits.add(key)
 
-    def check(self) -> list[str]:
-        """Every violated invariant of the store as a sentence; an empty list when it is sound.
-
-        >>> store.check()
-        []
-        """
-        from .storage.check import check
-
-        with self.reading() as view:
-            return list(check(view))
-
-    def repair(self) -> RepairReport:
-        """Check the store and, where anything is violated, make everything derived again from the documents.
-
-        Documents, edges and aliases that are damaged themselves are lost, and said to be. One commit; raises
-        LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors are damaged.
-
-        >>> store.repair().found
-        []
-        """
-        from .repair import RepairReport, rebuild
-
-        found = self.check()
-        if not found:
-            return RepairReport([])
-        rebuilt = rebuild(self.environment, self.settings, self.embed)
-        return RepairReport(found, rebuilt, self.check())
-
-    def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
-        """Copy the store as of now into a new directory, while others read and write.
-
-        ``compact`` leaves out free pages; without it the copy waits for the writer's lock. Raises InputError when
-        ``path`` exists, StoreFullError when it cannot be written.
-
-        >>> store.backup(tempfile.mkdtemp() + "/copy")
-        """
-        self.environment.copy_to(path, compact=compact)
-
-    def export(self, path: str | os.PathLike[str]) -> ExportReport:
-        """Write all documents, triples, edges and aliases as JSON lines, in one state.
-
-        See :func:`kvstore.exchange.export`. Raises InputError when ``path`` exists, StoreFullError when it cannot be
-        written.
-
-        >>> store.export(tempfile.mkdtemp() + "/all.jsonl")
-        ExportReport(documents=2, triples=0, edges=1, aliases=0)
-        """
-        from .exchange import export
-
-        with self.reading() as view:
-            return export(view, path)
-
-    def import_(self, path: str | os.PathLike[str]) -> ImportReport:
-        """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
-
-        See :func:`kvstore.exchange.import_file`. Raises InputError naming the line.
-
-        >>> path = tempfile.mkdtemp() + "/all.jsonl"
-        >>> _ = store.export(path)
-        >>> _ = store.delete("tea")
-        >>> store.import_(path)
-        ImportReport(documents=1, triples=0, edges=0, aliases=0, unchanged=2)
-        """
-        from .exchange import import_file
-
-        return import_file(self, path)
-
-    def compact(self) -> CompactReport:
-        """Give the space of deleted data back to the file system; says how large the file was and is.
-
-        Needs room for a second file, and keeps this process's readers and writers waiting. Raises TransactionError
-        while another process has the store open, or when snapshots or transactions of this one stay open; also
-        StoreFullError, ReadOnlyError, LockTimeoutError. The store is as before then.
-
-        >>> report = store.compact()
-        >>> report.bytes_after <= report.bytes_before
-        True
-        """
-        from .storage.compaction import compact
-
-        return compact(self.environment, self.settings.dimension)
-
     def statistics(self) -> dict[str, int | float | str]:
         """Counts and sizes of everything in the store, as SHOW STATS gives them.
 
@@ -544,77 +397,3 @@ class Store(Reading, Changing):
 
             check_address(str(value), InputError)
         self.session = self.session.changed(name, value)
-
-
-class _Commits:
-    """The store as the ingest pipeline sees it: one commit a batch."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.settings = store.settings
-        self.embed = store.embed
-
-    @property
-    def texts_per_request(self) -> int:
-        from .models.openai_embedder import BATCH, OpenAIEmbedder
-
-        return BATCH if isinstance(self._store.embedder, OpenAIEmbedder) else 0
-
-    def digest_of(self, key: str) -> bytes | None:
-        with self._store.snapshot() as snapshot:
-            record = snapshot.view.documents.find(key)
-            return None if record is None else record.digest
-
-    def keys_from(self, root: str) -> Iterator[str]:
-        with self._store.snapshot() as snapshot:
-            yield from [record.key for record in snapshot.view.documents.scan() if record.origin == root]
-
-    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
-        with self._store.snapshot() as snapshot:
-            find = snapshot.view.documents.find
-            stored = ((key, origin, find(key)) for key, origin in origins.items() if origin)
-            moved = {key: origin for key, origin, record in stored if record and record.origin != origin}
-        if moved:
-            with self._store.transaction() as transaction:
-                transaction.settle_origins(moved)
-
-    def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
-        from .ingest.worker import Job
-
-        embedder = self.settings.embedder if embed and not self._store.embedder_given else None
-        return Job(str(self._store.path.resolve()), self.settings, format, dict(options), embedder)
-
-    def ingested(self, source: str) -> IngestedFile | None:
-        with self._store.snapshot() as snapshot:
-            return snapshot.view.ingested_files.get(source)
-
-    def write(
-        self,
-        batch: Sequence[tuple[FileDocument, str | None]],
-        deleted: Sequence[str] = (),
-        files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
-    ) -> None:
-        # Embedding takes most of the time: other writers need not wait for it.
-        found = [(document.extracted, document.vectors, origin) for document, origin in batch if document.extracted]
-        texts = [text for extracted, made, _ in found if made is None for text in extracted.embedding_texts()]
-        embedded = self._store.embed(texts)
-        row = 0
-        with self._store.transaction() as transaction:
-            for extracted, made, origin in found:
-                vectors = made
-                if vectors is None:
-                    vectors = embedded[row : row + len(extracted.chunks)]
-                    row += len(vectors)
-                transaction.put_extracted(extracted, vectors, origin=origin)
-            transaction.delete_many(deleted)
-            transaction.settle_files(files)
-
-    def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
-        outcomes: dict[str, bool | InputError] = {}
-        with self._store.transaction() as transaction:
-            for key, found in triples.items():
-                try:
-                    outcomes[key] = transaction.put_triples(key, found.triples, names=found.names, more=key in more)
-                except (DocumentNotFoundError, InputError) as error:
-                    outcomes[key] = error if isinstance(error, InputError) else InputError(str(error))
-        return outcomes

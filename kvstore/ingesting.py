@@ -1,0 +1,212 @@
+"""Files into a store: the methods that ingest and import, and the store as the ingest pipeline sees it.
+
+In: files, folders and globs, or an export. On disk: one commit a batch. Out: a report, or what an ingest would do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import DocumentNotFoundError, InputError, ReadOnlyError
+from .models.embedder import Embedder
+from .settings import FixedSettings
+from .storage.triples import DocumentTriples
+from .storage.vectors import Matrix
+from .transaction import Transaction
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from .exchange import ImportReport
+    from .ingest.file_documents import FileDocument
+    from .ingest.forecast import Forecast
+    from .ingest.pipeline import IngestProgress, IngestReport
+    from .ingest.worker import Job
+    from .storage.ingested_files import IngestedFile
+    from .storage.store_view import StoreView
+
+
+class Ingesting:
+    """The methods that bring files in; a store has what they need."""
+
+    settings: FixedSettings
+    #: Whether the embedder is an object that was given, which other processes cannot make.
+    embedder_given: bool
+
+    @property
+    def path(self) -> Path:
+        """The store's directory."""
+        raise NotImplementedError
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened to read only."""
+        raise NotImplementedError
+
+    @property
+    def embedder(self) -> Embedder:
+        """The store's embedder."""
+        raise NotImplementedError
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors of some texts."""
+        raise NotImplementedError
+
+    def reading(self) -> AbstractContextManager[StoreView]:
+        """The parts of the store, in one state."""
+        raise NotImplementedError
+
+    def transaction(self, *, timeout: float | None = None) -> Transaction:
+        """Begin a write transaction."""
+        raise NotImplementedError
+
+    def ingest(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        format: str | None = None,
+        prune: bool = False,
+        options: Mapping[str, Any] | None = None,
+        progress: Callable[[IngestProgress], None] | None = None,
+        workers: int | None = None,
+        time_limit: float = 120.0,
+    ) -> IngestReport:
+        """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.
+
+        Bad files are reported, not raised. ``prune`` removes documents whose files vanished from a folder named here.
+        ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth); a file at
+        which one is silent for ``time_limit`` seconds, or ends, is reported.
+
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
+        >>> report = store.ingest(folder)
+        >>> report.added, report.failures, store.keys("milk")
+        (1, [], ['milk.md'])
+        """
+        from .ingest.pipeline import ingest
+
+        if self.readonly:
+            raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to ingest")
+        given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        return ingest(
+            _Commits(self),
+            [os.fspath(path) for path in given],
+            format=format,
+            prune=prune,
+            options=options,
+            progress=progress,
+            workers=workers,
+            time_limit=time_limit,
+        )
+
+    def forecast_ingest(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        format: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Forecast:
+        """What :meth:`ingest` would do, estimated from a sample of the files; nothing is changed, no endpoint called.
+
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = open(folder + "/cream.md", "w").write("# Cream\\n\\nCream goes into coffee.")
+        >>> forecast = store.forecast_ingest(folder)
+        >>> forecast.files, forecast.documents, forecast.chunks, forecast.calls
+        (1, 1, 1, 0)
+        """
+        from .ingest.forecast import forecast
+
+        given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        return forecast(_Commits(self), [os.fspath(path) for path in given], format, options or {})
+
+    def import_(self, path: str | os.PathLike[str]) -> ImportReport:
+        """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
+
+        See :func:`kvstore.exchange.import_file`. Raises InputError naming the line.
+
+        >>> path = tempfile.mkdtemp() + "/all.jsonl"
+        >>> _ = store.export(path)
+        >>> _ = store.delete("tea")
+        >>> store.import_(path)
+        ImportReport(documents=1, triples=0, edges=0, aliases=0, unchanged=2)
+        """
+        from .exchange import import_file
+
+        return import_file(self, path)
+
+
+class _Commits:
+    """The store as the ingest pipeline sees it: one commit a batch."""
+
+    def __init__(self, store: Ingesting) -> None:
+        self._store = store
+        self.settings = store.settings
+        self.embed = store.embed
+
+    @property
+    def texts_per_request(self) -> int:
+        from .models.openai_embedder import BATCH, OpenAIEmbedder
+
+        return BATCH if isinstance(self._store.embedder, OpenAIEmbedder) else 0
+
+    def digest_of(self, key: str) -> bytes | None:
+        with self._store.reading() as view:
+            record = view.documents.find(key)
+            return None if record is None else record.digest
+
+    def keys_from(self, root: str) -> Iterator[str]:
+        with self._store.reading() as view:
+            yield from [record.key for record in view.documents.scan() if record.origin == root]
+
+    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+        with self._store.reading() as view:
+            find = view.documents.find
+            stored = ((key, origin, find(key)) for key, origin in origins.items() if origin)
+            moved = {key: origin for key, origin, record in stored if record and record.origin != origin}
+        if moved:
+            with self._store.transaction() as transaction:
+                transaction.settle_origins(moved)
+
+    def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
+        from .ingest.worker import Job
+
+        embedder = self.settings.embedder if embed and not self._store.embedder_given else None
+        return Job(str(self._store.path.resolve()), self.settings, format, dict(options), embedder)
+
+    def ingested(self, source: str) -> IngestedFile | None:
+        with self._store.reading() as view:
+            return view.ingested_files.get(source)
+
+    def write(
+        self,
+        batch: Sequence[tuple[FileDocument, str | None]],
+        deleted: Sequence[str] = (),
+        files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
+    ) -> None:
+        # Embedding takes most of the time: other writers need not wait for it.
+        found = [(document.extracted, document.vectors, origin) for document, origin in batch if document.extracted]
+        texts = [text for extracted, made, _ in found if made is None for text in extracted.embedding_texts()]
+        embedded = self._store.embed(texts)
+        row = 0
+        with self._store.transaction() as transaction:
+            for extracted, made, origin in found:
+                vectors = made
+                if vectors is None:
+                    vectors = embedded[row : row + len(extracted.chunks)]
+                    row += len(vectors)
+                transaction.put_extracted(extracted, vectors, origin=origin)
+            transaction.delete_many(deleted)
+            transaction.settle_files(files)
+
+    def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
+        outcomes: dict[str, bool | InputError] = {}
+        with self._store.transaction() as transaction:
+            for key, found in triples.items():
+                try:
+                    outcomes[key] = transaction.put_triples(key, found.triples, names=found.names, more=key in more)
+                except (DocumentNotFoundError, InputError) as error:
+                    outcomes[key] = error if isinstance(error, InputError) else InputError(str(error))
+        return outcomes

@@ -1,0 +1,97 @@
+"""Keeping a store: the methods that check, repair, copy, export and compact it.
+
+In: paths. On disk: a copy, one file, or the store's own file whole or smaller. Out: reports of what was done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .reading import Reading
+from .settings import FixedSettings
+from .storage.environment import CompactReport, Environment
+from .storage.vectors import Matrix
+
+if TYPE_CHECKING:
+    from .exchange import ExportReport
+    from .repair import RepairReport
+
+
+class Keeping(Reading):
+    """The methods that keep a store sound, small and safe."""
+
+    environment: Environment
+    settings: FixedSettings
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors of some texts."""
+        raise NotImplementedError
+
+    def check(self) -> list[str]:
+        """Every violated invariant of the store as a sentence; an empty list when it is sound.
+
+        >>> store.check()
+        []
+        """
+        from .storage.check import check
+
+        with self.reading() as view:
+            return list(check(view))
+
+    def repair(self) -> RepairReport:
+        """Check the store and, where anything is violated, make everything derived again from the documents.
+
+        Documents, edges and aliases that are damaged themselves are lost, and said to be. One commit; raises
+        LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors are damaged.
+
+        >>> store.repair().found
+        []
+        """
+        from .repair import RepairReport, rebuild
+
+        found = self.check()
+        if not found:
+            return RepairReport([])
+        rebuilt = rebuild(self.environment, self.settings, self.embed)
+        return RepairReport(found, rebuilt, self.check())
+
+    def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
+        """Copy the store as of now into a new directory, while others read and write.
+
+        ``compact`` leaves out free pages; without it the copy waits for the writer's lock. Raises InputError when
+        ``path`` exists, StoreFullError when it cannot be written.
+
+        >>> store.backup(tempfile.mkdtemp() + "/copy")
+        """
+        self.environment.copy_to(path, compact=compact)
+
+    def export(self, path: str | os.PathLike[str]) -> ExportReport:
+        """Write all documents, triples, edges and aliases as JSON lines, in one state.
+
+        See :func:`kvstore.exchange.export`. Raises InputError when ``path`` exists, StoreFullError when it cannot be
+        written.
+
+        >>> store.export(tempfile.mkdtemp() + "/all.jsonl")
+        ExportReport(documents=2, triples=0, edges=1, aliases=0)
+        """
+        from .exchange import export
+
+        with self.reading() as view:
+            return export(view, path)
+
+    def compact(self) -> CompactReport:
+        """Give the space of deleted data back to the file system; says how large the file was and is.
+
+        Needs room for a second file, and keeps this process's readers and writers waiting. Raises TransactionError
+        while another process has the store open, or when snapshots or transactions of this one stay open; also
+        StoreFullError, ReadOnlyError, LockTimeoutError. The store is as before then.
+
+        >>> report = store.compact()
+        >>> report.bytes_after <= report.bytes_before
+        True
+        """
+        from .storage.compaction import compact
+
+        return compact(self.environment, self.settings.dimension)
