@@ -110,8 +110,10 @@ class Forest:
     def tree(self, name: str) -> int | None:
         """The id of the tree of this name, or None."""
         value = self._view.get(tables.TREE_NAMES, name.encode())
-        if value is None:
-            return None
+        return None if value is None else self._confirmed_tree(value, name)
+
+    def _confirmed_tree(self, value: memoryview, name: str) -> int:
+        """The id stored under a tree's name, which must be that tree's."""
         tree = int(records.U32.unpack(value)[0])
         if self.tree_name(tree) != name:
             raise CorruptionError(f"the name {name!r} leads to another tree; run CHECK")
@@ -126,9 +128,9 @@ class Forest:
         return name
 
     def trees(self) -> Iterator[tuple[int, str]]:
-        """All trees in order of their names."""
+        """All trees in order of their names; raises CorruptionError where a name leads to another tree."""
         for key, value in self._view.scan(tables.TREE_NAMES):
-            yield int(records.U32.unpack(value)[0]), bytes(key).decode()
+            yield self._confirmed_tree(value, bytes(key).decode()), bytes(key).decode()
 
     def nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
         """Nodes of one tree in order of their entities, or all nodes in order of their ids."""
