@@ -158,8 +158,7 @@ class Reading:
         (['India'], ['Darjeeling'])
         """
         with self.reading() as view:
-            found = islice(view.entities.names(entity_key(prefix)), limit)
-            return [view.entities.get(entity).name for _, entity in found]
+            return [record.name for record in islice(view.entities.beginning(entity_key(prefix)), limit)]
 
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
         """Where entities are found, the most telling places first; a name that is not known has none.

@@ -66,8 +66,7 @@ class Entities:
         if value is None:
             return None
         entity = int(records.U32.unpack(value)[0])
-        if self.get(entity).key != key:
-            raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
+        self._confirmed(key, entity)
         return entity
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
@@ -83,6 +82,19 @@ class Entities:
             if not plain.startswith(start):
                 return
             yield plain.decode(), int(records.U32.unpack(value)[0])
+
+    def beginning(self, prefix: str) -> Iterator[EntityRecord]:
+        """The entities whose normal form begins with ``prefix``, in order; raises CorruptionError where one is
+        another's."""
+        for key, entity in self.names(prefix):
+            yield self._confirmed(key, entity)
+
+    def _confirmed(self, key: str, entity: int) -> EntityRecord:
+        """The record of the entity that a name leads to, which must be that name's."""
+        record = self.get(entity)
+        if record.key != key:
+            raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
+        return record
 
     def introduced(self, document: int) -> list[tuple[int, str, str]]:
         """What a document introduces: entity id, form, kind."""
