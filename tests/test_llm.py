@@ -614,12 +614,14 @@ class Terminal:
 
     def __init__(self, *arguments: str, environment: dict[str, str]) -> None:
         command = "from kvstore_shell.cli import main; main()"
+        # The size in the environment would stand before that of the terminal.
+        inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self.child = pexpect.spawn(
             sys.executable,
             ["-c", command, *arguments],
             encoding="utf-8",
             dimensions=(24, 40),
-            env={**os.environ, "TERM": "xterm", "PAGER": "cat", **environment},
+            env={**inherited, "TERM": "xterm", "PAGER": "cat", **environment},
             timeout=30,
         )
 
