@@ -3,7 +3,7 @@
     python tools/bench_shell.py --json
 
 In: how many chunks and entities the two stores have that it makes in a temporary folder (texts of common words, with
-the hashing embedder; entities of a seeded generator, written through the storage layer without documents). Out: a
+the hashing embedder, names by rule; entities of a seeded generator, written through the storage layer without documents). Out: a
 table, or with ``--json`` one object whose keys say their units. The prompt is timed in a pseudo-terminal from the start
 of the process until it is drawn. A keystroke's completion is what the shell computes for the text before the cursor;
 every prefix of several statements counts, the slowest is given (the parser being loaded, which the shell does while the
@@ -49,7 +49,7 @@ BARS = {"prompt_ms": 400.0, "completion_ms": 30.0, "select_by_key_us": 200.0, "c
 def fill_chunks(path: Path, wanted: int) -> int:
     """Make a store of at least so many chunks; returns how many it has."""
     chance = random.Random(SEED)
-    with kvstore.open(path, embedder="hashing", durability="relaxed") as store:
+    with kvstore.open(path, embedder="hashing", settings={"language": "rules"}, durability="relaxed") as store:
         chunks = number = 0
         while chunks < wanted:
             with store.transaction() as transaction:
@@ -63,7 +63,7 @@ def fill_chunks(path: Path, wanted: int) -> int:
 
 def fill_entities(path: Path, names: list[str]) -> None:
     """Make a store that knows so many names."""
-    with kvstore.open(path, embedder="hashing", durability="relaxed") as store:
+    with kvstore.open(path, embedder="hashing", settings={"language": "rules"}, durability="relaxed") as store:
         for first in range(0, len(names), BATCH):
             part = names[first : first + BATCH]
             store.environment.write_with_growth(
