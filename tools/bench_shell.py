@@ -3,11 +3,11 @@
     python tools/bench_shell.py --json
 
 In: how many chunks and entities the two stores have that it makes in a temporary folder (texts of common words, with
-the hashing embedder, names by rule; entities of a seeded generator, written through the storage layer without documents). Out: a
-table, or with ``--json`` one object whose keys say their units. The prompt is timed in a pseudo-terminal from the start
-of the process until it is drawn. A keystroke's completion is what the shell computes for the text before the cursor;
-every prefix of several statements counts, the slowest is given (the parser being loaded, which the shell does while the
-prompt waits). Other figures are medians.
+the hashing embedder, names by rule; entities of a seeded generator, written through the storage layer without
+documents). Out: a table, or with ``--json`` one object whose keys say their units. The prompt is timed in a
+pseudo-terminal from the start of the process until it is drawn. A keystroke's completion is what the shell computes
+for the text before the cursor; every prefix of several statements counts, the slowest is given (the parser being
+loaded, which the shell does while the prompt waits). Other figures are medians.
 """
 
 from __future__ import annotations
