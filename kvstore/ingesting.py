@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import DocumentNotFoundError, InputError, ReadOnlyError
+from .ingest.extraction import vectors_for
 from .models.embedder import Embedder
 from .settings import FixedSettings
 from .storage.triples import DocumentTriples
@@ -188,16 +189,10 @@ class _Commits:
     ) -> None:
         # Embedding takes most of the time: other writers need not wait for it.
         found = [(document.extracted, document.vectors, origin) for document, origin in batch if document.extracted]
-        texts = [text for extracted, made, _ in found if made is None for text in extracted.embedding_texts()]
-        embedded = self._store.embed(texts)
-        row = 0
+        vectors = vectors_for([(extracted, made) for extracted, made, _ in found], self._store.embed)
         with self._store.transaction() as transaction:
-            for extracted, made, origin in found:
-                vectors = made
-                if vectors is None:
-                    vectors = embedded[row : row + len(extracted.chunks)]
-                    row += len(vectors)
-                transaction.put_extracted(extracted, vectors, origin=origin)
+            for (extracted, _, origin), rows in zip(found, vectors, strict=True):
+                transaction.put_extracted(extracted, rows, origin=origin)
             transaction.delete_many(deleted)
             transaction.settle_files(files)
 

@@ -18,10 +18,11 @@ import numpy as np
 
 from .errors import EmbedderError, KvstoreError
 from .ingest.changes import Batch, Changes, Prepared
-from .ingest.extraction import Extracted, extract, with_vectors
+from .ingest.extraction import Extracted, extract, vectors_for, with_vectors
 from .settings import FixedSettings
 from .storage import records, tables
 from .storage.aliases import Alias
+from .storage.chunks import GROUP
 from .storage.counters import Counters
 from .storage.documents import DocumentRecord
 from .storage.environment import Environment, WriteTransaction
@@ -123,7 +124,7 @@ class _Rebuild:
             last = next(self._before.view.scan(table, reverse=True), None)
             return 1 if last is None else int.from_bytes(last[0], "big") + 1
 
-        group = -(-beyond(tables.CHUNKS) // 5)
+        group = -(-beyond(tables.CHUNKS) // GROUP)
         return Counters(
             change=self._before.view.count(tables.DOCUMENTS),
             next_document=beyond(tables.DOCUMENTS),
@@ -186,19 +187,14 @@ class _Rebuild:
         return vectors if np.isfinite(vectors).all() else None
 
     def _prepared(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
-        texts = [text for _, extracted, vectors in waiting if vectors is None for text in extracted.embedding_texts()]
-        embedded = self._embed(texts) if texts else np.empty((0, self._settings.dimension), np.float32)
+        made = vectors_for([(extracted, vectors) for _, extracted, vectors in waiting], self._embed)
         prepared: list[Prepared] = []
-        row = 0
-        for record, extracted, vectors in waiting:
-            own = record.own_vectors and vectors is not None
-            if vectors is None:
-                vectors = embedded[row : row + len(extracted.chunks)]
-                row += len(vectors)
-            prepared.append(Prepared(extracted, vectors, own, record.origin, record.changed))
+        for (record, extracted, vectors), rows in zip(waiting, made, strict=True):
+            kept = vectors is not None
+            prepared.append(Prepared(extracted, rows, record.own_vectors and kept, record.origin, record.changed))
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)
-        self._report.embedded += row
+            self._report.embedded += 0 if kept else len(extracted.chunks)
         return prepared
 
     def _triples(self) -> Iterator[tuple[str, DocumentTriples]]:

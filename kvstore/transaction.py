@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .errors import ClosedError, InputError
 from .ingest.changes import Batch, Changes, Prepared
 from .ingest.examination import examine, stated_name, stated_tree, stated_triples
-from .ingest.extraction import Extracted, derive, with_vectors
+from .ingest.extraction import Extracted, derive, vectors_for, with_vectors
 from .query.nearby import no_document, no_entity
 from .reading import Context, Reading, unit_rows
 from .storage.aliases import ALIAS, MERGE, Alias
@@ -436,16 +436,11 @@ class Transaction(Reading):
             return
         waiting = [item for item in self._pending.values() if item is not None]
         deleted = [key for key, item in self._pending.items() if item is None]
-        texts = [text for item in waiting if item.vectors is None for text in item.extracted.embedding_texts()]
-        embedded = self._store.embed(texts)
-        prepared = []
-        row = 0
-        for item in waiting:
-            vectors = item.vectors
-            if vectors is None:
-                vectors = embedded[row : row + len(item.extracted.chunks)]
-                row += len(vectors)
-            prepared.append(Prepared(item.extracted, vectors, item.own_vectors, item.origin))
+        vectors = vectors_for([(item.extracted, item.vectors) for item in waiting], self._store.embed)
+        prepared = [
+            Prepared(item.extracted, rows, item.own_vectors, item.origin)
+            for item, rows in zip(waiting, vectors, strict=True)
+        ]
         batch = replace(batch, documents=prepared, deleted=deleted, files=self._pending_files)
         self._applied.append(batch)
         self._pending, self._pending_origins, self._pending_size = {}, {}, 0

@@ -8,7 +8,7 @@ it can run in other processes and on other machines. Empty or over-long text is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -146,6 +146,26 @@ def _has_tree(given: Examined) -> bool:
 
 def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
     return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
+
+
+def vectors_for(
+    documents: Sequence[tuple[Extracted, npt.NDArray[np.float32] | None]],
+    embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
+) -> list[npt.NDArray[np.float32]]:
+    """The vectors of each document's chunks, shape (chunks, dimension): those it comes with, else ``embed``'s.
+
+    ``embed`` is called once for all that are missing, and not for no text.
+    """
+    texts = [text for extracted, vectors in documents if vectors is None for text in extracted.embedding_texts()]
+    embedded = embed(texts) if texts else np.empty((0, 0), np.float32)
+    found = []
+    row = 0
+    for extracted, vectors in documents:
+        if vectors is None:
+            vectors = embedded[row : row + len(extracted.chunks)]
+            row += len(vectors)
+        found.append(vectors)
+    return found
 
 
 def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extracted:

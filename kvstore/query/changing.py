@@ -27,8 +27,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def ingest(running: Running, statement: s.Ingest) -> Cursor:
-    if running.session.begun is not None:
-        raise TransactionError("INGEST commits batch by batch, so it stands outside BEGIN; COMMIT or ROLLBACK first")
+    running.require_no_transaction("INGEST commits batch by batch")
     options = dict(statement.options)
     prune = options.pop("prune", False)
     if not isinstance(prune, bool):

@@ -7,31 +7,25 @@ with the nearest.
 
 from __future__ import annotations
 
-from ..errors import TransactionError
 from . import statements as s
 from .cursor import Cursor
 from .running import Running
 
 
 def create_index(running: Running, statement: s.CreateIndex) -> Cursor:
-    _require_no_transaction(running, "CREATE INDEX")
+    running.require_no_transaction("CREATE INDEX commits by itself")
     running.session.create_index(statement.kind, statement.options, progress=running.progress)
     return Cursor("CREATE", message=f"index {statement.kind.lower()} created")
 
 
 def drop_index(running: Running, statement: s.DropIndex) -> Cursor:
-    _require_no_transaction(running, "DROP INDEX")
+    running.require_no_transaction("DROP INDEX commits by itself")
     running.session.drop_index(statement.kind)
     return Cursor("DROP", message=f"index {statement.kind.lower()} dropped")
 
 
 def refresh(running: Running, statement: s.Refresh) -> Cursor:
-    _require_no_transaction(running, "REFRESH")
+    running.require_no_transaction("REFRESH commits by itself")
     kinds = running.session.refresh(statement.index, progress=running.progress)
     message = None if kinds else "nothing to refresh"
     return Cursor("REFRESH", ("kind",), [(kind,) for kind in kinds], rowcount=len(kinds), message=message)
-
-
-def _require_no_transaction(running: Running, what: str) -> None:
-    if running.session.begun is not None:
-        raise TransactionError(f"{what} commits by itself, so it stands outside BEGIN; COMMIT or ROLLBACK first")

@@ -6,7 +6,6 @@ CHECK REPAIR, IMPORT and COMPACT stand outside a transaction. Out: cursors that 
 
 from __future__ import annotations
 
-from ..errors import TransactionError
 from . import statements as s
 from .changing import counted
 from .cursor import Cursor, Row
@@ -36,10 +35,7 @@ def check(running: Running, statement: s.Check) -> Cursor:
 
 
 def _repair(running: Running) -> Cursor:
-    if running.session.begun is not None:
-        raise TransactionError(
-            "CHECK REPAIR is a commit of its own, so it stands outside BEGIN; COMMIT or ROLLBACK first"
-        )
+    running.require_no_transaction("CHECK REPAIR is a commit of its own")
     report = running.session.repair()
     rows: list[Row] = [(problem, "repaired") for problem in report.found if problem not in report.remaining]
     rows += [(loss, "lost") for loss in report.lost]
@@ -65,18 +61,14 @@ def export(running: Running, statement: s.Export) -> Cursor:
 
 
 def compact(running: Running, statement: s.Compact) -> Cursor:
-    if running.session.begun is not None:
-        raise TransactionError(
-            "COMPACT waits until nobody writes, so it stands outside BEGIN; COMMIT or ROLLBACK first"
-        )
+    running.require_no_transaction("COMPACT waits until nobody writes")
     report = running.session.compact()
     row = (report.bytes_before, report.bytes_after)
     return Cursor("COMPACT", ("bytes_before", "bytes_after"), [row], rowcount=1)
 
 
 def import_file(running: Running, statement: s.Import) -> Cursor:
-    if running.session.begun is not None:
-        raise TransactionError("IMPORT commits batch by batch, so it stands outside BEGIN; COMMIT or ROLLBACK first")
+    running.require_no_transaction("IMPORT commits batch by batch")
     report = running.session.import_(statement.path)
     message = f"{_counts(report)} imported, {report.unchanged:,} unchanged"
     return Cursor("IMPORT", rowcount=report.documents, message=message)

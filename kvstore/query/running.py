@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import StatementError
+from ..errors import StatementError, TransactionError
 from .condition import ConditionError, Places, place_of
 from .diagnosis import failure
 from .session import Readable, Session, Writable
@@ -58,6 +58,12 @@ class Running:
             transaction.rollback()
             raise
         transaction.commit()
+
+    def require_no_transaction(self, why: str) -> None:
+        """Raise TransactionError where BEGIN has opened a transaction; ``why`` says why the statement cannot be in
+        it."""
+        if self.session.begun is not None:
+            raise TransactionError(f"{why}, so it stands outside BEGIN; COMMIT or ROLLBACK first")
 
     @contextmanager
     def placing(self) -> Iterator[None]:
