@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .errors import EmbedderError, KvstoreError
+from .errors import CorruptionError, InputError, KvstoreError
 from .ingest.changes import Batch, Changes, Prepared
 from .ingest.extraction import Extracted, extract, vectors_for, with_vectors
 from .settings import FixedSettings
@@ -236,9 +236,7 @@ class _Rebuild:
     def _attempt(self, what: str, read: Callable[..., Read], *place: Any) -> Read | None:
         try:
             return read(*place)
-        except EmbedderError:
-            raise
-        except (KvstoreError, ValueError) as error:
+        except (CorruptionError, InputError, ValueError) as error:
             self._report.lost.append(f"{what}: {error}")
             return None
 

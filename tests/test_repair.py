@@ -155,3 +155,20 @@ def test_a_repair_stands_outside_begin_and_needs_to_write(make_store: MakeStore)
         store.repair()
     store.close()
     make_store().repair()
+
+
+def test_what_fails_for_another_reason_than_damage_loses_nothing(
+    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store)
+    damage(store, tables.MENTIONS, gone)
+
+    def no_pipeline(*_: object, **__: object) -> None:
+        raise errors.LanguageError("the pipeline is not installed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kvstore.repair.extract", no_pipeline)
+        with pytest.raises(errors.LanguageError):
+            store.repair()
+    assert store.keys() == ["a", "b", "c", "own"]
+    assert store.repair().lost == []
