@@ -124,7 +124,7 @@ def _settle(environment: Environment, new: Callable[[], FixedSettings], *, creat
         raise NotAStoreError(f"{environment.path} is an LMDB environment but no kvstore store; name another path")
     if not create:
         raise NotAStoreError(
-            f"{environment.path} is a store whose making was interrupted; delete it, or open it to write"
+            f"{environment.path} is a store whose making was interrupted; make it again (create=True), or delete it"
         )
     new()
     with environment.raw() as raw:

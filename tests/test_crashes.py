@@ -135,8 +135,11 @@ def run(seed: int, folder: Path, hear: Callable[[str], None], acknowledge: Calla
 
 
 def after_the_crash(folder: Path, expected: set[str]) -> None:
-    """The store is sound, holds one of the states expected, and takes a write; its copies are whole or absent."""
-    with kvstore.open(folder / "store", create=False) as store:
+    """The store is sound, holds one of the states expected, and takes a write; its copies are whole or absent.
+
+    It is opened as the one who was killed opened it: whose death came first of all left it to be made.
+    """
+    with kvstore.open(folder / "store", **MAKING) as store:
         assert store.check() == []
         assert held(store) in expected
         store.put("after", "The Harbour is open again.")
@@ -206,6 +209,19 @@ def kill_after(seed: int, seconds: float, course: Course, folder: Path) -> bool:
 def test_a_writer_killed_at_named_points(courses: Callable[[int], Course], tmp_path: Path) -> None:
     for turn, place in enumerate(chosen(courses(0), 10, random.Random(0))):
         kill_at(0, place, courses(0), tmp_path / str(turn))
+
+
+def test_a_store_whose_maker_was_killed_can_be_made_again(tmp_path: Path) -> None:
+    def make() -> None:
+        with watched(dying_at(0)):  # its format is there, its settings are not
+            kvstore.open(tmp_path / "store", **MAKING)
+
+    assert killed(make)
+    with pytest.raises(kvstore.NotAStoreError, match="make it again"):
+        kvstore.open(tmp_path / "store", create=False)
+    with kvstore.open(tmp_path / "store", **MAKING) as store:
+        assert store.check() == []
+        assert store.keys() == []
 
 
 @pytest.mark.slow
