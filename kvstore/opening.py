@@ -133,11 +133,14 @@ def _settle(environment: Environment, new: Callable[[], FixedSettings], *, creat
 
 
 def _stored_settings(view: View) -> FixedSettings | None:
+    """The settings of a store of this format, None where there are none yet, in whatever format it was left."""
     stored = view.get(tables.META, _FORMAT)
+    value = view.get(tables.META, _SETTINGS)
+    if value is None:
+        return None
     if stored is not None:
         kvstore_migrations.check_format(int(records.unpack(stored, tables.META, _FORMAT)))
-    value = view.get(tables.META, _SETTINGS)
-    return None if value is None else FixedSettings(**records.unpack(value, tables.META, _SETTINGS))
+    return FixedSettings(**records.unpack(value, tables.META, _SETTINGS))
 
 
 def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:

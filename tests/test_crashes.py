@@ -18,10 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from pytest import MonkeyPatch
 
 import kvstore
+import kvstore_migrations as migrations
+from kvstore.errors import NotAStoreError
 from kvstore.repair import rebuild
 from kvstore.storage.dump import dump
+from kvstore_migrations import migrate
 
 from .killing import dying_at, killed, watched
 
@@ -211,13 +215,16 @@ def test_a_writer_killed_at_named_points(courses: Callable[[int], Course], tmp_p
         kill_at(0, place, courses(0), tmp_path / str(turn))
 
 
-def test_a_store_whose_maker_was_killed_can_be_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("formats", [0, 1, migrations.CURRENT_FORMAT])
+def test_a_store_whose_maker_was_killed_can_be_made_again(tmp_path: Path, formats: int) -> None:
     def make() -> None:
-        with watched(dying_at(0)):  # its format is there, its settings are not
+        steps = {number: migrations.STEPS[number] for number in range(1, formats + 1)}
+        with MonkeyPatch.context() as patch, watched(dying_at(0)):  # dies before the settings are there
+            patch.setattr(migrations, "migrate", lambda raw: migrate(raw, steps) if steps else None)
             kvstore.open(tmp_path / "store", **MAKING)
 
     assert killed(make)
-    with pytest.raises(kvstore.NotAStoreError, match="make it again"):
+    with pytest.raises(NotAStoreError, match="make it again"):
         kvstore.open(tmp_path / "store", create=False)
     with kvstore.open(tmp_path / "store", **MAKING) as store:
         assert store.check() == []
