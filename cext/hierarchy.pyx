@@ -3,8 +3,8 @@
 """Sentences about places in the entity forest, from decoded nodes (CFT-RAG, Algorithm 3).
 
 In: nodes, and a callable that decodes one when it is first needed: (name, tree, parents, children), the names in UTF-8.
-Out: for each node a sentence with the first ancestors and descendants, nearest first. Nodes stay decoded, so the forest
-must not change meanwhile. Names and neighbours lie one behind the other in the order in which they were first needed,
+Out: for each node a sentence with the first ancestors and descendants, nearest first. Nodes stay decoded, and sentences
+as they were told, so the forest must not change meanwhile. Names and neighbours lie one behind the other in the order in which they were first needed,
 so that a node and its relatives share cache lines.
 """
 
@@ -39,6 +39,7 @@ cdef class Places:
     cdef vector[uint64_t] others
     cdef vector[uint64_t] found
     cdef string sentence
+    cdef dict told
     cdef object load
     cdef object lock
     cdef size_t relatives
@@ -46,6 +47,7 @@ cdef class Places:
 
     def __init__(self, size_t relatives, size_t most) -> None:
         self.lock = Lock()
+        self.told = {}
         self.relatives = relatives
         self.most = most
 
@@ -53,15 +55,22 @@ cdef class Places:
         """A sentence for each node: ``a (in tree) is under b, c; above d, e``."""
         with self.lock:
             if self.places.size() >= self.most:
+                self.told.clear()
                 self.places.clear()
                 self.trees.clear()
                 self.texts.clear()
                 self.others.clear()
             self.load = load
             try:
-                return [self._sentence(node) for node in nodes]
+                return [self._told(node) for node in nodes]
             finally:
                 self.load = None
+
+    cdef str _told(self, node):
+        told = self.told.get(node)
+        if told is None:
+            told = self.told[node] = self._sentence(node)
+        return told
 
     cdef str _sentence(self, uint64_t node):
         cdef Place place = self._place(node)

@@ -6,7 +6,7 @@ Every method reads one state of all structures. ``where`` arguments are SQL cond
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -90,8 +90,8 @@ class Context(Protocol):
         """The reranker of this name, else the session's; None where there is none."""
         ...
 
-    def count_hit(self, key: str) -> None:
-        """Add one to an entity's temperature, with the next commit."""
+    def count_hits(self, keys: Iterable[str]) -> None:
+        """Add one to the temperature of each of some entities, with the next commit."""
         ...
 
     def committed(self) -> None:
@@ -175,7 +175,7 @@ class Reading:
             for name in names:
                 rows = list(lookup(view, name, limit))
                 if rows:
-                    self._context.count_hit(entity_key(rows[0].entity))
+                    self._context.count_hits([entity_key(rows[0].entity)])
                 found += rows
         self._context.last_lookup = names
         return found
@@ -404,7 +404,7 @@ class Reading:
             allowed=allowed,
             within=within,
             options=options or {},
-            count_hit=self._context.count_hit,
+            count_hits=self._context.count_hits,
             rerank=self._context.reranker(reranker),
             given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
         )

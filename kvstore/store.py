@@ -8,7 +8,7 @@ first statement.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -332,10 +332,10 @@ class Store(Keeping, Changing, Ingesting):
 
         return descriptions.table(name)
 
-    def count_hit(self, key: str) -> None:
-        """Count one hit of an entity for its temperature."""
+    def count_hits(self, keys: Iterable[str]) -> None:
+        """Count one hit of each of some entities (normal forms) for its temperature."""
         if not self.readonly:
-            self.hits.add(key)
+            self.hits.add(keys)
 
     def statistics(self) -> dict[str, int | float | str]:
         """Counts and sizes of everything in the store, as SHOW STATS gives them.

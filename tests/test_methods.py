@@ -171,7 +171,7 @@ PAIRS: list[tuple[type, str, Call]] = [
 WORDLESS = {
     "close",
     "committed",  # every commit says it
-    "count_hit",  # LOOKUP and the strategies do
+    "count_hits",  # LOOKUP and the strategies do
     "embed",
     "execute",
     "flush",  # every commit does

@@ -2,7 +2,7 @@
 
 In: normal forms of names. For each, the filter gives every place in the forest; of each place the first *n* ancestors
 and the first *n* descendants are taken, nearest first, and put into a sentence by template. Out: those sentences, one a
-place. A node that was met is not decoded again before the next commit.
+place. A node that was met is not decoded again before the next commit, nor its sentence made again.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypedDict
@@ -69,7 +69,7 @@ class Query:
     allowed: frozenset[int] | None = None
     within: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    count_hit: Callable[[str], None] = lambda key: None
+    count_hits: Callable[[Iterable[str]], None] = lambda keys: None
     rerank: Callable[[Query, Ranking], Ranking] | None = None
     given: Matrix | None = None
     trace: Trace = field(init=False)

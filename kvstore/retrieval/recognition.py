@@ -56,7 +56,7 @@ def recognise(query: Query, *, as_written: bool = False) -> list[Seed]:
             count = identity.entry.count if single else len(view.addresses_of(identity))
             if count:
                 seeds.append(Seed(key, identity, count, tuple(spans[key])))
-                query.count_hit(key)
+        query.count_hits(seed.key for seed in seeds)
         seeds.sort(key=lambda seed: (seed.count, seed.key))
         step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
         step.count = len(seeds)

@@ -7,7 +7,8 @@ folded in.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 #: Counts folded in with one commit, at most.
@@ -19,11 +20,11 @@ class HitCounts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
 
-    def add(self, key: str) -> None:
+    def add(self, keys: Iterable[str]) -> None:
         with self._lock:
-            self._counts[key] = self._counts.get(key, 0) + 1
+            self._counts.update(keys)
 
     def some(self) -> dict[str, int]:
         """A bounded number of the counts, to be folded in."""
