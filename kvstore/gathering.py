@@ -1,0 +1,115 @@
+"""What a write transaction gathers before it is applied: changes that wait, and the state they will be applied to.
+
+In: documents, edges, names and triples as they are stated. On disk: nothing; applying puts them into the LMDB
+transaction, which its owner commits. Out: a view that sees them. What is gathered is kept until the commit, so that it
+can be applied once more when the map has to grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from .errors import ClosedError
+from .ingest.changes import Batch, Changes, Prepared
+from .ingest.extraction import Extracted, vectors_for
+from .reading import Context, Reading
+from .storage.aliases import Alias
+from .storage.environment import WriteTransaction
+from .storage.forest import EdgeKey, StatedEdge
+from .storage.ingested_files import IngestedFile
+from .storage.store_view import StoreView
+from .storage.triples import DocumentTriples
+from .storage.vectors import Matrix
+
+#: Chunks and edges that may wait before they are applied, so that a long transaction does not hold all its texts in
+#: memory twice.
+_MOST_PENDING = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A document put but not applied; without vectors it is embedded when it is."""
+
+    extracted: Extracted
+    vectors: Matrix | None
+    own_vectors: bool
+    origin: str | None
+
+
+class Gathering(Reading):
+    """Changes gathered, applied in turn when there are many, or when something is read."""
+
+    def __init__(self, store: Context, timeout: float | None) -> None:
+        self._store = store
+        self._context = store
+        self._timeout = timeout
+        self._view: WriteTransaction = store.environment.write(timeout)
+        self._changes = self._changes_of(self._view)
+        self._pending: dict[str, Waiting | None] = {}
+        self._pending_origins: dict[str, str | None] = {}
+        self._pending_files: list[tuple[IngestedFile, list[bytes]]] = []
+        self._pending_edges: dict[EdgeKey, StatedEdge | None] = {}
+        self._pending_aliases: dict[str, Alias | None] = {}
+        self._pending_triples: dict[str, DocumentTriples] = {}
+        self._pending_size = 0
+        self._applied: list[Batch] = []
+        self._open = True
+
+    @property
+    def open(self) -> bool:
+        """Whether the transaction can still be used."""
+        return self._open
+
+    @contextmanager
+    def reading(self) -> Iterator[StoreView]:
+        self._require_open()
+        self._apply()
+        self._changes.write_back()
+        yield StoreView(self._view, self._store.settings, self._store.open_indexes)
+
+    def _grow_pending(self, size: int) -> None:
+        self._pending_size += size
+        if self._pending_size > _MOST_PENDING:
+            self._apply()
+
+    def _apply(self) -> None:
+        """Carry what is pending into the LMDB transaction."""
+        batch = Batch((), (), self._pending_edges, self._pending_aliases, self._pending_origins, self._pending_triples)
+        if not self._pending and not self._pending_files and batch == Batch():
+            return
+        waiting = [item for item in self._pending.values() if item is not None]
+        deleted = [key for key, item in self._pending.items() if item is None]
+        vectors = vectors_for([(item.extracted, item.vectors) for item in waiting], self._store.embed)
+        prepared = [
+            Prepared(item.extracted, rows, item.own_vectors, item.origin)
+            for item, rows in zip(waiting, vectors, strict=True)
+        ]
+        batch = replace(batch, documents=prepared, deleted=deleted, files=self._pending_files)
+        self._applied.append(batch)
+        self._pending, self._pending_origins, self._pending_size = {}, {}, 0
+        self._pending_files = []
+        self._pending_edges, self._pending_aliases, self._pending_triples = {}, {}, {}
+        try:
+            self._changes.apply(batch)
+        except BaseException:
+            self._close()
+            raise
+
+    def _replay(self, view: WriteTransaction, hits: Mapping[str, int]) -> None:
+        changes = self._changes_of(view)
+        for batch in self._applied:
+            changes.apply(batch)
+        changes.finish(hits)
+
+    def _changes_of(self, view: WriteTransaction) -> Changes:
+        return Changes(view, self._store.settings, temperature_sort=self._store.session.temperature_sort)
+
+    def _close(self) -> None:
+        self._open = False
+        self._view.abort()
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise ClosedError("this transaction is over; begin another with store.transaction()")
