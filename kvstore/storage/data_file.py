@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError
+from .dense_copy import write_densely
 from .location import COMPACTED_FILE, DATA_FILE
 from .view import translate
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 SMALLEST_MAP = 1 << 20
 MAX_TABLES = 64
 MAX_READERS = 1024
-
-#: Bytes of records that COMPACT copies in one transaction, which holds them in memory.
-COPY_BATCH = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -212,8 +210,8 @@ class DataFile:
         except VerifyError as error:
             return [str(error)]
 
-    def copy_to(self, target: Path, *, compact: bool) -> None:
-        """Copy the last commit into a new directory, durably: it appears complete or not at all.
+    def copy_to(self, target: Path, write: Callable[[Path], None]) -> None:
+        """Have the file of a new directory written, durably: it appears complete or not at all.
 
         Raises InputError when ``target`` exists or its folder does not, StoreFullError when it cannot be written.
         """
@@ -224,7 +222,7 @@ class DataFile:
         partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
         try:
             partial.mkdir()
-            self.environment.copy(str(partial), compact)
+            write(partial / DATA_FILE)
             flush(partial / DATA_FILE)
             flush(partial)
             partial.rename(target)
@@ -237,6 +235,10 @@ class DataFile:
             with contextlib.suppress(FileNotFoundError):
                 (partial / DATA_FILE).unlink(missing_ok=True)
                 partial.rmdir()
+
+    def copy_pages(self, target: Path) -> None:
+        """Copy the last commit into a new file page by page, free ones too; no writer may be at work."""
+        self.environment.copy(str(target.parent))
 
     @contextlib.contextmanager
     def compacted(self) -> Iterator[Path]:
@@ -278,46 +280,12 @@ class DataFile:
         try:
             os.fchown(descriptor, own.st_uid, own.st_gid)
             os.fchmod(descriptor, stat.S_IMODE(own.st_mode))
-            self._copy_records(copy)
+            with self.begin(write=True) as source:  # only so can it open tables
+                tables = {os.fsdecode(name): self.open_table(name, source) for name in self.table_names(source)}
+                write_densely(source, tables, copy, self.used)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-    def _copy_records(self, copy: Path) -> None:
-        """Append every record to a new LMDB file; LMDB's own compaction would keep pages as empty as they are."""
-        with (
-            lmdb.open(
-                str(copy),
-                subdir=False,
-                map_size=self.used + COPY_BATCH,
-                max_dbs=MAX_TABLES,
-                lock=False,
-                sync=False,  # flushed at the end
-                lib_version=0,
-            ) as target,
-            self.begin(write=True) as source,  # only so can it open tables
-        ):
-            transaction, size = target.begin(write=True), 0
-            try:
-                for name in self.table_names(source):
-                    table, successor = self.open_table(name, source), target.open_db(name, txn=transaction)
-                    copied = 0
-                    with source.cursor(table) as cursor:
-                        for key, value in cursor:
-                            copied += transaction.put(key, value, append=True, db=successor)
-                            size += len(key) + len(value)
-                            if size >= COPY_BATCH:
-                                transaction.commit()
-                                transaction, size = target.begin(write=True), 0
-                    counted = source.stat(table)["entries"]
-                    if copied != counted:
-                        raise CorruptionError(
-                            f"{self.path}: of {counted} records of table {os.fsdecode(name)} only {copied} can be read "
-                            "in order, so nothing was changed; run CHECK, and restore the store from a backup"
-                        )
-                transaction.commit()
-            finally:
-                transaction.abort()
 
     def open_successor(self) -> None:
         """Open the file that has taken this one's name by a COMPACT; no transaction may be open."""

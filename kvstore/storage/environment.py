@@ -15,6 +15,7 @@ import contextlib
 import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -262,15 +263,18 @@ class Environment:
     def copy_to(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
         """Copy the last commit into a new store directory.
 
-        With ``compact`` free pages are left out, and others read and write meanwhile. Without, the file is copied page
-        by page, and writers wait. Raises InputError when ``path`` exists or its folder does not, StoreFullError when it
-        cannot be written, and LockTimeoutError; the copy appears complete or not at all.
+        With ``compact`` its pages are full and none is free, and others read and write meanwhile. Without, the file is
+        copied page by page, and writers wait. Raises InputError when ``path`` exists or its folder does not,
+        StoreFullError when it cannot be written, CorruptionError when records are missing (``compact`` only), and
+        LockTimeoutError; the copy appears complete or not at all.
         """
         with (
             contextlib.nullcontext() if compact else self._without_writers(),
-            self.snapshot(),  # keeps the map as it is and the environment open
+            self.snapshot() as snapshot,  # keeps the map as it is and the environment open
         ):
-            self._file.data.copy_to(Path(path), compact=compact)
+            data = self._file.data
+            write = partial(snapshot.copy_to, most_bytes=data.used) if compact else data.copy_pages
+            data.copy_to(Path(path), write)
 
     def compact(self) -> CompactReport:
         """Give the space of deleted data back to the file system, by putting a compacted copy in the file's place.

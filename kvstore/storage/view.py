@@ -11,6 +11,7 @@ import errno
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -25,6 +26,7 @@ from ..errors import (
     StoreFullError,
     TransactionError,
 )
+from .dense_copy import write_densely
 from .transaction_gate import TransactionGate
 
 if TYPE_CHECKING:
@@ -254,6 +256,10 @@ class Snapshot(LmdbView):
     """
 
     _pins = 0
+
+    def copy_to(self, target: Path, most_bytes: int) -> None:
+        """Write every record to a new file with full pages; raises what :func:`.dense_copy.write_densely` raises."""
+        write_densely(self._current(), self._handles, target, most_bytes)
 
     @contextmanager
     def pin(self) -> Iterator[Self]:

@@ -1,0 +1,61 @@
+"""A copy of a data file with nothing empty in it: every record appended in key order, so that every page is full.
+
+In: a transaction, the tables it sees, and the path of the copy. On disk: an LMDB file, flushed by the
+caller. LMDB's own compaction would keep pages as empty as they are. Records that the tables count and a cursor does not
+meet are a CorruptionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import lmdb
+
+from ..errors import CorruptionError
+
+if TYPE_CHECKING:
+    from lmdb import _Database as Handle
+
+#: Bytes of records that are copied in one transaction, which holds them in memory.
+BATCH = 1 << 24
+
+
+def write_densely(
+    source: lmdb.Transaction[memoryview], tables: Mapping[str, Handle], target: Path, most_bytes: int
+) -> None:
+    """Append every record of ``tables`` to the file ``target``, missing or empty, which takes at most ``most_bytes``.
+
+    Raises what LMDB raises, and CorruptionError where records are missing; ``target`` is of no use then.
+    """
+    with lmdb.open(
+        str(target),
+        subdir=False,
+        map_size=most_bytes + BATCH,
+        max_dbs=max(1, len(tables)),
+        lock=False,
+        sync=False,  # flushed at the end
+        lib_version=0,
+    ) as environment:
+        transaction, size = environment.begin(write=True), 0
+        try:
+            for name, table in sorted(tables.items()):
+                successor = environment.open_db(name.encode(), txn=transaction)
+                copied = 0
+                with source.cursor(table) as cursor:
+                    for key, value in cursor:
+                        copied += transaction.put(key, value, append=True, db=successor)
+                        size += len(key) + len(value)
+                        if size >= BATCH:
+                            transaction.commit()
+                            transaction, size = environment.begin(write=True), 0
+                counted = source.stat(table)["entries"]
+                if copied != counted:
+                    raise CorruptionError(
+                        f"of {counted} records of table {name} only {copied} can be read in order, so nothing was "
+                        "changed; run CHECK, and restore the store from a backup"
+                    )
+            transaction.commit()
+        finally:
+            transaction.abort()
