@@ -1,6 +1,7 @@
 """Files into a store: the methods that ingest and import, and the store as the ingest pipeline sees it.
 
-In: files, folders and globs, or an export. On disk: one commit a batch. Out: a report, or what an ingest would do.
+In: files, folders and globs, or an export. On disk: one commit a batch; a file that has grown by this is compacted at
+the end. Out: a report, or what an ingest would do.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from .errors import DocumentNotFoundError, InputError, ReadOnlyError
 from .ingest.extraction import vectors_for
 from .models.embedder import Embedder
 from .settings import FixedSettings
+from .storage.compaction import compacting_growth
+from .storage.environment import Environment
 from .storage.triples import DocumentTriples
 from .storage.vectors import Matrix
 from .transaction import Transaction
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 class Ingesting:
     """The methods that bring files in; a store has what they need."""
 
+    environment: Environment
     settings: FixedSettings
     #: Whether the embedder is an object that was given, which other processes cannot make.
     embedder_given: bool
@@ -79,7 +83,8 @@ class Ingesting:
 
         Bad files are reported, not raised. ``prune`` removes documents whose files vanished from a folder named here.
         ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth); a file at
-        which one is silent for ``time_limit`` seconds, or ends, is reported.
+        which one is silent for ``time_limit`` seconds, or ends, is reported. Where this has made most of the store's
+        file and nobody else has it open, the file is compacted at the end.
 
         >>> folder = tempfile.mkdtemp()
         >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
@@ -92,16 +97,17 @@ class Ingesting:
         if self.readonly:
             raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to ingest")
         given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-        return ingest(
-            _Commits(self),
-            [os.fspath(path) for path in given],
-            format=format,
-            prune=prune,
-            options=options,
-            progress=progress,
-            workers=workers,
-            time_limit=time_limit,
-        )
+        with compacting_growth(self.environment):
+            return ingest(
+                _Commits(self),
+                [os.fspath(path) for path in given],
+                format=format,
+                prune=prune,
+                options=options,
+                progress=progress,
+                workers=workers,
+                time_limit=time_limit,
+            )
 
     def forecast_ingest(
         self,
@@ -136,7 +142,8 @@ class Ingesting:
         """
         from .exchange import import_file
 
-        return import_file(self, path)
+        with compacting_growth(self.environment):
+            return import_file(self, path)
 
 
 class _Commits:

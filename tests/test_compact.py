@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from other_process import python, said, tell
 
-from kvstore import Store
+from kvstore import Store, exchange
 from kvstore.errors import (
     ClosedError,
     CorruptionError,
@@ -28,7 +29,8 @@ from kvstore.errors import (
     StoreFullError,
     TransactionError,
 )
-from kvstore.storage import tables, writer_lock
+from kvstore.ingest import pipeline
+from kvstore.storage import compaction, tables, writer_lock
 from kvstore.storage.dump import dump
 from kvstore.storage.environment import Environment
 from kvstore.storage.store_view import StoreView
@@ -235,6 +237,56 @@ def test_the_file_keeps_its_owner(path: Path) -> None:
     with Environment.open(path) as environment:
         environment.compact()
     assert ((path / "data.mdb").stat().st_uid, (path / "data.mdb").stat().st_gid) == (NOBODY, NOBODY)
+
+
+# -- At the end of an ingest
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of 600 documents, which an ingest or import brings in many commits."""
+    monkeypatch.setattr(compaction, "WORTHWHILE", 0)
+    monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 32)
+    monkeypatch.setattr(exchange, "_BATCH_LINES", 32)
+    rows = ({"id": f"note {number}", "text": document(number)[:300]} for number in range(600))
+    file = tmp_path / "notes.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+def test_an_ingest_that_made_the_store_leaves_a_file_without_free_pages(
+    make_store: Callable[..., Store], notes: Path, tmp_path: Path
+) -> None:
+    store = make_store(embedder="hashing:32")
+    assert store.ingest(notes, workers=0).added == 600
+    dense = size(store.path)
+    assert store.compact().bytes_after == pytest.approx(dense, rel=0.02)
+    more = tmp_path / "more.jsonl"
+    more.write_text(json.dumps({"id": "last", "text": document(602)}))
+    before = size(store.path)
+    assert store.ingest(more, workers=0).added == 1
+    assert size(store.path) > before, "it made little of the file"
+    store.export(tmp_path / "all")
+    imported = make_store("imported", embedder="hashing:32")
+    assert imported.import_(tmp_path / "all").documents == 601
+    dense = size(imported.path)
+    assert imported.compact().bytes_after == pytest.approx(dense, rel=0.02)
+
+
+def test_an_ingest_ends_well_where_its_file_cannot_be_compacted(
+    make_store: Callable[..., Store], notes: Path, tmp_path: Path
+) -> None:
+    reader, other = (make_store(name, embedder="hashing:32") for name in ("reader", "other"))
+    with reader.snapshot() as snapshot:
+        assert reader.ingest(notes, workers=0).added == 600
+        assert snapshot.keys() == []
+    with python(OPEN.replace("READONLY", "True"), other.path) as process:
+        assert said(process) == "open"
+        assert other.ingest(notes, workers=0).added == 600
+    for store in (reader, other):
+        assert len(store.keys()) == 600
+        report = store.compact()
+        assert report.bytes_after < 0.75 * report.bytes_before
 
 
 # -- Other processes

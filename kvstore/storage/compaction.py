@@ -3,18 +3,27 @@
 In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, after each of which
 the store is whole; then another ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. What stands
 in the way raises the error of :meth:`Environment.compact`.
+
+What grows a store in many commits leaves much of the file free, because LMDB never changes a page in place. Where it
+made most of the file, that is given back at its end, but only where nobody has to wait for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+from ..errors import KvstoreError
 from .chunks import ChunkWriter
 from .environment import CompactReport, Environment, WriteView
 from .vectors import VectorWriter
 
 #: Vector blocks that one commit empties; it holds those that take their vectors in memory.
 BLOCKS = 32
+
+#: Free bytes that are worth another file.
+WORTHWHILE = 1 << 20
 
 
 def compact(environment: Environment, dimension: int) -> CompactReport:
@@ -23,6 +32,28 @@ def compact(environment: Environment, dimension: int) -> CompactReport:
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass
     return replace(environment.compact(), bytes_before=before)
+
+
+@contextmanager
+def compacting_growth(environment: Environment) -> Iterator[None]:
+    """Compact the file after a block that has more than doubled it, where more than a quarter of it is free then.
+
+    Whatever stands in the way, such as another process that has the store open, leaves the file as it is.
+    """
+    before = environment.statistics().used_bytes
+    yield
+    after = environment.statistics().used_bytes
+    free = after - _occupied(environment)
+    if after > 2 * before and free > max(after // 4, WORTHWHILE):
+        with suppress(KvstoreError):
+            environment.compact(timeout=0)
+
+
+def _occupied(environment: Environment) -> int:
+    """Bytes of the pages that hold records."""
+    kinds = ("branch_pages", "leaf_pages", "overflow_pages")
+    with environment.snapshot() as snapshot:
+        return sum(table["psize"] * sum(table[kind] for kind in kinds) for table in snapshot.tables().values())
 
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:

@@ -276,21 +276,21 @@ class Environment:
             write = partial(snapshot.copy_to, most_bytes=data.used) if compact else data.copy_pages
             data.copy_to(Path(path), write)
 
-    def compact(self) -> CompactReport:
+    def compact(self, timeout: float | None = None) -> CompactReport:
         """Give the space of deleted data back to the file system, by putting a compacted copy in the file's place.
 
         That needs room for the copy beside the file. Threads of this process that begin a snapshot or a transaction
         meanwhile, and processes that open the store, wait. A crash at any point leaves the old file or the new one,
         whole.
 
-        Raises TransactionError when another process has the store open, or when snapshots or transactions of this one
-        stay open for longer than the lock timeout; ReadOnlyError, LockTimeoutError (another process writes),
-        StoreFullError (no room for the copy), CorruptionError, InputError (``data.mdb`` is a symbolic link). The store
-        is as before then.
+        Waits at most ``timeout`` seconds for each of them (default: the lock timeout). Raises TransactionError when
+        another process has the store open, or when snapshots or transactions of this one stay open; ReadOnlyError,
+        LockTimeoutError (another process writes), StoreFullError (no room for the copy), CorruptionError, InputError
+        (``data.mdb`` is a symbolic link). The store is as before then.
         """
-        self._take_writer_lock(None)
+        self._take_writer_lock(timeout)
         try:
-            report = self._file.compact(self.lock_timeout)
+            report = self._file.compact(self.lock_timeout if timeout is None else timeout)
             self._file.open_tables(self._file.handles, self.lock_timeout)
             return report
         finally:
