@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
     from .ingest.pipeline import IngestProgress, IngestReport
+    from .opened import Snapshot
     from .opening import migrate_store as migrate
     from .opening import open_store as open
     from .query.cursor import Cursor
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from .storage.index_building import IndexProgress
     from .storage.indexes import IndexStatus
     from .storage.triples import Triple
-    from .store import Snapshot, Store
+    from .store import Store
     from .transaction import Transaction
 
 __version__ = "0.1.0"
@@ -98,7 +99,7 @@ _HOMES = {
     "Location": ("retrieval.evidence", "Location"),
     "Prompt": ("answering.prompt", "Prompt"),
     "Relative": ("retrieval.evidence", "Relative"),
-    "Snapshot": ("store", "Snapshot"),
+    "Snapshot": ("opened", "Snapshot"),
     "Step": ("retrieval.evidence", "Step"),
     "Store": ("store", "Store"),
     "Table": ("query.descriptions", "Table"),

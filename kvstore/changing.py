@@ -11,15 +11,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from .transaction import Transaction
+from .opened import Opened
 
 
-class Changing:
-    """The changing methods; each begins what :meth:`transaction` gives, and commits it."""
-
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
-        """Begin a write transaction."""
-        raise NotImplementedError
+class Changing(Opened):
+    """The changing methods; each begins a transaction, and commits it."""
 
     def put(
         self,

@@ -8,65 +8,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import DocumentNotFoundError, InputError, ReadOnlyError
 from .ingest.extraction import vectors_for
-from .models.embedder import Embedder
-from .settings import FixedSettings
+from .opened import Opened
 from .storage.compaction import compacting_growth
-from .storage.environment import Environment
 from .storage.triples import DocumentTriples
-from .storage.vectors import Matrix
-from .transaction import Transaction
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from .exchange import ImportReport
     from .ingest.file_documents import FileDocument
     from .ingest.forecast import Forecast
     from .ingest.pipeline import IngestProgress, IngestReport
     from .ingest.worker import Job
     from .storage.ingested_files import IngestedFile
-    from .storage.store_view import StoreView
 
 
-class Ingesting:
-    """The methods that bring files in; a store has what they need."""
-
-    environment: Environment
-    settings: FixedSettings
-    #: Whether the embedder is an object that was given, which other processes cannot make.
-    embedder_given: bool
-
-    @property
-    def path(self) -> Path:
-        """The store's directory."""
-        raise NotImplementedError
-
-    @property
-    def readonly(self) -> bool:
-        """Whether it was opened to read only."""
-        raise NotImplementedError
-
-    @property
-    def embedder(self) -> Embedder:
-        """The store's embedder."""
-        raise NotImplementedError
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors of some texts."""
-        raise NotImplementedError
-
-    def reading(self) -> AbstractContextManager[StoreView]:
-        """The parts of the store, in one state."""
-        raise NotImplementedError
-
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
-        """Begin a write transaction."""
-        raise NotImplementedError
+class Ingesting(Opened):
+    """The methods that bring files in."""
 
     def ingest(
         self,

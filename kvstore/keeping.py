@@ -6,28 +6,18 @@ In: paths. On disk: a copy, one file, or the store's own file whole or smaller. 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .reading import Reading
-from .settings import FixedSettings
-from .storage.environment import CompactReport, Environment
-from .storage.vectors import Matrix
+from .opened import Opened
+from .storage.environment import CompactReport
 
 if TYPE_CHECKING:
     from .exchange import ExportReport
     from .repair import RepairReport
 
 
-class Keeping(Reading):
+class Keeping(Opened):
     """The methods that keep a store sound, small and safe."""
-
-    environment: Environment
-    settings: FixedSettings
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors of some texts."""
-        raise NotImplementedError
 
     def check(self) -> list[str]:
         """Every violated invariant of the store as a sentence; an empty list when it is sound.

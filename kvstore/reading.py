@@ -6,6 +6,7 @@ Every method reads one state of all structures. ``where`` arguments are SQL cond
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -99,14 +100,14 @@ class Context(Protocol):
         ...
 
 
-class Reading:
+class Reading(ABC):
     """The reading methods; what they read is what :meth:`reading` opens."""
 
     _context: Context
 
+    @abstractmethod
     def reading(self) -> AbstractContextManager[StoreView]:
         """The parts of the store in one state, while the context is open: what every method here reads."""
-        raise NotImplementedError
 
     def get(self, key: str) -> Document | None:
         """The document of this key, or None.

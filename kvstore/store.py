@@ -7,73 +7,23 @@ first statement.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
-import numpy.typing as npt
 
 from .changing import Changing
 from .errors import InputError, LockTimeoutError, ReadOnlyError
-from .indexing import Indexing
 from .ingesting import Ingesting
 from .keeping import Keeping
-from .models.embedder import Embedder, open_embedder
-from .reading import Context, Reading
-from .settings import FixedSettings, SessionSettings
-from .storage.environment import Environment
-from .storage.environment import Snapshot as StorageSnapshot
-from .storage.open_indexes import OpenIndexes
-from .storage.place_cache import PlaceCache
-from .storage.store_view import StoreView
-from .storage.temperatures import HitCounts
-from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .ingest.pipeline import IngestProgress
-    from .models.llm import LanguageModel
     from .query.cursor import Cursor
     from .query.descriptions import Table
-    from .query.session import Writable
     from .retrieval.evidence import Step
     from .retrieval.query import Strategy
-    from .retrieval.reranking import Rerank
     from .storage.index_building import IndexProgress
-
-
-class Snapshot(Reading):
-    """One state of a store, unchanged by later commits; made by :meth:`Store.snapshot`, closed by its context or
-    ``close()``.
-
-    >>> with store.snapshot() as snapshot:
-    ...     _ = store.delete("tea")
-    ...     snapshot.get("tea") is None, store.get("tea") is None
-    (False, True)
-    """
-
-    def __init__(self, store: Context) -> None:
-        self._context = store
-        self._snapshot: StorageSnapshot = store.environment.snapshot()
-        self.view = StoreView(self._snapshot, store.settings, store.open_indexes, store.place_cache)
-
-    def close(self) -> None:
-        """Let the snapshot go; using it afterwards raises ClosedError."""
-        self._snapshot.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def reading(self) -> Iterator[StoreView]:
-        with self._snapshot.pin():
-            yield self.view
 
 
 class Store(Keeping, Changing, Ingesting):
@@ -86,76 +36,6 @@ class Store(Keeping, Changing, Ingesting):
     ...     _ = transaction.put("coffee", "Coffee is brewed from roasted seeds.", meta={"year": 2024})
     ...     _ = transaction.put_edge("Darjeeling", "India", tree="places")
     """
-
-    def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
-        self._context = self
-        self.environment = environment
-        self.settings = settings
-        self.session = SessionSettings()
-        self.hits = HitCounts()
-        self.last_lookup: tuple[str, ...] = ()
-        self.begun: Writable | None = None
-        self.open_indexes = OpenIndexes(environment, settings.dimension)
-        self._indexing = Indexing(self)
-        self.place_cache = PlaceCache()
-        self._embedder = embedder
-        #: Whether the embedder is an object of the program's own, which no other process has.
-        self.embedder_given = embedder is not None
-        self._embedder_lock = threading.Lock()
-        #: The reranker that was last asked for, by name: it may hold a model.
-        self._reranker: tuple[str, Rerank | None] | None = None
-
-    @property
-    def path(self) -> Path:
-        """The store's directory."""
-        return self.environment.path
-
-    @property
-    def readonly(self) -> bool:
-        """Whether it was opened to read only."""
-        return self.environment.readonly
-
-    @property
-    def embedder(self) -> Embedder:
-        """The store's embedder, loaded on first use; raises EmbedderError where its package is missing."""
-        with self._embedder_lock:
-            if self._embedder is None:
-                self._embedder = open_embedder(self.settings.embedder)
-            return self._embedder
-
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors of some texts, shape (n, dimension); the embedder is not loaded for none."""
-        return self.embedder.embed(texts) if texts else np.empty((0, self.settings.dimension), np.float32)
-
-    def language_model(self, name: str | None = None) -> LanguageModel | None:
-        """The language model that ASK has answer: of this name, else the session's, else the environment's.
-
-        None where none is named, or ``none``. Raises ModelError for an address that is none.
-
-        >>> store.set("base_url", "http://localhost:11434/v1")
-        >>> store.language_model("qwen3:4b").url
-        'http://localhost:11434/v1/chat/completions'
-        """
-        from .models.llm import language_model
-
-        return language_model(name, self.session)
-
-    def reranker(self, name: str | None = None) -> Rerank | None:
-        """What puts rankings into another order: of this name, else the session's; None for ``none``.
-
-        Raises RerankerError for a name that can be no reranker's.
-
-        >>> store.reranker("none") is None, store.reranker("combination") is None
-        (True, False)
-        """
-        wanted = name or self.session.reranker
-        if wanted == "none":
-            return None
-        if self._reranker is None or self._reranker[0] != wanted:
-            from .retrieval.reranking import reranker_named
-
-            self._reranker = wanted, reranker_named(wanted)
-        return self._reranker[1]
 
     def close(self) -> None:
         """Fold in temperatures where the writer's lock is free, and close; waits for open snapshots.
@@ -178,35 +58,6 @@ class Store(Keeping, Changing, Ingesting):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def snapshot(self) -> Snapshot:
-        """One state of the store, to read from more than once.
-
-        >>> with store.snapshot() as snapshot:
-        ...     len(snapshot.keys()), len(snapshot.search("tea", using="lexical"))
-        (2, 1)
-        """
-        return Snapshot(self)
-
-    @contextmanager
-    def reading(self) -> Iterator[StoreView]:
-        with self.snapshot() as snapshot:
-            yield snapshot.view
-
-    # Changing
-
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
-        """Begin the store's one write transaction, waiting at most ``timeout`` seconds for another writer.
-
-        Raises LockTimeoutError naming the holder, and ReadOnlyError.
-
-        >>> with store.transaction() as transaction:
-        ...     transaction.delete("tea"), transaction.keys(), store.keys()
-        (True, ['coffee'], ['coffee', 'tea'])
-        """
-        if self.readonly:
-            raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to change it")
-        return Transaction(self, timeout)
-
     def flush(self, timeout: float | None = None) -> None:
         """Fold the temperatures counted since the last commit into the entity filter.
 
@@ -223,10 +74,6 @@ class Store(Keeping, Changing, Ingesting):
         with self.environment.write(timeout) as view:
             Changes(view, self.settings, temperature_sort=self.session.temperature_sort).finish(hits)
         self.hits.forget(hits)
-
-    def committed(self) -> None:
-        """Learn that a transaction of this store has changed something: the index of vectors may have to grow."""
-        self._indexing.extend()
 
     # Indexes
 
@@ -331,11 +178,6 @@ class Store(Keeping, Changing, Ingesting):
         from .query import descriptions
 
         return descriptions.table(name)
-
-    def count_hits(self, keys: Iterable[str]) -> None:
-        """Count one hit of each of some entities (normal forms) for its temperature."""
-        if not self.readonly:
-            self.hits.add(keys)
 
     def statistics(self) -> dict[str, int | float | str]:
         """Counts and sizes of everything in the store, as SHOW STATS gives them.

@@ -8,6 +8,7 @@ keyed by name, which is on disk like the store.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -83,9 +84,9 @@ class Search(Protocol):
         ...
 
 
-class _InMemory:
-    def locations(self, name: str) -> list[TreeNode]:
-        raise NotImplementedError
+class _InMemory(ABC):
+    @abstractmethod
+    def locations(self, name: str) -> list[TreeNode]: ...
 
     def context(self, names: Iterable[str], relatives: int) -> list[str]:
         return [sentence(node, relatives) for name in names for node in self.locations(name)]
