@@ -191,7 +191,7 @@ class _Rebuild:
         prepared: list[Prepared] = []
         for (record, extracted, vectors), rows in zip(waiting, made, strict=True):
             kept = vectors is not None
-            prepared.append(Prepared(extracted, rows, record.own_vectors and kept, record.origin, record.changed))
+            prepared.append(Prepared(extracted, rows, record.own_vectors and kept, record.origin, record.changed_at))
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)
             self._report.embedded += 0 if kept else len(extracted.chunks)

@@ -5,25 +5,37 @@ stated, and passages and entities form a graph. A store of format 1 was read by 
 ``language: rules``. Everything derived has to be rebuilt from the documents, which is not for a frozen step to do, so
 the step leaves the record ``rebuild`` in ``meta``, and whoever migrates rebuilds the store before anything else.
 
-On disk, each value followed by its CRC-32, little-endian: ``settings`` in ``meta`` is a msgpack map; ``stated_edges``
-(child node u64, parent node u64, big-endian) was the two names in msgpack and is the two names and the tree's;
-``nodes`` (node u64) is tree and entity, u32 little-endian; ``trees`` (tree u32, big-endian) is the name in msgpack.
-``rebuild`` in ``meta`` is empty. Frozen: never edit.
+On disk, each value followed by its CRC-32, little-endian: ``settings`` in ``meta`` is a msgpack map; ``documents`` were
+msgpack maps and are the lists of their values, without the root of their abstracts and with the time of change in
+seconds; ``texts`` were UTF-8, before which there is a zero byte now; ``chunks``, which lead to the vectors, were packed
+numbers and are msgpack lists; ``stated_edges`` (child node u64, parent node u64, big-endian) was the two names in
+msgpack and is the two names and the tree's; ``nodes`` (node u64) is tree and entity, u32 little-endian; ``trees`` (tree
+u32, big-endian) is the name in msgpack. ``rebuild`` in ``meta`` is empty. A document, text or chunk that is damaged
+stays as it is, for the rebuild to tell. Frozen: never edit.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
+from datetime import datetime
 
 import lmdb
 import msgpack
 
 from kvstore.errors import CorruptionError
 
+_CHUNK = struct.Struct("<QQQIiIIH")
+_DOCUMENT = (
+    *("key", "title", "source", "format", "meta", "digest", "size", "changed", "first_group", "groups", "uppers"),
+    *("own_vectors", "origin"),
+)
+
 
 def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
-    """Add ``language`` to the settings and the tree to each edge that the user states, and ask for a rebuild."""
+    """Add ``language`` to the settings and the tree to each edge that the user states, put documents, texts and chunks
+    into their new form, and ask for a rebuild."""
     meta = environment.open_db(b"meta", txn=transaction)
     stored = transaction.get(b"settings", db=meta)
     if stored is None:
@@ -31,8 +43,40 @@ def migrate(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes])
     settings = {"language": "rules", **msgpack.unpackb(_unsealed(stored, "meta", b"settings"))}
     transaction.put(b"settings", _sealed(msgpack.packb(settings)), db=meta)
     transaction.put(b"rebuild", b"", db=meta)
+    for table, convert in ((b"documents", _document), (b"texts", _text), (b"chunks", _chunk)):
+        if transaction.get(table) is not None:
+            _convert(environment, transaction, table, convert)
     if transaction.get(b"stated_edges") is not None:
         _name_trees(environment, transaction)
+
+
+def _convert(
+    environment: lmdb.Environment,
+    transaction: lmdb.Transaction[bytes],
+    table: bytes,
+    convert: Callable[[bytes], bytes],
+) -> None:
+    records = environment.open_db(table, txn=transaction, create=False)
+    with transaction.cursor(db=records) as cursor:
+        keys = [bytes(key) for key in cursor.iternext(values=False)]
+    for key in keys:
+        value = bytes(transaction.get(key, db=records) or b"")
+        if _sealed(value[:-4]) == value:
+            transaction.put(key, _sealed(convert(value[:-4])), db=records)
+
+
+def _document(body: bytes) -> bytes:
+    fields = msgpack.unpackb(body)
+    fields["changed"] = int(datetime.fromisoformat(fields["changed"]).timestamp())
+    return bytes(msgpack.packb([fields[name] for name in _DOCUMENT]))
+
+
+def _text(body: bytes) -> bytes:
+    return b"\x00" + body
+
+
+def _chunk(body: bytes) -> bytes:
+    return bytes(msgpack.packb(_CHUNK.unpack(body)))
 
 
 def _name_trees(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:

@@ -8,7 +8,8 @@ from importlib.resources import files
 
 import kvstore
 from kvstore.storage import addresses, records, tables
-from kvstore.storage.chunks import _CHUNK
+from kvstore.storage.chunks import ChunkRecord
+from kvstore.storage.documents import DocumentRecord, encoded_text
 from kvstore.storage.entities import MENTION, PLACE_MENTION
 from kvstore.storage.graph import ENTITY, HEADS
 from kvstore.storage.vectors import ENCODING, block_shape
@@ -31,12 +32,23 @@ def test_worked_examples_hold() -> None:
     assert records.pack(1).hex(" ") == "01 1b df 05 a5"
     assert "`01 1b df 05 a5`" in FORMAT
     assert zlib.crc32(b"\x01") == 0xA505DF1B
+    assert encoded_text(b"tea").hex(" ") == "00 74 65 61"
+    assert "`00 74 65 61`" in FORMAT
     assert f"{addresses.address(addresses.body_rank(2), 7):016x}" == "3e00000000000007"
     assert "`3e00000000000007`" in FORMAT
 
 
+def test_records_hold_what_is_listed_in_that_order() -> None:
+    documents = next(line for line in FORMAT.splitlines() if line.startswith("| `documents` |"))
+    names = re.sub(r" \([^)]*\)|time of change", "", documents.split("list: ")[1].rstrip(" |")).split(", ")
+    assert [name or "changed_at" for name in names] == list(DocumentRecord.__slots__)[1:]
+    chunks = next(line for line in FORMAT.splitlines() if line.startswith("| `chunks` |"))
+    names = re.sub(r" \([^)]*\)|vector ", "", chunks.split("list: ")[1].rstrip(" |")).split(", ")
+    assert tuple(names) == ChunkRecord._fields
+
+
 def test_sizes_are_those_described() -> None:
-    assert (_CHUNK.size, MENTION.itemsize, PLACE_MENTION.itemsize) == (42, 8, 16)
+    assert (MENTION.itemsize, PLACE_MENTION.itemsize) == (8, 16)
     assert block_shape(384) == (5 * 4096 - 16, 13)
     assert ENCODING.decode() in FORMAT
     assert (ENTITY.itemsize, HEADS) == (6, 509)

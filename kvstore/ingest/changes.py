@@ -10,9 +10,9 @@ follows. Nothing is visible before the caller commits; any error leaves the tran
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from ..settings import FixedSettings
 from ..storage.aliases import ALIAS, Alias, AliasWriter
@@ -40,14 +40,14 @@ from .linking import Linker
 class Prepared:
     """A document ready to be stored: what was extracted, and one unit vector a chunk (shape (chunks, dimension)).
 
-    ``changed`` is when it was stored first, for one that is only put in again.
+    ``changed_at`` is when it was stored first, for one that is only put in again.
     """
 
     extracted: Extracted
     vectors: Matrix
     own_vectors: bool = False
     origin: str | None = None
-    changed: str | None = None
+    changed_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,10 +306,9 @@ class Changes:
             meta=extracted.meta,
             digest=extracted.digest,
             size=len(extracted.text),
-            changed=item.changed or datetime.now(UTC).isoformat(timespec="seconds"),
+            changed_at=int(time.time()) if item.changed_at is None else item.changed_at,
             first_group=first_group,
             groups=groups,
-            root=abstract_ids[-1] if abstract_ids else None,
             uppers=abstract_ids[len(groups) :],
             own_vectors=item.own_vectors,
             origin=item.origin,

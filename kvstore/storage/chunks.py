@@ -1,12 +1,11 @@
 """Chunks and abstracts: pieces of a document's text, and the tree of summaries above them.
 
-On disk: ``chunks`` (id → 40 packed bytes) and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks
+On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks
 5*i* … 5*i*+4 (Bridge-RAG §4.1); upper abstracts have ids from 2**40 on. Damage or a missing id is a CorruptionError.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,8 +17,6 @@ from .environment import View, WriteView
 GROUP = 5
 #: Upper abstracts are numbered from here, so that one number says which kind it is.
 FIRST_UPPER = 1 << 40
-
-_CHUNK = struct.Struct("<QQQIiIIH")
 
 
 class ChunkRecord(NamedTuple):
@@ -49,7 +46,7 @@ class Chunks:
         """The record of a chunk id, or None where there is a hole."""
         key = records.u64(chunk)
         value = self._view.get(tables.CHUNKS, key)
-        return None if value is None else ChunkRecord._make(_CHUNK.unpack(records.unseal(value, tables.CHUNKS, key)))
+        return None if value is None else ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
 
     def get(self, chunk: int) -> ChunkRecord:
         """The record of a chunk that must exist; raises CorruptionError where it does not."""
@@ -62,8 +59,7 @@ class Chunks:
         """Chunks with ``start`` <= id < ``stop``, in order of their ids."""
         end = None if stop is None else records.u64(stop)
         for key, value in self._view.scan(tables.CHUNKS, records.u64(start), end):
-            payload = records.unseal(value, tables.CHUNKS, bytes(key))
-            yield records.U64.unpack(key)[0], ChunkRecord._make(_CHUNK.unpack(payload))
+            yield records.U64.unpack(key)[0], ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
 
 
 class ChunkWriter(Chunks):
@@ -74,7 +70,7 @@ class ChunkWriter(Chunks):
         self._write = view
 
     def put(self, chunk: int, record: ChunkRecord) -> None:
-        self._write.put(tables.CHUNKS, records.u64(chunk), records.seal(_CHUNK.pack(*record)))
+        self._write.put(tables.CHUNKS, records.u64(chunk), records.pack(record))
 
     def remove(self, chunk: int) -> None:
         self._write.delete(tables.CHUNKS, records.u64(chunk))

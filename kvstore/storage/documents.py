@@ -1,16 +1,18 @@
 """Documents: their records, their stored texts and their outlines.
 
-On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → sealed UTF-8), ``outlines`` (id →
-sections). A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff, and a BLAKE2b-256
-digest; the record confirms it. A missing id or a damaged value is a :class:`~kvstore.errors.CorruptionError`; an
-unknown key is None.
+On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed where that pays),
+``outlines`` (id → sections). A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff,
+and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value is a
+:class:`~kvstore.errors.CorruptionError`; an unknown key is None.
 """
 
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import CorruptionError
@@ -20,14 +22,19 @@ from .environment import View, WriteView
 #: LMDB takes keys of up to 511 bytes.
 LONGEST_PLAIN_KEY = 480
 
+#: Bytes of the longest text that is compressed: of a longer one, slices are served without reading the whole.
+LONGEST_COMPRESSED = 1 << 16
+#: How a text is stored: its first byte.
+PLAIN, DEFLATED = b"\x00", b"\x01"
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
     """One document as stored.
 
     ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
-    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed`` is UTC, ISO 8601;
-    ``origin`` the folder it was ingested from.
+    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed_at`` counts seconds since
+    1970, UTC; ``origin`` is the folder it was ingested from.
     """
 
     id: int
@@ -38,10 +45,9 @@ class DocumentRecord:
     meta: dict[str, Any]
     digest: bytes
     size: int
-    changed: str
+    changed_at: int
     first_group: int = 0
     groups: list[int] = field(default_factory=list)
-    root: int | None = None
     uppers: list[int] = field(default_factory=list)
     own_vectors: bool = False
     origin: str | None = None
@@ -59,6 +65,20 @@ class DocumentRecord:
     @property
     def chunk_count(self) -> int:
         return sum(self.groups)
+
+    @property
+    def changed(self) -> str:
+        """When it was stored or replaced: UTC, ISO 8601."""
+        return datetime.fromtimestamp(self.changed_at, UTC).isoformat()
+
+    @property
+    def root(self) -> int | None:
+        """The abstract above all others: the last upper one, or the only leaf; None where there is no chunk."""
+        return self.uppers[-1] if self.uppers else self.first_group if self.groups else None
+
+
+#: What stands in a stored record, in this order.
+_FIELDS = [field.name for field in fields(DocumentRecord) if field.name != "id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +105,32 @@ def key_bytes(key: str) -> bytes:
     return plain[:400] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
 
 
+def encoded_text(text: bytes) -> bytes:
+    """A text as it is stored, without its checksum: compressed where that makes it shorter, unless it is long."""
+    packed = zlib.compress(text) if len(text) <= LONGEST_COMPRESSED else text
+    return DEFLATED + packed if len(packed) < len(text) else PLAIN + text
+
+
+def decoded_text(stored: memoryview, key: bytes) -> bytes:
+    """The text that :func:`encoded_text` stored under ``key``; raises CorruptionError for anything else."""
+    encoding, body = bytes(stored[:1]), bytes(stored[1:])
+    if encoding == PLAIN:
+        return body
+    try:
+        if encoding == DEFLATED:
+            return zlib.decompress(body)
+    except zlib.error:
+        pass
+    raise CorruptionError(f"table {tables.TEXTS}, key {key.hex()}: in no known encoding; restore from a backup")
+
+
 class Documents:
     """The documents of one view."""
 
     def __init__(self, view: View) -> None:
         self._view = view
+        #: The document whose text was read last, and that text.
+        self._read: tuple[int, bytes] | None = None
 
     def identify(self, key: str) -> int | None:
         """The id of the document with this key, or None; raises CorruptionError where the key leads to another."""
@@ -107,7 +148,7 @@ class Documents:
         value = self._view.get(tables.DOCUMENTS, key)
         if value is None:
             raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
-        return DocumentRecord(document, **records.unpack(value, tables.DOCUMENTS, key))
+        return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
 
     def find(self, key: str) -> DocumentRecord | None:
         """The record of the document with this key, or None."""
@@ -117,7 +158,7 @@ class Documents:
     def scan(self) -> Iterator[DocumentRecord]:
         """All documents in order of their ids."""
         for key, value in self._view.scan(tables.DOCUMENTS):
-            yield DocumentRecord(records.U64.unpack(key)[0], **records.unpack(value, tables.DOCUMENTS, bytes(key)))
+            yield DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
 
     def keys(self, prefix: str = "") -> Iterator[str]:
         """Document keys in order of their bytes, those beginning with ``prefix``."""
@@ -132,26 +173,30 @@ class Documents:
 
     def text(self, document: int) -> bytes:
         """The stored text of a document, UTF-8."""
-        return bytes(self._text(document))
+        value, read = self._stored(document), self._read
+        if read is None or read[0] != document:
+            key = records.u64(document)
+            read = self._read = document, decoded_text(records.unseal(value, tables.TEXTS, key), key)
+        return read[1]
 
     def text_slice(self, document: int, start: int, end: int) -> str:
         """Bytes ``start`` to ``end`` of the stored text, decoded."""
-        value = self._view.get(tables.TEXTS, records.u64(document))
-        if value is None or not 0 <= start <= end <= len(value) - records.CHECKSUM.size:
+        value = self._stored(document)
+        stored = value[len(PLAIN) : -records.CHECKSUM.size]
+        # A slice is served without reading the whole of a long text; CHECK verifies the checksum of all of it.
+        text = stored if len(stored) > LONGEST_COMPRESSED else self.text(document)
+        if not 0 <= start <= end <= len(text):
             raise CorruptionError(f"document {document}: no text at bytes {start} to {end}; run CHECK")
         try:
-            # A slice is served without reading the whole of a long text; CHECK verifies the checksum of all of it.
-            text = self._text(document) if len(value) <= 1 << 16 else value
             return bytes(text[start:end]).decode()
         except UnicodeDecodeError as error:
             raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
 
-    def _text(self, document: int) -> memoryview:
-        key = records.u64(document)
-        value = self._view.get(tables.TEXTS, key)
+    def _stored(self, document: int) -> memoryview:
+        value = self._view.get(tables.TEXTS, records.u64(document))
         if value is None:
             raise CorruptionError(f"document {document} has no stored text; run CHECK")
-        return records.unseal(value, tables.TEXTS, key)
+        return value
 
     def outline(self, document: int) -> list[Section]:
         """The sections of a document in order of the text; empty where it has no headings."""
@@ -172,7 +217,7 @@ class DocumentWriter(Documents):
         key = records.u64(record.id)
         self._put_record(record)
         self._write.put(tables.DOCUMENT_KEYS, key_bytes(record.key), key)
-        self._write.put(tables.TEXTS, key, records.seal(text))
+        self._write.put(tables.TEXTS, key, records.seal(encoded_text(text)))
         if outline:
             rows = [[s.level, s.title, s.parent, s.start, s.end, s.abstract] for s in outline]
             self._write.put(tables.OUTLINES, key, records.pack(rows))
@@ -184,12 +229,12 @@ class DocumentWriter(Documents):
             self._put_record(replace(record, origin=origin))
 
     def _put_record(self, record: DocumentRecord) -> None:
-        body = asdict(record)
-        del body["id"]
+        body = [getattr(record, name) for name in _FIELDS]
         self._write.put(tables.DOCUMENTS, records.u64(record.id), records.pack(body))
 
     def remove(self, record: DocumentRecord) -> None:
         """Remove a document's record, key, text and outline."""
+        self._read = None
         key = records.u64(record.id)
         self._write.delete(tables.DOCUMENTS, key)
         self._write.delete(tables.DOCUMENT_KEYS, key_bytes(record.key))

@@ -1,0 +1,71 @@
+"""Stored texts: what was put in comes out, whole and in slices, however it was kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvstore import Store
+from kvstore.errors import CorruptionError
+from kvstore.storage import records, tables
+from kvstore.storage.documents import LONGEST_COMPRESSED, DocumentRecord, Documents, DocumentWriter, decoded_text
+from kvstore.storage.documents import encoded_text as encoded
+from kvstore.storage.environment import Environment
+
+
+@given(text=st.text().map(str.encode) | st.binary() | st.integers(0, 70_000).map(lambda size: b"tea " * (size // 4)))
+def test_a_text_comes_back_and_takes_a_byte_more_at_most(text: bytes) -> None:
+    stored = encoded(text)
+    assert decoded_text(memoryview(stored), b"key") == text
+    assert len(stored) <= len(text) + 1
+    assert len(text) <= LONGEST_COMPRESSED or stored[1:] == text
+
+
+@pytest.mark.parametrize("stored", [b"", b"\x02abc", b"\x01abc", b"\x01"])
+def test_what_is_no_stored_text_is_damage(stored: bytes) -> None:
+    with pytest.raises(CorruptionError, match="table texts, key 6b6579"):
+        decoded_text(memoryview(stored), b"key")
+
+
+def test_slices_are_those_of_the_text(tmp_path: Path) -> None:
+    choose = random.Random(1)
+    noise = "".join(chr(choose.randrange(32, 127)) for _ in range(LONGEST_COMPRESSED + 10))
+    sizes = (1, 500, LONGEST_COMPRESSED - 1, LONGEST_COMPRESSED, LONGEST_COMPRESSED + 1, LONGEST_COMPRESSED + 10)
+    texts = [kind[:size] for size in sizes for kind in (noise, "ab" * len(noise))]
+    with Environment.open(tmp_path / "store") as environment:
+        with environment.write() as view:
+            writer = DocumentWriter(view)
+            for number, text in enumerate(texts, 1):
+                record = DocumentRecord(number, f"d{number}", None, None, "text", {}, bytes(16), len(text), 0)
+                writer.put(record, text.encode(), [])
+                assert writer.text(number) == text.encode()
+            writer.remove(record)
+            with pytest.raises(CorruptionError, match="no stored text"):
+                writer.text(record.id)
+        with environment.snapshot() as snapshot:
+            documents = Documents(snapshot)
+            for number, text in enumerate(texts[:-1], 1):
+                for _ in range(5):
+                    start, end = sorted(choose.choices(range(len(text) + 1), k=2))
+                    assert documents.text_slice(number, start, end) == text[start:end]
+                with pytest.raises(CorruptionError, match="no text at bytes"):
+                    documents.text_slice(number, 0, len(text) + 1)
+                assert documents.text(number) == text.encode()
+
+
+def test_a_short_text_is_compressed_in_a_store(make_store: Callable[..., Store]) -> None:
+    store = make_store()
+    text = "Tea from Darjeeling goes to the harbour, and tea from Assam goes to the harbour too. " * 4
+    store.put("tea", text)
+    with store.snapshot() as snapshot:
+        value = snapshot.view.view.get(tables.TEXTS, records.u64(1))
+        assert value is not None
+        assert len(value) < len(text) / 2
+    document = store.get("tea")
+    assert document is not None
+    assert document.text == text
