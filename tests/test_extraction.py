@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvstore.errors import InputError
@@ -12,7 +12,7 @@ from kvstore.ingest.extraction import extract
 from kvstore.ingest.pairs import pairs_of
 from kvstore.ingest.relation import Relation
 from kvstore.settings import FixedSettings
-from kvstore.text.blocks import blocks
+from kvstore.text.blocks import blocks, summary_sentence
 from kvstore.text.words import token_count
 
 SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20)
@@ -23,6 +23,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@settings(deadline=None)  # the first document of a format loads its parser
 @given(st.lists(PIECES, min_size=1, max_size=25).map("\n\n".join), st.sampled_from(["markdown", "text"]))
 def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) -> None:
     extracted = extract("k", text, SETTINGS, format=form, title="Title")
@@ -41,7 +42,11 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
     root = len(tree.drafts) - 1
     for number, draft in enumerate(tree.drafts):
         assert (draft.parent is None) == (number == root)
-        assert draft.text
+        below = extracted.chunks[draft.first_chunk : draft.last_chunk + 1]
+        assert draft.summary
+        for start, end in draft.summary:
+            assert below[0].start <= start < end <= below[-1].end
+            assert summary_sentence(data[start:end].decode())
         assert [tree.drafts[child].parent for child in draft.children] == [number] * len(draft.children)
         assert len(draft.children) != 1, "a node above one child says nothing new"
     assert all(0 <= section.abstract <= root for section in extracted.outline)

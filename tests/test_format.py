@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import kvstore
 from kvstore.storage import addresses, records, tables
-from kvstore.storage.chunks import ChunkRecord
+from kvstore.storage.chunks import AbstractRecord, ChunkRecord
 from kvstore.storage.documents import DocumentRecord, encoded_text
 from kvstore.storage.entities import MENTION, PLACE_MENTION
 from kvstore.storage.graph import ENTITY, HEADS
@@ -45,6 +45,13 @@ def test_records_hold_what_is_listed_in_that_order() -> None:
     chunks = next(line for line in FORMAT.splitlines() if line.startswith("| `chunks` |"))
     names = re.sub(r" \([^)]*\)|vector ", "", chunks.split("list: ")[1].rstrip(" |")).split(", ")
     assert tuple(names) == ChunkRecord._fields
+    abstracts = next(line for line in FORMAT.splitlines() if line.startswith("| `abstracts` |"))
+    names = (
+        re.sub(r" \([^)]*\)| or nil|,$", "", abstracts.split("list: ")[1].rstrip(" |"))
+        .replace(" chunk", "_chunk")
+        .split(", ")
+    )
+    assert names == list(AbstractRecord.__slots__)
 
 
 def test_sizes_are_those_described() -> None:

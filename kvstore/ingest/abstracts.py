@@ -1,20 +1,20 @@
 """Abstracts: groups of up to five consecutive chunks, and a tree above them that means something (Bridge-RAG §4.1).
 
 In: a document's sections and chunks, and the terms and sentences of each chunk. Out: the leaf groups and the tree,
-with an extractive summary in every node. A group ends where a top-level section ends. Parents follow the document's
-headings; where one section holds more groups than can be read at a glance, neighbours are joined by the similarity of
-their terms. A function of the document alone.
+with an extractive summary in every node: places of sentences. A group ends where a top-level section ends. Parents
+follow the document's headings; where one section holds more groups than can be read at a glance, neighbours are joined
+by the similarity of their terms. A function of the document alone.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..storage.chunks import GROUP
-from .chunking import Chunk, Heading
+from .chunking import Chunk, Heading, Span
 
 #: More neighbours than this under one heading are joined by similarity first.
 _BROADEST = 5
@@ -23,7 +23,8 @@ _SUMMARY_WORDS = 60
 
 @dataclass(slots=True)
 class Draft:
-    """An abstract to be: numbers of its children among the drafts, and the chunks (by ordinal) below it."""
+    """An abstract to be: numbers of its children among the drafts, the chunks (by ordinal) below it, and the spans of
+    the sentences that sum them up, the most telling first."""
 
     level: int
     first_chunk: int
@@ -31,12 +32,7 @@ class Draft:
     children: list[int]
     section: int
     parent: int | None = None
-    summary: list[tuple[int, str]] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """The summary: its sentences in order of the text."""
-        return " ".join(sentence for _, sentence in sorted(self.summary))
+    summary: list[Span] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -60,11 +56,12 @@ def build_tree(
     sections: Sequence[Heading],
     chunks: Sequence[Chunk],
     terms: Sequence[TermCounts],
-    sentences: Sequence[Sequence[str]],
+    sentences: Sequence[Mapping[Span, str]],
 ) -> AbstractTree:
     """The abstract tree of a document of at least one chunk.
 
-    ``terms[i]`` counts the terms of chunk *i* without function words, ``sentences[i]`` are its sentences.
+    ``terms[i]`` counts the terms of chunk *i* without function words, ``sentences[i]`` are its sentences by their
+    spans, in order of the text.
     """
     return _TreeBuilder(sections, chunks, terms, sentences).build()
 
@@ -75,12 +72,13 @@ class _TreeBuilder:
         sections: Sequence[Heading],
         chunks: Sequence[Chunk],
         terms: Sequence[TermCounts],
-        sentences: Sequence[Sequence[str]],
+        sentences: Sequence[Mapping[Span, str]],
     ) -> None:
         self._sections = sections
         self._chunks = chunks
         self._terms = terms
-        self._sentences = sentences
+        self._spans = [list(found) for found in sentences]
+        self._sentences = {span: sentence for found in sentences for span, sentence in found.items()}
         self._drafts: list[Draft] = []
         spread: TermCounts = {}
         for counts in terms:
@@ -94,7 +92,8 @@ class _TreeBuilder:
             self._drafts.append(Draft(0, first, last, [], section))
         leaves = len(self._drafts)
         for draft in self._drafts:
-            draft.summary = self._summarise(draft, range(draft.first_chunk, draft.last_chunk + 1))
+            spans = self._spans[draft.first_chunk : draft.last_chunk + 1]
+            draft.summary = self._choose([span for found in spans for span in found])
         node_of: dict[int, int] = {}
         self._node(-1, range(leaves), node_of)
         return AbstractTree(
@@ -187,8 +186,7 @@ class _TreeBuilder:
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = Draft(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
-        candidates = [item for draft in drafts for item in draft.summary]
-        parent.summary = self._choose(candidates)
+        parent.summary = self._choose([span for draft in drafts for span in draft.summary])
         number = len(self._drafts)
         for draft in drafts:
             draft.parent = number
@@ -214,32 +212,23 @@ class _TreeBuilder:
                 counts[term] = counts.get(term, 0) + count
         return {term: (1 + math.log(count)) * self._rarity[term] for term, count in counts.items()}
 
-    def _summarise(self, draft: Draft, chunks: range) -> list[tuple[int, str]]:
-        candidates = [
-            (chunk << 20 | index, " ".join(sentence.split()))
-            for chunk in chunks
-            for index, sentence in enumerate(self._sentences[chunk])
-        ]
-        return self._choose(candidates)
-
-    def _choose(self, candidates: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    def _choose(self, candidates: list[Span]) -> list[Span]:
         """The sentences that carry most of what the candidates are about, within the length of a summary."""
-        texts = [(place, sentence, sentence.lower().split()) for place, sentence in candidates if sentence]
+        texts = [(span, self._sentences[span].lower().split()) for span in candidates if self._sentences[span]]
         shared: dict[str, int] = {}
-        for _, _, words in texts:
+        for _, words in texts:
             for word in set(words):
                 shared[word] = shared.get(word, 0) + 1
         scored = []
-        for order, (place, sentence, words) in enumerate(texts):
+        for order, (span, words) in enumerate(texts):
             # Central words are long and shared; the first sentences of a text say what it is about.
             weight = sum(math.log(1 + shared[word]) for word in set(words) if len(word) > 3) / (4 + len(words))
-            scored.append((-weight * (1 + 1 / (2 + order)), place, sentence, len(words)))
-        chosen: list[tuple[int, str]] = []
+            scored.append((-weight * (1 + 1 / (2 + order)), span, len(words)))
+        chosen: list[Span] = []
         room = _SUMMARY_WORDS
-        for _, place, sentence, length in sorted(scored):
+        for _, span, length in sorted(scored):
             if length <= room or not chosen:
-                cut = " ".join(sentence.split()[:_SUMMARY_WORDS])[:600]
-                chosen.append((place, cut))
+                chosen.append(span)
                 room -= length
             if room < 8 or len(chosen) == 3:
                 break

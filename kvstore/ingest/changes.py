@@ -78,7 +78,7 @@ class Changes:
         self.counters = Counters.load(view)
         self.documents = DocumentWriter(view)
         self._chunks = ChunkWriter(view)
-        self._abstracts = AbstractWriter(view)
+        self._abstracts = AbstractWriter(view, self.documents)
         self._entities = EntityWriter(view)
         self._mentions = MentionWriter(view)
         self._postings = PostingWriter(view)
@@ -346,7 +346,6 @@ class Changes:
         ids = [*range(first_group, first_group + tree.leaves), *range(first_upper, first_upper + uppers)]
         chunk_ids = [GROUP * (first_group + g) + j for g, size in enumerate(tree.groups) for j in range(size)]
         for number, draft in zip(ids, tree.drafts, strict=True):
-            heading = extracted.outline[draft.section].title if draft.section >= 0 else extracted.title
             parent = None if draft.parent is None else ids[draft.parent]
             record = AbstractRecord(
                 document,
@@ -355,8 +354,8 @@ class Changes:
                 chunk_ids[draft.first_chunk],
                 chunk_ids[draft.last_chunk],
                 [ids[child] for child in draft.children],
-                heading,
-                draft.text,
+                draft.section,
+                sorted(draft.summary),
             )
             self._abstracts.put(number, record)
         return ids

@@ -19,12 +19,12 @@ from ..errors import InputError
 from ..models.language import open_language
 from ..settings import FixedSettings
 from ..storage.documents import Section, heading_path
-from ..text.blocks import blocks, plain
+from ..text.blocks import blocks, plain, summary_sentence
 from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
 from ..text.normalize import entity_key
 from ..text.words import FUNCTION_WORDS, chunk_terms, stemmer, words
 from .abstracts import AbstractTree, build_tree
-from .chunking import Chunk, Heading, chunk_text
+from .chunking import Chunk, Heading, Span, chunk_text
 from .examination import LONGEST_ENTITY_KEY, Examined, content_digest, examine, stated_tree
 from .outline_relations import outline_relations
 from .pairs import pairs_of
@@ -112,7 +112,7 @@ def derive(given: Examined, settings: FixedSettings) -> Extracted:
     stem = stemmer(settings.stemmer)
     pieces = [text[chunk.start : chunk.end] for chunk in chunks]
     content = [_content_terms(piece, stem) for piece in pieces]
-    tree = build_tree(sections, chunks, content, [_sentences(text, chunk) for chunk in chunks])
+    tree = build_tree(sections, chunks, content, [_sentences(text, chunk, to_bytes) for chunk in chunks])
     outline = [
         Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
         for index, s in enumerate(sections)
@@ -188,15 +188,15 @@ def _content_terms(piece: str, stem: Any) -> dict[str, int]:
     return Counter(stem(word) for word in words(piece) if word not in FUNCTION_WORDS)
 
 
-def _sentences(text: str, chunk: Chunk) -> list[str]:
-    """The sentences of a chunk in plain words; headings and table rules are none."""
-    units = (text[unit.start : unit.end] for unit in chunk.units)
-    sentences = [
-        plain(unit.lstrip("#>-+| ")) for unit in units if not unit.startswith(("#", "|--", "|:", "```", "---"))
-    ]
-    return [sentence for sentence in sentences if any(c.isalnum() for c in sentence)] or [
-        plain(text[chunk.start : chunk.end])
-    ]
+def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict[Span, str]:
+    """The sentences of a chunk as a summary gives them, by their places in bytes; headings and table rules are none."""
+    spans = []
+    for unit in chunk.units:
+        piece = text[unit.start : unit.end]
+        if not piece.startswith(("#", "|--", "|:", "```", "---")):
+            spans.append((unit.end - len(piece.lstrip("#>-+| ")), unit.end))
+    spans = [span for span in spans if any(c.isalnum() for c in text[slice(*span)])] or [(chunk.start, chunk.end)]
+    return {(int(to_bytes[start]), int(to_bytes[end])): summary_sentence(text[start:end]) for start, end in spans}
 
 
 def _names(title: str | None, sections: list[Heading], text: str, chunks: list[Chunk]) -> Iterator[Name]:

@@ -110,7 +110,7 @@ _ABSTRACTS = SqlTable(
         "level": ("INTEGER", lambda reader, row, record: record.level),
         "first_chunk": ("INTEGER", lambda reader, row, record: record.first_chunk),
         "last_chunk": ("INTEGER", lambda reader, row, record: record.last_chunk),
-        "text": ("TEXT", lambda reader, row, record: record.text),
+        "text": ("TEXT", lambda reader, row, record: reader.view.abstracts.text(record)),
     },
     scan=lambda reader: reader.ids(tables.ABSTRACTS),
     load=lambda reader, row: reader.view.abstracts.get(row),

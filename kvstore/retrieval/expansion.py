@@ -134,7 +134,7 @@ def _abstract_relatives(
             documents.add(document.id)
         start = label(view, place)
         seen.add(place)
-        yield Relative(shown, document.key, 0, start, "", record.text)
+        yield Relative(shown, document.key, 0, start, "", view.abstracts.text(record))
         queue = [(record.parent, -1, start)] if ups and record.parent is not None else []
         queue += [(child, 1, start) for child in record.children] if downs else []
         while queue:
@@ -144,7 +144,7 @@ def _abstract_relatives(
             seen.add(abstract)
             other = view.abstracts.get(abstract)
             name = label(view, abstract)
-            yield Relative(shown, document.key, level, name, via, other.text)
+            yield Relative(shown, document.key, level, name, via, view.abstracts.text(other))
             if level < 0 and other.parent is not None:
                 queue.append((other.parent, level - 1, name))
             elif level > 0:
@@ -155,5 +155,5 @@ def label(view: StoreView, abstract: int) -> str:
     """What an abstract is called: its heading, or its document and number."""
     record = view.abstracts.get(abstract)
     document = view.documents.get(record.document)
-    title = record.heading or document.title or document.key
+    title = view.abstracts.heading(record) or document.title or document.key
     return f"{title} [{abstract}]"

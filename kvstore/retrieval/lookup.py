@@ -73,10 +73,10 @@ def _abstract_location(
     view: StoreView, rank: int, abstract: int, record: AbstractRecord, shown: str, identity: Identity
 ) -> Location:
     document = view.documents.get(record.document)
-    parent = None if record.parent is None else view.abstracts.get(record.parent).heading
-    text = record.text
-    if rank >= addresses.BODY_FIRST and abstract < FIRST_UPPER:
-        text = _sentence_with(view, abstract, identity.entities) or text
+    above = None if record.parent is None else view.abstracts.get(record.parent)
+    parent = None if above is None else view.abstracts.heading(above)
+    named = rank >= addresses.BODY_FIRST and abstract < FIRST_UPPER
+    text = (_sentence_with(view, abstract, identity.entities) if named else None) or view.abstracts.text(record)
     return Location(shown, identity.entry.temperature, None, record.level, parent, document.key, abstract, text)
 
 

@@ -186,7 +186,7 @@ def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[in
             leaf = chunk // GROUP
             if leaf not in notes:
                 abstract = view.abstracts.get(leaf)
-                notes[leaf] = AbstractNote(leaf, record.key, abstract.level, abstract.text)
+                notes[leaf] = AbstractNote(leaf, record.key, abstract.level, view.abstracts.text(abstract))
         step.detail, step.count = f"top {query.top}", len(hits)
     return Evidence(query.question, strategy, hits, list(notes.values()), query.trace.steps, pool)
 

@@ -18,7 +18,7 @@ from . import addresses, tables
 from .aliases import ALIAS, MERGE
 from .chunks import GROUP, ChunkRecord
 from .counters import Counters
-from .documents import DocumentRecord, heading_path
+from .documents import DocumentRecord, Section, heading_path
 from .entities import PLACE_MENTION, MentionArray
 from .forest_check import check_forest
 from .graph_check import GraphCheck
@@ -142,7 +142,7 @@ class _Check:
         for entity, pairs in places_of(rows, place_rows.astype(PLACE_MENTION)).items():
             self._places.setdefault(entity, []).extend(pairs)
         yield from self._graph.document(record, outline, text, rows)
-        yield from self._check_abstracts(record)
+        yield from self._check_abstracts(record, outline)
         for entity, form, kind in view.entities.introduced(record.id):
             self._introduce(entity, form, kind)
         for key, form in view.triples.of(record.id).introductions().items():
@@ -179,10 +179,15 @@ class _Check:
         if wanted != [(start, length, entity) for entity, start, length in rows.tolist()]:
             yield f"document {record.key!r}: the mentions of chunk {chunk} are not those in its text"
 
-    def _check_abstracts(self, record: DocumentRecord) -> Iterator[str]:
-        ids = list(record.abstract_ids())
-        for abstract in ids:
+    def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
+        for abstract in record.abstract_ids():
             node = self._view.abstracts.get(abstract)
+            ends = [self._view.chunks.get(node.first_chunk).start]
+            ends += [place for span in node.summary for place in span]
+            ends.append(self._view.chunks.get(node.last_chunk).end)
+            if ends != sorted(ends) or not -1 <= node.section < len(outline):
+                yield f"document {record.key!r}: abstract {abstract} sums up what is not below it"
+            self._view.abstracts.text(node)  # raises where a sentence begins or ends inside a character
             if node.document != record.id or (node.parent is None) != (abstract == record.root):
                 yield f"document {record.key!r}: abstract {abstract} is out of place"
             for child in node.children:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import CorruptionError
+from ..text.blocks import summary_sentence
 from . import records, tables
+from .documents import Documents, heading_path
 from .environment import View, WriteView
 
 GROUP = 5
@@ -80,8 +82,9 @@ class ChunkWriter(Chunks):
 class AbstractRecord:
     """A node of a document's abstract tree.
 
-    ``level`` 0 is a leaf; ``heading`` the section it stands for, where there is one; ``text`` an extractive summary.
-    ``first_chunk`` to ``last_chunk`` are those of its descendants, both included.
+    ``level`` 0 is a leaf; ``first_chunk`` to ``last_chunk`` are those of its descendants, both included. ``section`` is
+    the one it stands for, in the document's outline (-1: the document); ``summary`` the sentences that sum it up:
+    their bytes in the document's text, ascending.
     """
 
     document: int
@@ -90,15 +93,16 @@ class AbstractRecord:
     first_chunk: int
     last_chunk: int
     children: list[int]
-    heading: str | None
-    text: str
+    section: int
+    summary: list[tuple[int, int]]
 
 
 class Abstracts:
-    """The abstracts of one view."""
+    """The abstracts of one view, which stand on its documents."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, documents: Documents) -> None:
         self._view = view
+        self._documents = documents
 
     def get(self, abstract: int) -> AbstractRecord:
         """The record of an abstract that must exist; raises CorruptionError where it does not."""
@@ -114,6 +118,21 @@ class Abstracts:
             record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
             yield records.U64.unpack(key)[0], record
 
+    def heading(self, record: AbstractRecord) -> str | None:
+        """The title of the section that an abstract stands for, or of its document, which may have none.
+
+        Raises CorruptionError where the document has no such section.
+        """
+        if record.section < 0:
+            return self._documents.get(record.document).title
+        path = heading_path(self._documents.outline(record.document), record.section)
+        return path[-1]
+
+    def text(self, record: AbstractRecord) -> str:
+        """The summary: its sentences in plain words."""
+        pieces = (self._documents.text_slice(record.document, start, end) for start, end in record.summary)
+        return " ".join(map(summary_sentence, pieces))
+
     def chunk_ids(self, abstract: int) -> range:
         """Ids that the abstract's chunks lie in; holes included."""
         if abstract < FIRST_UPPER:
@@ -125,8 +144,8 @@ class Abstracts:
 class AbstractWriter(Abstracts):
     """The abstracts of one write transaction."""
 
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
+    def __init__(self, view: WriteView, documents: Documents) -> None:
+        super().__init__(view, documents)
         self._write = view
 
     def put(self, abstract: int, record: AbstractRecord) -> None:

@@ -44,8 +44,9 @@ def dump(view: StoreView) -> dict[str, Rows]:
                 places.chunk(a.first_chunk),
                 places.chunk(a.last_chunk),
                 tuple(places.abstract(child) for child in a.children),
-                a.heading,
-                a.text,
+                view.abstracts.heading(a),
+                tuple(map(tuple, a.summary)),
+                view.abstracts.text(a),
             )
             for number, a in view.abstracts.scan()
         ],

@@ -63,7 +63,7 @@ class StoreView:
 
     @cached_property
     def abstracts(self) -> Abstracts:
-        return Abstracts(self.view)
+        return Abstracts(self.view, self.documents)
 
     @cached_property
     def entities(self) -> Entities:

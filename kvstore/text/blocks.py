@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
+#: The longest sentence of a summary.
+_SENTENCE_WORDS, _SENTENCE_CHARACTERS = 60, 600
 _MARKS = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 
@@ -38,6 +40,11 @@ class Block:
 def plain(text: str) -> str:
     """A piece of Markdown without its emphasis marks, on one line."""
     return " ".join(_MARKS.sub("", text).split())
+
+
+def summary_sentence(text: str) -> str:
+    """A sentence as a summary gives it: in plain words, cut where it is longer than a summary."""
+    return " ".join(plain(text).split()[:_SENTENCE_WORDS])[:_SENTENCE_CHARACTERS]
 
 
 def blocks(text: str, format: str) -> list[Block]:
