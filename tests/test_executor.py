@@ -216,6 +216,8 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
         ("DELETE FROM documents WHERE ttle = 'x'", errors.StatementError, "did you mean title?"),
         ("DESCRIBE DOCUMENT 'nowhere'", errors.DocumentNotFoundError, "there is no document 'nowhere'"),
         ("DESCRIBE ENTITY 'Maria Jensn'", errors.EntityNotFoundError, "did you mean 'Maria Jensen'?"),
+        ("VACUUM", errors.StatementError, "did you mean COMPACT?"),
+        ("reindex;", errors.StatementError, "did you mean REFRESH?"),
         ("DESCRIBE ENTITY ''", errors.EntityNotFoundError, "no entity is called ''"),
         ("DESCRIBE documnets", errors.StatementError, "did you mean documents?"),
         ("DESCRIBE STRATEGY brige", errors.UnknownStrategyError, "did you mean bridge?"),

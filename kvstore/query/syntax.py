@@ -57,6 +57,21 @@ class _NoLexer(Lexer):
         return iter(())
 
 
+#: How other databases begin what is said in other words here.
+_ELSEWHERE = {
+    "ANALYZE": "EXPLAIN ANALYZE",
+    "COPY": "INGEST",
+    "DUMP": "EXPORT",
+    "END": "COMMIT",
+    "LOAD": "INGEST",
+    "PRAGMA": "SHOW SETTINGS",
+    "REINDEX": "REFRESH",
+    "REPAIR": "CHECK REPAIR",
+    "TABLES": "SHOW TABLES",
+    "VACUUM": "COMPACT",
+}
+
+
 @functools.cache
 def _grammar() -> Lark:
     text = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
@@ -78,7 +93,7 @@ def _unexpected(text: str, token: Token | None, expected: set[str]) -> Statement
     if token is None:
         return failure(text, len(text.rstrip()), f"the statement ends too early; expected {wanted}")
     if "QUERY" in expected:
-        near = nearest(token.text, _words(expected))
+        near = _ELSEWHERE.get(token.text.upper()) or nearest(token.text, _words(expected))
         remedy = f"did you mean {near}?" if near else f"a statement begins with {wanted}"
         return failure(text, token.start, f"no statement begins with {_shown(token)}; {remedy}")
     reason = f"expected {wanted}, met {_shown(token)}"
