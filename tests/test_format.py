@@ -10,7 +10,7 @@ import kvstore
 from kvstore.storage import addresses, records, tables
 from kvstore.storage.chunks import AbstractRecord, ChunkRecord
 from kvstore.storage.documents import DocumentRecord, encoded_text
-from kvstore.storage.entities import MENTION, PLACE_MENTION
+from kvstore.storage.entities import KINDS, MENTION, PLACE_MENTION
 from kvstore.storage.graph import ENTITY, HEADS
 from kvstore.storage.vectors import ENCODING, block_shape
 
@@ -52,6 +52,7 @@ def test_records_hold_what_is_listed_in_that_order() -> None:
         .split(", ")
     )
     assert names == list(AbstractRecord.__slots__)
+    assert "Kinds: " + ", ".join(f"{number} `{kind}`" for number, kind in enumerate(KINDS)) in FORMAT
 
 
 def test_sizes_are_those_described() -> None:

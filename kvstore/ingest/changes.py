@@ -134,7 +134,7 @@ class Changes:
                 names.introduce(introduced.key, introduced.form, introduced.kind)
         ids = self._settle_names(names, linker)
         for item in batch.documents:
-            self._put_in(item, ids, linker)
+            self._put_in(item, ids, names, linker)
         for edge in batch.edges.values():
             if edge is not None:
                 child, parent = (ids[entity_key(form)] for form in (edge.child, edge.parent))
@@ -186,10 +186,10 @@ class Changes:
         self._unlink_nodes(self.forest.withdraw_document(record.id), linker)
         for abstract in record.abstract_ids():
             self._abstracts.remove(abstract)
-        for entity, form, kind in self._entities.introduced(record.id):
-            names.withdraw(entity, form, kind)
+        for entity, place in self._entities.introductions(record.id):
+            names.withdraw_place(entity, place)
             self.counters.introductions -= 1
-        self._entities.remove_introduced(record.id)
+        self._entities.remove_introductions(record.id)
         self.documents.remove(record)
         self.counters.documents -= 1
         self.counters.chunks -= record.chunk_count
@@ -271,10 +271,10 @@ class Changes:
         """Write the counts of all names touched; removes those without introduction, finds the new ones in older
         chunks."""
         linker.flush()
-        for entity, record in names.without_introduction():
-            linker.unlink_entity(entity, record.key)
-            self.filter.delete(record.key)
-            self._entities.remove(entity, record.key)
+        for entity, key in names.without_introduction():
+            linker.unlink_entity(entity, key)
+            self.filter.delete(key)
+            self._entities.remove(entity, key)
             self.counters.entities -= 1
         new = names.new_keys()
         numbers = list(range(self.counters.next_entity, self.counters.next_entity + len(new)))
@@ -287,7 +287,7 @@ class Changes:
         linker.link_older(dict(zip(new, numbers, strict=True)))
         return ids
 
-    def _put_in(self, item: Prepared, ids: Mapping[str, int], linker: Linker) -> None:
+    def _put_in(self, item: Prepared, ids: Mapping[str, int], names: NameChanges, linker: Linker) -> None:
         """Write a new document and link the names it mentions; ``ids`` are those of the names introduced."""
         extracted = item.extracted
         counters = self.counters
@@ -317,9 +317,9 @@ class Changes:
             Section(s.level, s.title, s.parent, s.start, s.end, abstract_ids[s.abstract]) for s in extracted.outline
         ]
         self.documents.put(record, extracted.text, outline)
-        self._entities.put_introduced(
-            document, [(ids[name.key], name.form, name.kind) for name in extracted.introductions]
-        )
+        introduced = ((ids[name.key], name.form, name.kind) for name in extracted.introductions)
+        rows = [(entity, names.place(entity, form, kind)) for entity, form, kind in introduced]
+        self._entities.put_introductions(document, rows)
         for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
             block, row = self._vectors.add(chunk, item.vectors[ordinal], counters.next_vector_block)
             counters.next_vector_block = max(counters.next_vector_block, block + 1)

@@ -1,6 +1,6 @@
 """How introductions of names change in one set of changes: gathered name by name, written once.
 
-In: names introduced and withdrawn, by documents, edges and aliases alike. On disk: the counts of ``entities``. Out:
+In: names introduced and withdrawn, by documents, edges and aliases alike. On disk: the slots of ``entities``. Out:
 which names are new, and which nothing introduces any more.
 """
 
@@ -19,30 +19,30 @@ class NameChanges:
         self._entities = entities
         self._filter = entity_filter
         self._known: dict[int, EntityRecord] = {}
-        self._deltas: dict[str, list[tuple[str, str, int]]] = {}
+        self._introduced: dict[str, list[tuple[str, str]]] = {}
         self._ids: dict[str, int] = {}
 
     def introduce(self, key: str, form: str, kind: str) -> None:
-        self._deltas.setdefault(key, []).append((form, kind, 1))
+        self._introduced.setdefault(key, []).append((form, kind))
 
     def withdraw(self, entity: int, form: str, kind: str) -> None:
-        record = self._known.get(entity)
-        if record is None:
-            record = self._known[entity] = self._entities.get(entity)
-            self._ids[record.key] = entity
-        _count(record, form, kind, -1)
+        self.withdraw_place(entity, self._record(entity).place(form, kind))
 
-    def without_introduction(self) -> list[tuple[int, EntityRecord]]:
-        """Known names that nothing introduces any more, in this apply or before."""
+    def withdraw_place(self, entity: int, place: int) -> None:
+        """Take back an introduction by the place of its slot."""
+        self._record(entity).remove(place)
+
+    def without_introduction(self) -> list[tuple[int, str]]:
+        """Known names (their ids and normal forms) that nothing introduces any more, in this apply or before."""
         return [
-            (entity, record)
-            for entity, record in self._known.items()
-            if not record.forms and record.key not in self._deltas
+            (entity, key)
+            for key, entity in self._ids.items()
+            if not self._known[entity].slots and key not in self._introduced
         ]
 
     def new_keys(self) -> list[str]:
         """Names introduced that the store does not know yet, in order."""
-        unknown = [key for key in self._deltas if key not in self._ids]
+        unknown = [key for key in self._introduced if key not in self._ids]
         for key, entity in zip(unknown, self._filter.find_many(unknown), strict=True):
             if entity:
                 self._ids[key] = int(entity)
@@ -51,20 +51,24 @@ class NameChanges:
     def settle(self, new: Mapping[str, int]) -> dict[str, int]:
         """Write the records of all names touched and still introduced; returns the ids of those introduced here."""
         self._ids.update(new)
-        for key, changes in self._deltas.items():
+        for key, ways in self._introduced.items():
             entity = self._ids[key]
             if entity not in self._known:
-                self._known[entity] = EntityRecord(key) if key in new else self._entities.get(entity)
-            for form, kind, delta in changes:
-                _count(self._known[entity], form, kind, delta)
+                self._known[entity] = EntityRecord() if key in new else self._entities.get(entity)
+            for way in ways:
+                self._known[entity].add(*way)
         for entity, record in self._known.items():
-            if record.forms:
+            if record.slots:
                 self._entities.put(entity, record)
-        return {key: self._ids[key] for key in self._deltas}
+        return {key: self._ids[key] for key in self._introduced}
 
+    def place(self, entity: int, form: str, kind: str) -> int:
+        """The place of the slot that an introduction is counted in; to be asked after :meth:`settle`."""
+        return self._known[entity].place(form, kind)
 
-def _count(record: EntityRecord, form: str, kind: str, delta: int) -> None:
-    for counts, item in ((record.forms, form), (record.kinds, kind)):
-        counts[item] = counts.get(item, 0) + delta
-        if not counts[item]:
-            del counts[item]
+    def _record(self, entity: int) -> EntityRecord:
+        record = self._known.get(entity)
+        if record is None:
+            record = self._known[entity] = self._entities.get(entity)
+            self._ids[record.key] = entity
+        return record

@@ -43,7 +43,7 @@ class _Check:
         self._documents: list[DocumentRecord] = []
         self._totals: Counter[str] = Counter()
         self._posted: dict[int, dict[bytes, int]] = {}
-        self._introduced: dict[int, tuple[Counter[str], Counter[str]]] = {}
+        self._introduced: dict[int, Counter[tuple[str, str]]] = {}
         self._places: dict[int, Places] = {}
         self._rows: dict[int, tuple[int, int]] = {}
         self._graph = GraphCheck(view)
@@ -151,9 +151,7 @@ class _Check:
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
     def _introduce(self, entity: int, form: str, kind: str) -> None:
-        forms, kinds = self._introduced.setdefault(entity, (Counter(), Counter()))
-        forms[form] += 1
-        kinds[kind] += 1
+        self._introduced.setdefault(entity, Counter())[form, kind] += 1
         self._totals["introductions"] += 1
 
     def _check_chunk(
@@ -267,8 +265,9 @@ class _Check:
         if dict(view.entities.names()) != known:
             yield "the index of names does not agree with the entities"
         for entity, record in view.entities.scan():
-            forms, kinds = self._introduced.get(entity, (Counter(), Counter()))
-            if record.forms != forms or record.kinds != kinds or not forms:
+            slots = sorted(slot for slot in record.slots if slot.times)
+            introduced = self._introduced.get(entity, Counter())
+            if slots != sorted((*way, times) for way, times in introduced.items()) or not record.slots[-1].times:
                 yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
             expected = addresses.of_places(self._places.get(entity, ()))
             if not np.array_equal(expected, view.filter.addresses(record.key)):

@@ -1,22 +1,29 @@
 """Entities: the names a store knows, who introduced them, and where they are mentioned.
 
-On disk: ``entities`` (id → forms and kinds, counted by introduction), ``entity_names`` (normal form → id, in order,
-for prefixes), ``introductions`` (document → the names it introduces), ``mentions`` (chunk → occurrences in its text),
-``place_mentions`` (document → occurrences in its title and headings). An entity exists while its counts are not all
-zero. Where an entity is found is told by the entity filter and its block lists, not here.
+On disk: ``entities`` (id → slots: forms and kinds, counted by introduction), ``entity_names`` (normal form → id, in
+order, for prefixes), ``introductions`` (document → the names it introduces, each as an entity and one of its slots),
+``mentions`` (chunk → occurrences in its text), ``place_mentions`` (document → occurrences in its title and headings).
+An entity exists while its counts are not all zero. Where an entity is found is told by the entity filter and its block
+lists, not here.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import CorruptionError
+from ..text.normalize import entity_key
 from . import records, tables
 from .environment import View, WriteView
+
+#: What makes a name one. A slot stores the place in this list.
+KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 
 #: An occurrence inside a chunk: offsets in bytes from the chunk's start.
 MENTION = np.dtype([("entity", "<u4"), ("start", "<u2"), ("length", "<u2")])
@@ -26,24 +33,100 @@ PLACE_MENTION = np.dtype([("entity", "<u4"), ("rank", "<u4"), ("abstract", "<u8"
 MentionArray = npt.NDArray[np.void]
 
 
+class Slot(NamedTuple):
+    """A form and a kind in which an entity is introduced, and how often; a slot that is free has the form ""."""
+
+    form: str
+    kind: str
+    times: int
+
+
+_FREE = Slot("", KINDS[0], 0)
+
+
 @dataclass(slots=True)
 class EntityRecord:
-    """What is known of an entity: how it was written and what kind of name it is, each with its number of
-    introductions."""
+    """What is known of an entity: how it is introduced.
 
-    key: str
-    forms: dict[str, int] = field(default_factory=dict)
-    kinds: dict[str, int] = field(default_factory=dict)
+    Documents refer to slots by their places, so a slot keeps its place as long as it is in use.
+    """
+
+    slots: list[Slot] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The normal form, which all forms share."""
+        return entity_key(next(slot.form for slot in self.slots if slot.times))
+
+    @property
+    def forms(self) -> dict[str, int]:
+        """How it is written, each form with its number of introductions."""
+        return self._counted(0)
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """What kinds of name it is, each with its number of introductions."""
+        return self._counted(1)
 
     @property
     def name(self) -> str:
         """The form it was introduced in most often; the first in code-point order among equals."""
-        return min(self.forms, key=lambda form: (-self.forms[form], form))
+        return _most_frequent(self.forms)
 
     @property
     def kind(self) -> str:
         """The kind it was introduced as most often; the first in code-point order among equals."""
-        return min(self.kinds, key=lambda kind: (-self.kinds[kind], kind))
+        return _most_frequent(self.kinds)
+
+    def place(self, form: str, kind: str) -> int:
+        """The place of the slot of a form and kind; raises CorruptionError where there is none."""
+        for place, slot in enumerate(self.slots):
+            if slot[:2] == (form, kind):
+                return place
+        raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
+
+    def add(self, form: str, kind: str) -> None:
+        """Count one more introduction."""
+        free = len(self.slots)
+        for place, slot in enumerate(self.slots):
+            if slot[:2] == (form, kind):
+                self.slots[place] = Slot(form, kind, slot.times + 1)
+                return
+            if not slot.times:
+                free = min(free, place)
+        self.slots[free : free + 1] = [Slot(form, kind, 1)]
+
+    def remove(self, place: int) -> None:
+        """Count one introduction less, of the slot at ``place``; raises CorruptionError where it is free."""
+        form, kind, times = self.slots[place] if place < len(self.slots) else _FREE
+        if not times:
+            raise CorruptionError(f"an introduction refers to slot {place} of an entity, which is free; run CHECK")
+        self.slots[place] = Slot(form, kind, times - 1) if times > 1 else _FREE
+        while self.slots and self.slots[-1] == _FREE:
+            self.slots.pop()
+
+    def _counted(self, column: int) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for slot in self.slots:
+            if slot.times:
+                counts[str(slot[column])] += slot.times
+        return dict(counts)
+
+
+def _most_frequent(counts: dict[str, int]) -> str:
+    return min(counts, key=lambda name: (-counts[name], name))
+
+
+def _encoded(record: EntityRecord) -> bytes:
+    return records.pack([value for form, kind, times in record.slots for value in (form, KINDS.index(kind), times)])
+
+
+def _decoded(value: memoryview, key: bytes) -> EntityRecord:
+    row = iter(records.unpack(value, tables.ENTITIES, key))
+    record = EntityRecord([Slot(form, KINDS[kind], times) for form, kind, times in zip(row, row, row, strict=True)])
+    if not any(slot.times for slot in record.slots):
+        raise CorruptionError(f"table {tables.ENTITIES}, key {key.hex()}: nothing introduces the entity; run CHECK")
+    return record
 
 
 class Entities:
@@ -58,7 +141,7 @@ class Entities:
         value = self._view.get(tables.ENTITIES, key)
         if value is None:
             raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
-        return EntityRecord(*records.unpack(value, tables.ENTITIES, key))
+        return _decoded(value, key)
 
     def identify(self, key: str) -> int | None:
         """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
@@ -72,7 +155,7 @@ class Entities:
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
         """All entities in order of their ids."""
         for key, value in self._view.scan(tables.ENTITIES):
-            yield records.U32.unpack(key)[0], EntityRecord(*records.unpack(value, tables.ENTITIES, bytes(key)))
+            yield records.U32.unpack(key)[0], _decoded(value, key)
 
     def names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
         """Normal forms in order of their bytes, those beginning with ``prefix``, with their ids."""
@@ -96,11 +179,22 @@ class Entities:
             raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
         return record
 
-    def introduced(self, document: int) -> list[tuple[int, str, str]]:
-        """What a document introduces: entity id, form, kind."""
+    def introductions(self, document: int) -> list[tuple[int, int]]:
+        """What a document introduces: entity id, and the place of a slot of that entity."""
         key = records.u64(document)
         value = self._view.get(tables.INTRODUCTIONS, key)
-        return [] if value is None else [tuple(row) for row in records.unpack(value, tables.INTRODUCTIONS, key)]
+        row = iter(() if value is None else records.unpack(value, tables.INTRODUCTIONS, key))
+        return list(zip(row, row, strict=True))
+
+    def introduced(self, document: int) -> Iterator[tuple[int, str, str]]:
+        """What a document introduces: entity id, form, kind; raises CorruptionError where it refers to nothing."""
+        for entity, place in self.introductions(document):
+            slots = self.get(entity).slots
+            if place >= len(slots) or not slots[place].times:
+                raise CorruptionError(
+                    f"document {document} introduces entity {entity} in a way it does not know; run CHECK"
+                )
+            yield entity, slots[place].form, slots[place].kind
 
 
 class EntityWriter(Entities):
@@ -111,8 +205,7 @@ class EntityWriter(Entities):
         self._write = view
 
     def put(self, entity: int, record: EntityRecord) -> None:
-        body = [record.key, record.forms, record.kinds]
-        self._write.put(tables.ENTITIES, records.u32(entity), records.pack(body))
+        self._write.put(tables.ENTITIES, records.u32(entity), _encoded(record))
 
     def put_name(self, key: str, entity: int) -> None:
         self._write.put(tables.ENTITY_NAMES, key.encode(), records.u32(entity))
@@ -121,11 +214,13 @@ class EntityWriter(Entities):
         self._write.delete(tables.ENTITIES, records.u32(entity))
         self._write.delete(tables.ENTITY_NAMES, key.encode())
 
-    def put_introduced(self, document: int, rows: list[tuple[int, str, str]]) -> None:
+    def put_introductions(self, document: int, rows: list[tuple[int, int]]) -> None:
+        """Store what a document introduces: entity ids, each with the place of a slot."""
         if rows:
-            self._write.put(tables.INTRODUCTIONS, records.u64(document), records.pack(rows))
+            row = [number for pair in rows for number in pair]
+            self._write.put(tables.INTRODUCTIONS, records.u64(document), records.pack(row))
 
-    def remove_introduced(self, document: int) -> None:
+    def remove_introductions(self, document: int) -> None:
         self._write.delete(tables.INTRODUCTIONS, records.u64(document))
 
 
