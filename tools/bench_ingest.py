@@ -8,9 +8,10 @@ peaks of an ingest's processes. ``--chunks`` is the size of the made stores of t
 there, so embedding is left out. Keys:
 
 passages, embed_s, ingest_s; ratio: ingest_s / embed_s, names by rule; ratio_parser: the same with the parser on;
-peak_mb_above_embedder; file_ratio: bytes of data.mdb / (text + vectors as stored); replace_p50_ms: put of a document of
-20 chunks, durable; compact_ratio: the file after a tenth of the documents went and COMPACT, / a fresh one of the rest;
-check_s: CHECK.
+peak_mb_above_embedder; file_ratio: bytes of data.mdb straight after the ingest / (text + vectors of chunks as stored);
+file_ratio_names: bytes of all files with the index ``synonyms``, for which names are embedded, / (text + vectors of
+chunks and of names); replace_p50_ms: put of a document of 20 chunks, durable; compact_ratio: the file after a tenth of
+the documents went and COMPACT, / a fresh one of the rest; check_s: CHECK.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ import kvstore
 from kvstore.ingest.extraction import extract
 from kvstore.models.language import LanguagePipeline
 
-KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder file_ratio replace_p50_ms compact_ratio
-check_s""".split()
+KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder file_ratio file_ratio_names
+replace_p50_ms compact_ratio check_s""".split()
 EMBEDDER = "all-MiniLM-L6-v2"
 DIMENSION = 384
 #: Texts that an ingest embeds at once.
@@ -63,6 +64,14 @@ with kvstore.open(path, embedder=embedder, settings={"language": language}) as s
     seconds = time.perf_counter() - start
 assert not report.failures, report.failures[:3]
 print(json.dumps({"seconds": seconds, "documents": report.added}))
+"""
+
+EMBED_NAMES = """
+import json, sys, kvstore
+with kvstore.open(sys.argv[1]) as store:
+    store.create_index("synonyms")
+    names = store.statistics()["entities"]
+print(json.dumps({"names": names}))
 """
 
 
@@ -115,9 +124,6 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
         tell(f"ingest, with the parser: {parser['seconds']:.1f} s, {parser_mb:.0f} MB")
         ratio_parser = round(parser["seconds"] / alone["seconds"], 3)
         rules_mb = max(rules_mb, parser_mb)
-    with kvstore.open(path, readonly=True) as store:
-        counted = store.statistics()
-    kept = int(counted["text_bytes"]) + int(counted["chunks"]) * 4 * DIMENSION
     return {
         "passages": len(passages),
         "embed_s": round(alone["seconds"], 2),
@@ -125,8 +131,20 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
         "ratio": round(rules["seconds"] / alone["seconds"], 3),
         "ratio_parser": ratio_parser,
         "peak_mb_above_embedder": round(rules_mb - embedder_mb, 1),
-        "file_ratio": round((path / "data.mdb").stat().st_size / kept, 3),
-    }
+    } | measure_size(path)
+
+
+def measure_size(path: Path) -> dict[str, float]:
+    """The files of a store that was just ingested, against what they must hold."""
+    with kvstore.open(path, readonly=True) as store:
+        counted, vector = store.statistics(), 4 * store.settings.dimension
+    kept = int(counted["text_bytes"]) + int(counted["chunks"]) * vector
+    alone = (path / "data.mdb").stat().st_size / kept
+    named, _ = run(EMBED_NAMES, path)
+    files = {file.name: file.stat().st_size for file in path.iterdir()}
+    tell(f"{named['names']} names embedded: {files}")
+    together = sum(files.values()) / (kept + named["names"] * vector)
+    return {"file_ratio": round(alone, 3), "file_ratio_names": round(together, 3)}
 
 
 def has_parser() -> bool:
