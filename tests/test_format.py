@@ -10,7 +10,7 @@ import kvstore
 from kvstore.storage import addresses, records, tables
 from kvstore.storage.chunks import AbstractRecord, ChunkRecord
 from kvstore.storage.documents import DocumentRecord, encoded_text
-from kvstore.storage.entities import KINDS, MENTION, PLACE_MENTION
+from kvstore.storage.entities import KINDS
 from kvstore.storage.graph import ENTITY, HEADS
 from kvstore.storage.vectors import ENCODING, block_shape
 
@@ -56,7 +56,6 @@ def test_records_hold_what_is_listed_in_that_order() -> None:
 
 
 def test_sizes_are_those_described() -> None:
-    assert (MENTION.itemsize, PLACE_MENTION.itemsize) == (8, 16)
     assert block_shape(384) == (5 * 4096 - 16, 13)
     assert ENCODING.decode() in FORMAT
     assert (ENTITY.itemsize, HEADS) == (6, 509)

@@ -19,12 +19,13 @@ from ..storage.aliases import ALIAS, Alias, AliasWriter
 from ..storage.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
 from ..storage.counters import Counters
 from ..storage.documents import DocumentRecord, DocumentWriter, Section, heading_path
-from ..storage.entities import EntityWriter, MentionWriter
+from ..storage.entities import EntityWriter
 from ..storage.entity_filter import EntityFilter
 from ..storage.forest import EdgeKey, StatedEdge, Statement
 from ..storage.forest_writer import ForestWriter, Nodes
 from ..storage.graph import RELATION_LINK, GraphWriter
 from ..storage.ingested_files import IngestedFile, IngestedFileWriter
+from ..storage.mentions import MentionWriter
 from ..storage.postings import PostingWriter
 from ..storage.triples import KIND, DocumentTriples, TripleWriter
 from ..storage.vectors import Matrix, VectorWriter

@@ -19,9 +19,10 @@ from ..settings import FixedSettings
 from ..storage import addresses
 from ..storage.chunks import FIRST_UPPER, GROUP, Abstracts, Chunks
 from ..storage.documents import DocumentRecord, Documents, Section
-from ..storage.entities import MENTION, PLACE_MENTION, Entities, MentionArray, MentionWriter
+from ..storage.entities import Entities
 from ..storage.entity_filter import EntityFilter, occurrences
 from ..storage.graph import ENTITY, TITLE_LINK, TRIPLE_LINK, GraphWriter
+from ..storage.mentions import MENTION, PLACE_MENTION, MentionArray, MentionWriter
 from ..storage.passages import DocumentPassages, Passage, title_pair, unmentioned
 from ..storage.places import Places, places_of
 from ..storage.postings import Postings

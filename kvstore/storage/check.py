@@ -19,10 +19,10 @@ from .aliases import ALIAS, MERGE
 from .chunks import GROUP, ChunkRecord
 from .counters import Counters
 from .documents import DocumentRecord, Section, heading_path
-from .entities import PLACE_MENTION, MentionArray
 from .forest_check import check_forest
 from .graph_check import GraphCheck
 from .indexes import KINDS
+from .mentions import PLACE_MENTION, MentionArray
 from .places import Places, places_of
 from .postings import term_bytes
 from .recognition import headed_places, mentions_in

@@ -1,10 +1,9 @@
 """Entities: the names a store knows, who introduced them, and where they are mentioned.
 
 On disk: ``entities`` (id → slots: forms and kinds, counted by introduction), ``entity_names`` (normal form → id, in
-order, for prefixes), ``introductions`` (document → the names it introduces, each as an entity and one of its slots),
-``mentions`` (chunk → occurrences in its text), ``place_mentions`` (document → occurrences in its title and headings).
-An entity exists while its counts are not all zero. Where an entity is found is told by the entity filter and its block
-lists, not here.
+order, for prefixes), ``introductions`` (document → the names it introduces, each as an entity and one of its slots).
+An entity exists while its counts are not all zero. Where it is found is told by ``mentions.py``, and by the entity
+filter and its block lists.
 """
 
 from __future__ import annotations
@@ -14,9 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from ..errors import CorruptionError
 from ..text.normalize import entity_key
 from . import records, tables
@@ -24,13 +20,6 @@ from .environment import View, WriteView
 
 #: What makes a name one. A slot stores the place in this list.
 KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
-
-#: An occurrence inside a chunk: offsets in bytes from the chunk's start.
-MENTION = np.dtype([("entity", "<u4"), ("start", "<u2"), ("length", "<u2")])
-#: An occurrence in a title or heading: the abstract that stands for it and the rank of its address.
-PLACE_MENTION = np.dtype([("entity", "<u4"), ("rank", "<u4"), ("abstract", "<u8")])
-
-MentionArray = npt.NDArray[np.void]
 
 
 class Slot(NamedTuple):
@@ -222,54 +211,3 @@ class EntityWriter(Entities):
 
     def remove_introductions(self, document: int) -> None:
         self._write.delete(tables.INTRODUCTIONS, records.u64(document))
-
-
-class Mentions:
-    """Where entities occur, by chunk and by document."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-    def in_chunk(self, chunk: int) -> MentionArray:
-        """Occurrences in a chunk's text, in order of start, length and entity; dtype MENTION."""
-        return self._array(tables.MENTIONS, chunk, MENTION)
-
-    def in_places(self, document: int) -> MentionArray:
-        """Occurrences in a document's title and headings; dtype PLACE_MENTION."""
-        return self._array(tables.PLACE_MENTIONS, document, PLACE_MENTION)
-
-    def scan(self) -> Iterator[tuple[int, MentionArray]]:
-        """All chunks with mentions, in order of their ids."""
-        for key, value in self._view.scan(tables.MENTIONS):
-            chunk = records.U64.unpack(key)[0]
-            yield chunk, np.frombuffer(records.unseal(value, tables.MENTIONS, bytes(key)), dtype=MENTION)
-
-    def _array(self, table: str, number: int, dtype: np.dtype[np.void]) -> MentionArray:
-        key = records.u64(number)
-        value = self._view.get(table, key)
-        if value is None:
-            return np.empty(0, dtype)
-        # Copied: a buffer of a write transaction goes stale at the next put.
-        return np.frombuffer(records.unseal(value, table, key), dtype=dtype).copy()
-
-
-class MentionWriter(Mentions):
-    """The mentions of one write transaction; an empty array removes the row."""
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write = view
-
-    def put_chunk(self, chunk: int, mentions: MentionArray) -> None:
-        ordered = np.sort(mentions, order=("start", "length", "entity"))
-        self._put(tables.MENTIONS, chunk, ordered)
-
-    def put_places(self, document: int, mentions: MentionArray) -> None:
-        ordered = np.sort(mentions, order=("rank", "abstract", "entity"))
-        self._put(tables.PLACE_MENTIONS, document, ordered)
-
-    def _put(self, table: str, number: int, mentions: MentionArray) -> None:
-        if len(mentions):
-            self._write.put(table, records.u64(number), records.seal(mentions.tobytes()))
-        else:
-            self._write.delete(table, records.u64(number))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from . import graph
 from .documents import DocumentRecord, Section
 from .edge_filter import ACCEPTED
-from .entities import MentionArray
+from .mentions import MentionArray
 from .passages import DocumentPassages, Passage, title_pair, unmentioned
 from .store_view import StoreView
 

@@ -21,8 +21,8 @@ from ..text.normalize import entity_key, fold
 from ..text.words import FUNCTION_WORDS
 from . import graph
 from .documents import DocumentRecord, Section
-from .entities import MentionArray
 from .entity_filter import EntityFilter
+from .mentions import MentionArray
 from .recognition import Mention, mentions_in
 
 #: Two entities that an imported triple joins.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from .addresses import body_rank
 from .chunks import GROUP
-from .entities import MentionArray
+from .mentions import MentionArray
 
 #: (place, rank) pairs of one entity.
 Places = list[tuple[int, int]]

@@ -18,13 +18,14 @@ from .aliases import Aliases, Identity
 from .chunks import Abstracts, Chunks
 from .counters import Counters
 from .documents import Documents
-from .entities import Entities, Mentions
+from .entities import Entities
 from .entity_filter import EntityFilter
 from .environment import View
 from .forest import Forest
 from .graph import Graph
 from .indexes import Indexes, IndexStatus
 from .ingested_files import IngestedFiles
+from .mentions import Mentions
 from .open_indexes import OpenIndexes
 from .place_cache import PlaceCache
 from .postings import Postings

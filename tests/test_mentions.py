@@ -1,0 +1,50 @@
+"""Stored mentions: what was put in comes out, in order, whatever the numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kvstore.storage.environment import Environment
+from kvstore.storage.mentions import MENTION, PLACE_MENTION, Mentions, MentionWriter
+
+small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
+chunk_rows = st.lists(st.tuples(large, small, small), max_size=40)
+place_rows = st.lists(st.tuples(large, large, st.integers(0, 2**41)), max_size=8)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    with Environment.open(tmp_path / "store", durability="relaxed") as opened:
+        yield opened
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(puts=st.lists(st.tuples(st.integers(1, 3), chunk_rows, place_rows), min_size=1, max_size=6))
+def test_mentions_are_those_put_last(
+    environment: Environment,
+    puts: list[tuple[int, list[tuple[int, int, int]], list[tuple[int, int, int]]]],
+) -> None:
+    in_chunks: dict[int, list[tuple[int, int, int]]] = {}
+    in_places: dict[int, list[tuple[int, int, int]]] = {}
+    with environment.write() as view:
+        view.clear("mentions")
+        view.clear("place_mentions")
+        writer = MentionWriter(view)
+        for number, chunk, places in puts:
+            writer.put_chunk(number, np.array(chunk, MENTION))
+            writer.put_places(number, np.array(places, PLACE_MENTION))
+            in_chunks[number] = sorted(chunk, key=lambda row: (row[1], row[2], row[0]))
+            in_places[number] = sorted(places, key=lambda row: (row[1], row[2], row[0]))
+    with environment.snapshot() as snapshot:
+        mentions = Mentions(snapshot)
+        for number in range(1, 5):
+            assert mentions.in_chunk(number).tolist() == in_chunks.get(number, [])
+            assert mentions.in_places(number).tolist() == in_places.get(number, [])
+        scanned = {number: rows.tolist() for number, rows in mentions.scan()}
+        assert scanned == {number: rows for number, rows in sorted(in_chunks.items()) if rows}
