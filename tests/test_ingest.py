@@ -33,6 +33,26 @@ def test_a_folder_is_ingested_once_and_then_skipped(store: kvstore.Store, folder
     assert document.title == "Piers"
 
 
+def test_a_fault_in_extraction_costs_the_document_it_happens_at(
+    store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kvstore.ingest import extraction
+
+    chunk_text = extraction.chunk_text
+
+    def faulty(text: str, *arguments: object) -> object:
+        if "two piers" in text:
+            raise ZeroDivisionError("a fault")
+        return chunk_text(text, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(extraction, "chunk_text", faulty)
+    report = store.ingest(folder)
+    assert report.added == 2
+    assert [(Path(failure.place).name, failure.reason) for failure in report.failures] == [
+        ("two.txt", "could not be extracted (ZeroDivisionError: a fault); please report it with the file")
+    ]
+
+
 def test_a_changed_file_is_replaced_and_a_vanished_one_pruned(store: kvstore.Store, folder: Path) -> None:
     store.ingest(folder)
     store.put("by hand", "Port Ellen again.")

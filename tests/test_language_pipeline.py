@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -182,6 +183,35 @@ def test_words_of_a_batch_are_forgotten_after_it(english: LanguagePipeline, monk
     sizes = list(english.read(texts, lambda _, parses: len(parses[0].doc.vocab.strings)))
     # A text is a batch of its own; each brings 50 new words.
     assert sizes[-1] < sizes[0] + 10 * 50
+
+
+def test_a_parse_is_the_same_whatever_is_parsed_with_it(english: LanguagePipeline) -> None:
+    words = "the old engine of a mill that Watt built in Leeds was sold to its owner , and she likes it .".split()
+    choose = random.Random(5)
+    texts = [" ".join(choose.choices(words, k=choose.randint(1, 60))) for _ in range(150)]
+
+    def seen(_: str, parses: Sequence[Parse]) -> list[object]:
+        doc = parses[0].doc
+        return [doc.tensor.tobytes(), *((word.tag_, word.pos_, word.dep_, word.head.i) for word in doc)]
+
+    alone = [found for text in texts for found in english.read([text], seen)]
+    assert list(english.read(texts, seen)) == alone
+    assert list(english.read(texts[::-1], seen)) == alone[::-1]
+
+
+def test_a_process_of_ours_reads_without_torch() -> None:
+    code = """
+import sys
+from kvstore.models.language import open_language
+pipeline = open_language()
+pipeline.load_without_torch()
+pipeline.load_without_torch()
+assert not any(name.partition(".")[0] == "torch" for name in sys.modules)
+print(next(pipeline.read(["Dogs bark."], lambda text, parses: [token.lemma_ for token in parses[0].doc])))
+import torch
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("['dog', 'bark', '.']\n", "")
 
 
 def test_threads_share_a_pipeline(english: LanguagePipeline) -> None:

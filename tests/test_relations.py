@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc
 
 import kvstore
-from kvstore.errors import LanguageError
-from kvstore.ingest.extraction import extract
+from kvstore.errors import InputError, LanguageError
+from kvstore.ingest.examination import examine
+from kvstore.ingest.extraction import derive, derive_all, extract
 from kvstore.ingest.noun_phrases import NounPhrases
 from kvstore.ingest.relations import statements
 from kvstore.ingest.syntax import sentences_of
@@ -264,6 +266,22 @@ def test_what_a_document_states_does_not_depend_on_what_was_read_before() -> Non
     assert {(r.child, r.parent, r.kind) for r in long} == {
         (r.child, r.parent, r.kind) for relations in alone for r in relations
     }
+
+
+def test_documents_derived_together_are_what_each_is_alone() -> None:
+    told = "Aro is a town. The river of Aro belongs to the county."
+    texts = [told, "| a | b |\n|---|---|\n| 1 | 2 |", NESTED, "tug,ship", "tug", told * 30, "---", TEXT]
+    formats = ["text", "markdown", "markdown", "pairs", "pairs", "text", "markdown", "markdown"]
+    documents = [examine("k", text, format=form) for text, form in zip(texts, formats, strict=True)]
+    for settings in (ENGLISH, RULES):
+        together = list(derive_all(documents, settings))
+        for document, found in zip(documents, together, strict=True):
+            if isinstance(found, InputError):
+                with pytest.raises(InputError, match=re.escape(str(found))):
+                    derive(document, settings)
+            else:
+                assert found == derive(document, settings)
+        assert [isinstance(found, InputError) for found in together].count(True) == 1
 
 
 def test_terms_used_more_than_once_become_names() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..errors import InputError
 from ..models.language import open_language
 from ..settings import FixedSettings
 from ..storage.documents import Section, heading_path
-from ..text.blocks import blocks, plain, summary_sentence
+from ..text.blocks import Block, blocks, plain, summary_sentence
 from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
 from ..text.normalize import entity_key
 from ..text.words import FUNCTION_WORDS, chunk_terms, stemmer, words
@@ -28,7 +29,7 @@ from .chunking import Chunk, Heading, Span, chunk_text
 from .examination import LONGEST_ENTITY_KEY, Examined, content_digest, examine, stated_tree
 from .outline_relations import outline_relations
 from .pairs import pairs_of
-from .prose import read_prose
+from .prose import Prose, read_prose
 from .relation import Relation, tree_of
 
 
@@ -98,6 +99,43 @@ def extract(
 
 def derive(given: Examined, settings: FixedSettings) -> Extracted:
     """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
+    found = next(derive_all([given], settings))
+    if isinstance(found, InputError):
+        raise found
+    return found
+
+
+def derive_all(documents: Iterable[Examined], settings: FixedSettings) -> Iterator[Extracted | InputError]:
+    """Everything that follows from each of some documents, in order, or why it cannot be one; raises LanguageError.
+
+    It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster.
+    """
+    begun: list[_Written | Extracted | InputError] = []
+    for document in documents:
+        try:
+            begun.append(_begun(document, settings))
+        except InputError as error:
+            begun.append(error)
+    written = [(item.text, item.chunks, item.to_bytes) for item in begun if isinstance(item, _Written)]
+    pipeline = open_language(settings.language)
+    prose = repeat(Prose()) if pipeline is None else read_prose(written, pipeline)
+    for item in begun:
+        yield _derived(item, next(prose), settings) if isinstance(item, _Written) else item
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A document of prose, cut into chunks."""
+
+    given: Examined
+    text: str
+    blocks: list[Block]
+    sections: list[Heading]
+    chunks: list[Chunk]
+    to_bytes: npt.NDArray[np.int64]
+
+
+def _begun(given: Examined, settings: FixedSettings) -> _Written | Extracted:
     text = given.text.decode()
     if given.format == "pairs":
         stated_tree(tree_of(given.key, given.meta))
@@ -108,7 +146,12 @@ def derive(given: Examined, settings: FixedSettings) -> Extracted:
     sections, chunks = chunk_text(text, found, settings.chunk_tokens)
     if not chunks:
         raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
-    to_bytes = _byte_offsets(text, len(given.text))
+    return _Written(given, text, found, sections, chunks, _byte_offsets(text, len(given.text)))
+
+
+def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extracted:
+    given, text, sections, chunks = written.given, written.text, written.sections, written.chunks
+    to_bytes = written.to_bytes
     stem = stemmer(settings.stemmer)
     pieces = [text[chunk.start : chunk.end] for chunk in chunks]
     content = [_content_terms(piece, stem) for piece in pieces]
@@ -117,16 +160,15 @@ def derive(given: Examined, settings: FixedSettings) -> Extracted:
         Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
         for index, s in enumerate(sections)
     ]
-    relations = outline_relations(found, to_bytes) if _has_tree(given) else []
-    names = [*_names(given.title, sections, text, chunks), *_related(relations, "tree")]
-    pipeline = open_language(settings.language)
-    if pipeline is not None:
-        prose = read_prose(text, chunks, pipeline, to_bytes)
-        relations += prose.relations
-        names += prose.names()
+    stated = outline_relations(written.blocks, to_bytes) if _has_tree(given) else []
+    names = [*_names(given.title, sections, text, chunks), *_related(stated, "tree"), *prose.names()]
     introductions = _introductions(names, settings.name_words, given.key)
     known = {name.key for name in introductions}
-    relations = [r for r in relations if entity_key(r.child) in known and entity_key(r.parent) in known]
+    relations = [
+        relation
+        for relation in (*stated, *prose.relations)
+        if entity_key(relation.child) in known and entity_key(relation.parent) in known
+    ]
     extracted = _extracted(given, outline=outline, tree=tree, introductions=introductions, relations=relations)
     for chunk, piece in zip(chunks, pieces, strict=True):
         counts = chunk_terms(given.title, extracted.headings(chunk.section), piece, stem)

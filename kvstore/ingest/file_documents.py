@@ -1,21 +1,22 @@
-"""The documents of one file: read, compared with what is stored, and extracted where they are new.
+"""The documents of files: read, compared with what is stored, and extracted where they are new.
 
 In: a :class:`~kvstore.ingest.sources.Source` and how to read it. Out: a :class:`FileDocument` for each document and a
-:class:`Failure` for whatever could not be read, in the order of the file. Depends on nothing but the file and the
-digests of what is stored, so that it can run in another process (``worker.py``).
+:class:`Failure` for whatever could not be read, in the order of the file. What is read is gathered into portions,
+because documents are extracted faster together. Depends on nothing but the files and the digests of what is stored, so
+that it can run in another process (``worker.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
 from ..settings import FixedSettings
 from ..storage.vectors import Matrix
-from .examination import examine
-from .extraction import Extracted, derive
+from .examination import Examined, examine
+from .extraction import Extracted, derive_all
 from .readers import RawDocument, RawTriples, read
 from .sources import Source
 
@@ -42,7 +43,23 @@ class FileDocument:
     vectors: Matrix | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A document of a file that the store has not as it is, and its place there; nothing is derived from it yet."""
+
+    place: str
+    examined: Examined
+
+
 Found = FileDocument | RawTriples | Failure
+
+#: The number of a file and something read from it, or found in it; None where there is no more.
+ReadItem = tuple[int, NewDocument | Found | None]
+FoundItem = tuple[int, Found | None]
+
+#: What is read is extracted (and embedded) when it comes to so many items, or bytes of texts of new documents.
+PORTION_ITEMS = 256
+PORTION_BYTES = 128 << 10
 
 #: The digest of the stored document of a key, or None.
 StoredDigest = Callable[[str], bytes | None]
@@ -52,18 +69,17 @@ def documents_of(
     source: Source,
     format: str | None,
     options: Mapping[str, Any],
-    settings: FixedSettings,
     stored: StoredDigest,
-) -> Iterator[Found]:
+) -> Iterator[NewDocument | Found]:
     """The documents of a file, and what failed: a file that makes its reader fail is a failure among others.
 
-    Raises InputError for an unknown format or option, LanguageError, and what ``stored`` raises.
+    Raises InputError for an unknown format or option, and what ``stored`` raises.
     """
     place = str(source.path)
     try:
         for number, item in enumerate(read(source.path, source.key, source.format or format, options), 1):
             if isinstance(item, RawDocument):
-                yield _examined(item, source, place if number == 1 else f"{place}, document {number}", settings, stored)
+                yield _examined(item, source, place if number == 1 else f"{place}, document {number}", stored)
             elif isinstance(item, RawTriples):
                 yield item
             else:
@@ -81,12 +97,52 @@ def failure(place: str, error: Exception | str) -> Failure:
     return Failure(place, str(error).removeprefix(f"{place}: ").removeprefix(f"{place!r}: "))
 
 
+def portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
+    """What is read, in lists of which each is worth to be extracted."""
+    portion: list[ReadItem] = []
+    size = 0
+    for number, item in items:
+        portion.append((number, item))
+        size += len(item.examined.text) if isinstance(item, NewDocument) else 0
+        if len(portion) >= PORTION_ITEMS or size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
+def extracted(portion: Sequence[ReadItem], settings: FixedSettings) -> Iterator[FoundItem]:
+    """A portion with its new documents extracted, together, or failed; raises LanguageError."""
+    outcomes = iter(_extracted([item.examined for _, item in portion if isinstance(item, NewDocument)], settings))
+    for number, item in portion:
+        if not isinstance(item, NewDocument):
+            yield number, item
+            continue
+        outcome = next(outcomes)
+        if isinstance(outcome, Extracted):
+            yield number, FileDocument(outcome.key, item.place, outcome.digest, outcome)
+        else:
+            yield number, failure(item.place, outcome)
+
+
+def _extracted(documents: Sequence[Examined], settings: FixedSettings) -> list[Extracted | InputError | str]:
+    try:
+        return list(derive_all(documents, settings))
+    except KvstoreError:
+        raise
+    except Exception as error:  # a fault of ours, or of a library, must not cost the other documents
+        if len(documents) > 1:
+            return [outcome for document in documents for outcome in _extracted([document], settings)]
+        return [f"could not be extracted ({type(error).__name__}: {error}); please report it with the file"]
+
+
 def _examined(
-    raw: RawDocument, source: Source, place: str, settings: FixedSettings, stored: StoredDigest
-) -> FileDocument | Failure:
+    raw: RawDocument, source: Source, place: str, stored: StoredDigest
+) -> NewDocument | FileDocument | Failure:
     try:
         examined = examine(raw.key, raw.text, title=raw.title, source=source.key, meta=raw.meta, format=raw.format)
-        same = stored(raw.key) == examined.digest
-        return FileDocument(raw.key, place, examined.digest, None if same else derive(examined, settings))
     except InputError as error:
         return failure(place, error)
+    if stored(raw.key) == examined.digest:
+        return FileDocument(raw.key, place, examined.digest, None)
+    return NewDocument(place, examined)

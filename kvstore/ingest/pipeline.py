@@ -22,7 +22,7 @@ from ..storage.ingested_files import IngestedFile
 from ..storage.triples import DocumentTriples
 from ..storage.vectors import Matrix
 from .examination import stated_triples
-from .file_documents import Failure, FileDocument, Found, documents_of, failure
+from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading
 from .readers import RawTriples, ReadOptions, check_format, format_of
 from .sources import Source, find_sources
@@ -248,10 +248,15 @@ class _Ingest:
             with WorkerPool(job, sources, workers, self._time_limit) as pool:
                 yield from pool.found()
             return
-        settings, stored = self._destination.settings, self._destination.digest_of
-        for source in sources:
-            yield from documents_of(source, self._format, self._options, settings, stored)
-            yield None
+        for portion in portions(self._read(sources)):
+            for _, found in extracted(portion, self._destination.settings):
+                yield found
+
+    def _read(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
+        for number, source in enumerate(sources):
+            for item in documents_of(source, self._format, self._options, self._destination.digest_of):
+                yield number, item
+            yield number, None
 
     def _worth(self, sources: Sequence[Source]) -> tuple[int, bool]:
         """How many workers the files are worth, and whether it is worth that these load the embedder too."""

@@ -2,15 +2,15 @@
 
 In: a text, its chunks and a language pipeline. Out: :class:`~kvstore.ingest.relation.Relation` objects with the bytes
 of the sentence that states each, and names. Every chunk is parsed once, as one text: its sentences and list items
-without their marks; headings, tables, code and what is hardly made of words are not parsed. The texts of one document
-go through the pipeline together and apart from all others, so that its parse depends on nothing else.
+without their marks; headings, tables, code and what is hardly made of words are not parsed. Documents go through the
+pipeline together, because that is faster; the parse of a text depends on nothing but the text.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,9 @@ from .syntax import sentences_of
 
 #: How often a document uses a term of several words that it introduces.
 REPEATED = 2
+
+#: What a passage states, and its noun phrases.
+_Found = tuple[list[Statement], list[str]]
 
 _MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
@@ -72,22 +75,31 @@ class _Passage:
 
 
 def read_prose(
-    text: str, chunks: Sequence[Chunk], pipeline: LanguagePipeline, to_bytes: npt.NDArray[np.int64]
-) -> Prose:
-    """Parse the prose of a document; ``to_bytes`` gives the byte offset of every character of ``text``.
+    documents: Iterable[tuple[str, Sequence[Chunk], npt.NDArray[np.int64]]], pipeline: LanguagePipeline
+) -> Iterator[Prose]:
+    """Parse the prose of documents: of each its text, its chunks, and the byte offset of every character.
 
     Raises LanguageError where the pipeline cannot be loaded.
     """
-    passages = [passage for chunk in chunks if (passage := _passage(text, chunk)).units]
+    passages = [
+        ([passage for chunk in chunks if (passage := _passage(text, chunk)).units], to_bytes)
+        for text, chunks, to_bytes in documents
+    ]
+    read = pipeline.read((passage.text for of_document, _ in passages for passage in of_document), _read)
+    for of_document, to_bytes in passages:
+        # The document's passages first: zip must not take a result that has no passage.
+        yield _prose(zip(of_document, read, strict=False), to_bytes)
+
+
+def _prose(passages: Iterable[tuple[_Passage, _Found]], to_bytes: npt.NDArray[np.int64]) -> Prose:
     prose = Prose()
     said: set[tuple[str, str]] = set()
-    read = pipeline.read([passage.text for passage in passages], _read)
-    for passage, (stated, phrases) in zip(passages, read, strict=True):
+    for passage, (stated, phrases) in passages:
         prose.phrases.update(phrases)
         for statement in stated:
-            key = entity_key(statement.child), entity_key(statement.parent)
             if statement.kind == MODIFIER:
                 # What a name says of itself is said once a document, however often the name occurs.
+                key = entity_key(statement.child), entity_key(statement.parent)
                 if key in said:
                     continue
                 said.add(key)
@@ -99,7 +111,7 @@ def read_prose(
     return prose
 
 
-def _read(_: str, parses: Sequence[Parse]) -> tuple[list[Statement], list[str]]:
+def _read(_: str, parses: Sequence[Parse]) -> _Found:
     stated: list[Statement] = []
     phrases: list[str] = []
     for parse in parses:

@@ -1,10 +1,11 @@
 """A worker: a process that reads, extracts and embeds files for the one that ingests.
 
 In (standard input, messages of ``transport.py``): a :class:`Job`'s fields, then tasks, each a list of ``(number, items
-to leave out, Source)``. Out (standard output): ``("begin", number)``, ``("found", number, Found)`` in the order of the
-file, ``("embedding",)`` before vectors are made, ``("done", number)``; ``("failed", class, message)`` for what ends the
-ingest. The store is opened to read only, to tell which documents are in it already. When standard input ends, because
-the other process closed it or died, the worker ends too, whatever it is doing.
+to leave out, Source)``. Out (standard output): ``("begin", number)`` when a file is read on, ``("busy",)`` when
+it does something else, ``("found", number, Found)`` in the order of the file, ``("done", number)``;
+``("failed", class, message)`` for what ends the ingest. While one portion is embedded and sent, the next is read and
+extracted. The store is opened to read only, to tell which documents are in it already. When standard input ends,
+because the other process closed it or died, the worker ends too, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -13,24 +14,23 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, BinaryIO
-
-import numpy as np
 
 from ..errors import KvstoreError
 from ..models.embedder import open_embedder
-from ..models.protocol import Embedder
+from ..models.language import open_language
 from ..settings import FixedSettings
 from ..storage.documents import Documents
 from ..storage.environment import Environment
-from .file_documents import FileDocument, Found, documents_of
+from ..storage.vectors import Matrix
+from .extraction import vectors_for
+from .file_documents import FileDocument, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
 from .sources import Source
 from .transport import frame, read_message
-
-#: Chunks that are embedded at once, and sent together.
-PORTION = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,57 +82,56 @@ class _Worker:
         self._job = job
         self._environment = environment
         self._results = results
-        self._embedder: Embedder | None = None
-        self._waiting: list[tuple[Any, ...]] = []
-        self._chunks = 0
+        self._sending = threading.Lock()
+        self._beside = ThreadPoolExecutor(1)
+        self._embedder = None if job.embedder is None else open_embedder(job.embedder)
 
     def work(self, task: list[tuple[int, int, Source]]) -> None:
         """Read the files of a task, and send what is found."""
+        delivered: Future[None] | None = None
+        for portion in portions(self._read(task)):
+            self._send(("busy",))
+            found = self._extracted(portion)
+            if delivered is not None:
+                delivered.result()
+            delivered = self._beside.submit(self._deliver, found)
+            self._send(("begin", portion[-1][0]))
+        self._send(("busy",))
+        if delivered is not None:
+            delivered.result()
+
+    def _read(self, task: list[tuple[int, int, Source]]) -> Iterator[ReadItem]:
         for number, known, source in task:
             self._send(("begin", number))
-            for index, found in enumerate(self._documents(source)):
-                if index < known:
-                    continue
-                self._waiting.append(("found", number, found))
-                extracted = found.extracted if isinstance(found, FileDocument) else None
-                self._chunks += len(extracted.chunks) if extracted else 0
-                if self._chunks >= PORTION:
-                    self._deliver()
-                    self._send(("begin", number))
-            self._waiting.append(("done", number))
-        self._deliver()
-
-    def _documents(self, source: Source) -> Iterator[Found]:
-        return documents_of(source, self._job.format, self._job.options, self._job.settings, self._stored)
+            for index, item in enumerate(documents_of(source, self._job.format, self._job.options, self._stored)):
+                if index >= known:
+                    yield number, item
+            yield number, None
 
     def _stored(self, key: str) -> bytes | None:
         with self._environment.snapshot() as snapshot:
             record = Documents(snapshot).find(key)
             return None if record is None else record.digest
 
-    def _deliver(self) -> None:
-        """Embed what waits, and send it."""
-        vectors = self._embedded() if self._job.embedder is not None and self._chunks else None
-        row = 0
-        for message in self._waiting:
-            found = message[-1]
-            if vectors is not None and isinstance(found, FileDocument) and found.extracted is not None:
-                end = row + len(found.extracted.chunks)
-                message = (*message[:-1], replace(found, vectors=vectors[row:end]))
-                row = end
-            self._results.write(frame(message))
-        self._results.flush()
-        self._waiting, self._chunks = [], 0
+    def _extracted(self, portion: Sequence[ReadItem]) -> list[FoundItem]:
+        language = open_language(self._job.settings.language)
+        if language is not None and any(isinstance(item, NewDocument) for _, item in portion):
+            language.load_without_torch()
+        return list(extracted(portion, self._job.settings))
 
-    def _embedded(self) -> Any:
-        self._send(("embedding",))
-        if self._embedder is None:
-            self._embedder = open_embedder(str(self._job.embedder))
-        found = [message[-1].extracted for message in self._waiting if isinstance(message[-1], FileDocument)]
-        texts = [text for extracted in found if extracted for text in extracted.embedding_texts()]
-        portions = range(0, len(texts), PORTION)
-        return np.concatenate([self._embedder.embed(texts[start : start + PORTION]) for start in portions])
+    def _deliver(self, found: Sequence[FoundItem]) -> None:
+        """Embed the documents of a portion, and send all of it."""
+        documents = [item.extracted for _, item in found if isinstance(item, FileDocument) and item.extracted]
+        vectors: Iterator[Matrix | None] = repeat(None)
+        if self._embedder is not None:
+            vectors = iter(vectors_for([(document, None) for document in documents], self._embedder.embed))
+        for number, item in found:
+            if isinstance(item, FileDocument) and item.extracted:
+                self._send(("found", number, replace(item, vectors=next(vectors))))
+            else:
+                self._send(("done", number) if item is None else ("found", number, item))
 
     def _send(self, message: tuple[Any, ...]) -> None:
-        self._results.write(frame(message))
-        self._results.flush()
+        with self._sending:
+            self._results.write(frame(message))
+            self._results.flush()

@@ -2,13 +2,15 @@
 
 In: sources, and a :class:`~kvstore.ingest.worker.Job`. Out: what is found in each, in the order of the sources,
 however the workers share them. Memory is bounded: what comes before its turn waits here up to a limit, and then in the
-pipe, where its worker waits with it. A worker that ends, or is silent for longer than the time limit while it reads,
-costs the file it was at: a failure; another takes its place and goes on behind that file. Workers are new processes
-that run nothing of the caller's program, and end with this one.
+pipe, where its worker waits with it. A worker that is silent for longer than the time limit while it reads costs the
+file it was at: a failure; another takes its place and goes on behind that file. A worker that ends costs its file too:
+where it had several, each is tried again by itself, to find out which. Workers are new processes that run nothing of
+the caller's program, and end with this one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import selectors
@@ -31,6 +33,8 @@ TASK_FILES = 32
 TASK_BYTES = 1 << 20
 #: Bytes of messages that may wait for their turn.
 MOST_WAITING = 64 << 20
+#: Bytes of messages that a pipe may hold.
+PIPE_BYTES = 1 << 20
 
 #: Seconds after which the time limit is looked at again.
 _LONGEST_WAIT = 0.5
@@ -55,6 +59,10 @@ class _Worker:
         assert self.process.stdout is not None
         self._input, self.output = self.process.stdin, self.process.stdout
         os.set_blocking(self.output.fileno(), False)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            # A worker goes on while this process commits. Where the system allows less, it stays as it is.
+            with suppress(OSError):
+                fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self.inbox = Inbox()
         self.task: Task = []
         #: The number of the file it is reading, if it is reading one.
@@ -151,13 +159,14 @@ class WorkerPool:
                 worker.started = True
                 self._hear(worker, data)
             elif data is not None:
-                self._replace(worker, _ending(worker.end()))
+                self._replace(worker, _ending(worker.end()), None)
         for worker in listened:
             if worker not in heard and worker.at is not None and now - worker.heard > self._time_limit:
                 worker.end()
                 self._replace(
                     worker,
                     f"took longer than {self._time_limit:g} seconds; raise the time limit if it is worth the time",
+                    worker.at,
                 )
 
     def _hear(self, worker: _Worker, data: bytes) -> None:
@@ -165,7 +174,7 @@ class WorkerPool:
             match message:
                 case ("begin", number):
                     worker.at = number
-                case ("embedding",):
+                case ("busy",):
                     worker.at = None
                 case ("found", number, found):
                     self._received[number] += 1
@@ -180,21 +189,23 @@ class WorkerPool:
         self._found[number].append((found, size))
         self._waiting += size
 
-    def _replace(self, worker: _Worker, reason: str) -> None:
-        """Go on without a worker: the file it was at failed, and what else it had not finished is another's."""
+    def _replace(self, worker: _Worker, reason: str, culprit: int | None) -> None:
+        """Go on without a worker: the file that ended it failed, if it is known, and the others are another's."""
         self._workers.remove(worker)
         if not worker.started:
             raise errors.KvstoreError(f"{reason}; it could not even start: ingest with workers = 0, in this process")
-        if not worker.task:
-            return
-        unfinished = [number for number, _, _ in worker.task]
-        failed = worker.at if worker.at in unfinished else unfinished[0]
-        rest = [(number, self._received[number], source) for number, _, source in worker.task if number != failed]
-        if rest:
-            self._tasks.appendleft(rest)
-        path = next(str(source.path) for number, _, source in worker.task if number == failed)
-        self._add(failed, Failure(path, reason), 0)
-        self._done[failed] = True
+        unfinished = {number: (number, self._received[number], source) for number, _, source in worker.task}
+        if culprit is None and len(unfinished) == 1:
+            culprit = next(iter(unfinished))
+        if culprit in unfinished:
+            number, _, source = unfinished.pop(culprit)
+            self._add(number, Failure(str(source.path), reason), 0)
+            self._done[number] = True
+            if unfinished:
+                self._tasks.appendleft(list(unfinished.values()))
+        else:
+            # It reads one file while it extracts and embeds others: each must show by itself whether it can be read.
+            self._tasks.extendleft([item] for item in reversed(unfinished.values()))
 
 
 def _tasks(sources: Sequence[Source], workers: int) -> Iterator[Task]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LanguageError
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 ENGLISH = "en"
 RULES = "rules"
 
-#: Characters that are parsed as one document at most, and characters of texts whose parses are held at once.
+#: Characters that are parsed as one document at most, and characters of texts that are parsed together.
 PIECE = 20_000
-BATCH = 100_000
+BATCH = 16_000
 
 Result = TypeVar("Result")
 
@@ -57,12 +58,27 @@ class LanguagePipeline:
         with self._lock:
             self._pipeline()
 
+    def load_without_torch(self) -> None:
+        """The same where torch is not to be imported: it costs a second and 170 MB, and ``en`` has no use for it.
+
+        thinc looks for torch once, when spaCy is imported. So this is for processes that run nothing but ours.
+        """
+        if self.name != ENGLISH or "torch" in sys.modules:
+            self.load()
+            return
+        sys.modules["torch"] = None  # type: ignore[assignment]  # an import of it fails, as if it were not installed
+        try:
+            self.load()
+        finally:
+            del sys.modules["torch"]
+
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """``extract(text, its parses)`` of each text, in order; raises LanguageError.
 
         A text longer than :data:`PIECE` characters is parsed in pieces that end where a paragraph does, else a line, a
         sentence, a word. The parses live until ``extract`` returns: what it makes of them must not hold words, spans
-        or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after it.
+        or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after it. The parse
+        of a text depends on nothing but the text.
         """
         batch: list[str] = []
         size = 0
@@ -81,8 +97,16 @@ class LanguagePipeline:
             nlp = self._pipeline()
             # Words met for the first time are forgotten when the zone ends; without it the vocabulary grows for ever.
             with nlp.memory_zone():
-                docs = nlp.pipe(text[start:end] for text in texts for start, end in pieces(text))
+                docs = nlp.pipe((text[start:end] for text in texts for start, end in pieces(text)), **self._batching)
                 return [extract(text, [Parse(start, next(docs)) for start, _ in pieces(text)]) for text in texts]
+
+    @property
+    def _batching(self) -> dict[str, Any]:
+        """How many texts the components may see together, so that none has an effect on another's parse.
+
+        Those of ``en`` compute each word by itself, but for the parser's last product.
+        """
+        return {"component_cfg": {"parser": {"batch_size": 1}}} if self.name == ENGLISH else {"batch_size": 1}
 
     def _pipeline(self) -> SpacyLanguage:
         if self._loaded is None:
@@ -140,6 +164,10 @@ def _load(name: str) -> SpacyLanguage:
             f"language {name!r}: this pipeline has no parser, which names and relations are read from; use another, "
             f"{ENGLISH!r} or {RULES!r}"
         )
+    if name == ENGLISH:
+        from .row_ops import use_row_ops
+
+        use_row_ops(nlp)
     if name == ENGLISH or nlp.vocab.get_noun_chunks is None:
         # spaCy's stub promises spans; its code reads bounds and labels.
         nlp.vocab.get_noun_chunks = noun_chunks  # type: ignore[assignment]

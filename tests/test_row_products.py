@@ -1,0 +1,45 @@
+"""Products of matrices: right, and each row the same bits whichever rows stand beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvstore_cext.row_products import row_products
+
+Matrix = npt.NDArray[np.float32]
+SHAPES = st.tuples(st.integers(0, 230), st.integers(0, 60), st.integers(0, 50))
+
+
+def product(x: Matrix, w: Matrix) -> Matrix:
+    out = np.full((len(x), len(w)), np.nan, np.float32)
+    row_products(x, w, out)
+    return out
+
+
+def made(rows: int, columns: int, seed: int) -> Matrix:
+    return np.random.default_rng(seed).standard_normal((rows, columns), np.float32)
+
+
+@given(SHAPES, st.integers(0, 1000))
+def test_a_product_is_numpys_but_for_rounding(shape: tuple[int, int, int], seed: int) -> None:
+    rows, length, columns = shape
+    x, w = made(rows, length, seed), made(columns, length, seed + 1)
+    assert np.allclose(product(x, w), x.astype(float) @ w.astype(float).T, atol=1e-4)
+
+
+@given(SHAPES, st.data())
+def test_a_row_of_it_depends_on_no_other_row(shape: tuple[int, int, int], data: st.DataObject) -> None:
+    rows, length, columns = shape
+    x, w = made(rows, length, 1), made(columns, length, 2)
+    chosen = data.draw(st.lists(st.integers(0, rows - 1), max_size=120)) if rows else []
+    assert product(x[chosen], w).tobytes() == product(x, w)[chosen].tobytes()
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    for x, w, out in [((2, 3), (4, 5), (2, 4)), ((2, 3), (4, 3), (2, 3)), ((2, 3), (4, 3), (3, 4))]:
+        with pytest.raises(ValueError, match="no product of shape"):
+            row_products(made(*x, 1), made(*w, 2), made(*out, 3))
