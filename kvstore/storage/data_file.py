@@ -196,7 +196,7 @@ class DataFile:
         if findings:
             raise CorruptionError(
                 f"{self.path}: {self.size} bytes long, but its last used page ends at {self.used}: it "
-                f"was cut ({findings[0]}); restore the store from a backup"
+                f"was cut ({findings[0]}); put a backup in its place, such as `kvstore backup STORE COPY` makes"
             )
         if not self.readonly:
             self.extend()
