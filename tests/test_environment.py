@@ -14,7 +14,7 @@ from typing import Any
 
 import lmdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from other_process import python, said, tell
 
@@ -848,6 +848,32 @@ def test_a_copy_is_a_store_of_the_last_commit_made_while_others_write(environmen
             smaller = copy.statistics().bytes < environment.statistics().bytes
             assert smaller == (name == "compact")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["compact", "store", "whole"]
+
+
+RECORDS = st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(max_size=5000), max_size=80)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tables=st.dictionaries(st.sampled_from("abc"), RECORDS), batch=st.sampled_from([1, 20_000, 1 << 22]))
+def test_a_copy_holds_every_record_on_pages_as_full_as_a_compacted_file(
+    tmp_path_factory: pytest.TempPathFactory, tables: dict[str, dict[bytes, bytes]], batch: int
+) -> None:
+    folder = tmp_path_factory.mktemp("copy")
+    with pytest.MonkeyPatch.context() as patch, Environment.open(folder / "store", durability="relaxed") as environment:
+        patch.setattr("kvstore.storage.dense_copy.BATCH", batch)
+        for table, kept in tables.items():
+            with environment.write() as transaction:
+                for key, stored in sorted(kept.items(), key=lambda item: item[::-1]):
+                    transaction.put(table, key, stored)
+        environment.copy_to(folder / "copy")
+        environment.compact()
+        assert (folder / "copy" / "data.mdb").stat().st_size == environment.statistics().bytes
+        with Environment.open(folder / "copy") as copy:
+            for each in (environment, copy):
+                assert each.verify() == []
+                with each.snapshot() as snapshot:
+                    for table, kept in tables.items():
+                        assert {key: bytes(stored) for key, stored in snapshot.scan(table)} == kept
 
 
 def test_a_copy_replaces_nothing(environment: Environment, tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
 #: Bytes of records that are copied in one transaction, which holds them in memory.
-BATCH = 1 << 24
+BATCH = 1 << 22
+#: Bytes of pages that these transactions take beside those of the records, and free for the next.
+_PASSING = 1 << 20
 
 
 def write_densely(
@@ -32,7 +34,7 @@ def write_densely(
     with lmdb.open(
         str(target),
         subdir=False,
-        map_size=most_bytes + BATCH,
+        map_size=most_bytes + _PASSING,
         max_dbs=max(1, len(tables)),
         lock=False,
         sync=False,  # flushed at the end
