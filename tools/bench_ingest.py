@@ -3,9 +3,12 @@
     python tools/bench_ingest.py --data FOLDER [--limit N] [--chunks N] [--only PART] --json
 
 In: a folder with ``corpus.jsonl`` (id, title, text), one passage a line. Out: one object. Embedding the texts of all
-chunks alone, and each ingest (one worker), run in processes of their own, one after another; memory is the sum of the
-peaks of an ingest's processes. ``--chunks`` is the size of the made stores of the other parts: vectors are given
-there, so embedding is left out. Keys:
+chunks alone (once loaded, in one call, which is the fastest), and each ingest (one worker, its start included), run in
+processes of their own, one after another. Both embed with as many threads as OMP_NUM_THREADS says, else as there are
+processors: then embedding alone leaves no processor idle, and what an ingest does besides is all added to its time.
+Memory is the sum of the peaks of an ingest's processes, the store's pages that are mapped among them; on standard error
+stand also the processor time of all processes, and the peak of their memory that is no file's (sampled).
+``--chunks`` is the size of the made stores of the other parts: vectors are given there, so embedding is left out. Keys:
 
 passages, embed_s, ingest_s; ratio: ingest_s / embed_s, names by rule; ratio_parser: the same with the parser on;
 peak_mb_above_embedder; file_ratio: bytes of data.mdb straight after the ingest / (text + vectors of chunks as stored);
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -25,6 +29,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +45,6 @@ KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder fi
 replace_p50_ms compact_ratio check_s""".split()
 EMBEDDER = "all-MiniLM-L6-v2"
 DIMENSION = 384
-#: Texts that an ingest embeds at once.
-PORTION = 128
 REPLACEMENTS = 60
 
 EMBED = """
@@ -51,8 +54,7 @@ texts = json.load(open(sys.argv[1]))
 embedder = open_embedder(sys.argv[2])
 embedder.embed(texts[:1])
 start = time.perf_counter()
-for first in range(0, len(texts), int(sys.argv[3])):
-    embedder.embed(texts[first : first + int(sys.argv[3])])
+embedder.embed(texts)
 print(json.dumps({"seconds": time.perf_counter() - start}))
 """
 INGEST = """
@@ -67,11 +69,12 @@ print(json.dumps({"seconds": seconds, "documents": report.added}))
 """
 
 EMBED_NAMES = """
-import json, sys, kvstore
+import json, sys, time, kvstore
+start = time.perf_counter()
 with kvstore.open(sys.argv[1]) as store:
     store.create_index("synonyms")
     names = store.statistics()["entities"]
-print(json.dumps({"names": names}))
+print(json.dumps({"seconds": time.perf_counter() - start, "names": names}))
 """
 
 
@@ -108,29 +111,25 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
     lines = (data / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
     corpus, texts, path = scratch / "corpus.jsonl", scratch / "texts.json", scratch / "rules"
     corpus.write_text("\n".join(lines), encoding="utf-8")
-    with kvstore.open(scratch / "empty", embedder="hashing") as store:
+    with kvstore.open(scratch / "empty", embedder="hashing", settings={"language": "rules"}) as store:
         settings = store.settings
     passages = [json.loads(line) for line in lines]
     extracted = (extract(p["id"], p["text"], settings, title=p.get("title")) for p in passages)
     texts.write_text(json.dumps([text for document in extracted for text in document.embedding_texts()]))
-    alone, embedder_mb = run(EMBED, texts, embedder, PORTION)
-    tell(f"embedding alone: {alone['seconds']:.1f} s, {embedder_mb:.0f} MB")
-    rules, rules_mb = run(INGEST, corpus, path, embedder, "rules")
-    assert rules["documents"] == len(passages)
-    tell(f"ingest, names by rule: {rules['seconds']:.1f} s, {rules_mb:.0f} MB")
-    ratio_parser = None
+    alone = run("embedding alone", EMBED, texts, embedder)
+    rules = run("ingest, names by rule", INGEST, corpus, path, embedder, "rules")
+    assert rules.printed["documents"] == len(passages)
+    ingests = [rules]
     if has_parser():
-        parser, parser_mb = run(INGEST, corpus, scratch / "parser", embedder, "en")
-        tell(f"ingest, with the parser: {parser['seconds']:.1f} s, {parser_mb:.0f} MB")
-        ratio_parser = round(parser["seconds"] / alone["seconds"], 3)
-        rules_mb = max(rules_mb, parser_mb)
+        ingests.append(run("ingest, with the parser", INGEST, corpus, scratch / "parser", embedder, "en"))
+    ratios = [round(ingest.seconds / alone.seconds, 3) for ingest in ingests]
     return {
         "passages": len(passages),
-        "embed_s": round(alone["seconds"], 2),
-        "ingest_s": round(rules["seconds"], 2),
-        "ratio": round(rules["seconds"] / alone["seconds"], 3),
-        "ratio_parser": ratio_parser,
-        "peak_mb_above_embedder": round(rules_mb - embedder_mb, 1),
+        "embed_s": round(alone.seconds, 2),
+        "ingest_s": round(rules.seconds, 2),
+        "ratio": ratios[0],
+        "ratio_parser": ratios[1] if len(ratios) > 1 else None,
+        "peak_mb_above_embedder": round(max(ingest.megabytes for ingest in ingests) - alone.megabytes, 1),
     } | measure_size(path)
 
 
@@ -140,10 +139,10 @@ def measure_size(path: Path) -> dict[str, float]:
         counted, vector = store.statistics(), 4 * store.settings.dimension
     kept = int(counted["text_bytes"]) + int(counted["chunks"]) * vector
     alone = (path / "data.mdb").stat().st_size / kept
-    named, _ = run(EMBED_NAMES, path)
+    names = run("names embedded", EMBED_NAMES, path).printed["names"]
     files = {file.name: file.stat().st_size for file in path.iterdir()}
-    tell(f"{named['names']} names embedded: {files}")
-    together = sum(files.values()) / (kept + named["names"] * vector)
+    tell(f"{names} names embedded: {files}")
+    together = sum(files.values()) / (kept + names * vector)
     return {"file_ratio": round(alone, 3), "file_ratio_names": round(together, 3)}
 
 
@@ -157,32 +156,63 @@ def has_parser() -> bool:
     return True
 
 
-def run(code: str, *arguments: object) -> tuple[dict[str, Any], float]:
-    """What a program prints, and the sum of the peaks of resident memory of all its processes, in MB."""
+@dataclass(frozen=True)
+class Measured:
+    """What a program printed, its seconds among it, and the peaks of resident memory of its processes added up."""
+
+    printed: dict[str, Any]
+    megabytes: float
+
+    @property
+    def seconds(self) -> float:
+        return float(self.printed["seconds"])
+
+
+def run(name: str, code: str, *arguments: object) -> Measured:
+    """Run a program, and tell what it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
-    peaks: dict[int, int] = {}
+    memory = Memory()
     ended = threading.Event()
-    watching = threading.Thread(target=watch, args=(process.pid, peaks, ended))
+    watching = threading.Thread(target=watch, args=(process.pid, memory, ended))
     watching.start()
     output, _ = process.communicate()
     ended.set()
     watching.join()
     if process.returncode:
         raise click.ClickException(f"a measured program ended with status {process.returncode}")
-    return json.loads(output.splitlines()[-1]), sum(peaks.values()) / 1024
+    measured = Measured(json.loads(output.splitlines()[-1]), sum(memory.peaks.values()) / 1024)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    tell(
+        f"{name}: {measured.seconds:.1f} s, {worked:.1f} s of processor time with the start; "
+        f"{measured.megabytes:.0f} MB, {memory.anonymous / 1024:.0f} MB at once that are no file's"
+    )
+    return measured
 
 
-def watch(process: int, peaks: dict[int, int], ended: threading.Event) -> None:
-    """Keep the peak (VmHWM, in KiB) of a process and of all below it, as long as they are there to be asked."""
+@dataclass
+class Memory:
+    """In KiB: the peak of each process (VmHWM), and of what all hold at once that is no file's (RssAnon)."""
+
+    peaks: dict[int, int] = field(default_factory=dict)
+    anonymous: int = 0
+
+
+def watch(process: int, memory: Memory, ended: threading.Event) -> None:
+    """Keep the memory of a process and of all below it, as long as they are there to be asked."""
     while not ended.wait(0.05):
+        anonymous = 0
         for number in family(process):
             try:
-                status = Path(f"/proc/{number}/status").read_text()
+                lines = Path(f"/proc/{number}/status").read_text().splitlines()
             except OSError:
                 continue
-            for line in status.splitlines():
-                if line.startswith("VmHWM"):
-                    peaks[number] = max(peaks.get(number, 0), int(line.split()[1]))
+            status = dict(line.split(":", 1) for line in lines)
+            if "VmHWM" in status:
+                memory.peaks[number] = max(memory.peaks.get(number, 0), int(status["VmHWM"].split()[0]))
+                anonymous += int(status["RssAnon"].split()[0])
+        memory.anonymous = max(memory.anonymous, anonymous)
 
 
 def family(process: int) -> Iterator[int]:

@@ -283,8 +283,9 @@ class _Reading:
             yield from self._describe([noun], members, _APPOSED)
 
     def _opens_examples(self, place: int) -> bool:
-        here = tuple(word.text.lower() for word in self._words[place : place + 2])
-        return here in EXAMPLE_PHRASES and place > 0 and self._words[place - 1].text in ",(;:"
+        if place == 0 or self._words[place - 1].text not in ",(;:":
+            return False
+        return tuple(word.text.lower() for word in self._words[place : place + 2]) in EXAMPLE_PHRASES
 
     def _examples_by_preposition(self, place: int) -> Iterator[Statement]:
         """``Ys such as X``, ``such Ys as X``, ``Ys including X``."""
