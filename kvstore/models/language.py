@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from spacy.language import Language as SpacyLanguage
     from spacy.tokens import Doc
 
+    #: A pipeline, and how its ``pipe`` takes several texts without an effect of one on another's parse.
+    _Loaded = tuple[SpacyLanguage, dict[str, Any]]
+
 #: The pipeline that kvstore ships, and the name that asks for none.
 ENGLISH = "en"
 RULES = "rules"
@@ -51,7 +54,7 @@ class LanguagePipeline:
     def __init__(self, name: str) -> None:
         self.name = name
         self._lock = threading.RLock()
-        self._loaded: SpacyLanguage | None = None
+        self._loaded: _Loaded | None = None
 
     def load(self) -> None:
         """Load the pipeline now; raises LanguageError where there is none."""
@@ -94,21 +97,13 @@ class LanguagePipeline:
         if not texts:
             return []
         with self._lock:
-            nlp = self._pipeline()
+            nlp, together = self._pipeline()
             # Words met for the first time are forgotten when the zone ends; without it the vocabulary grows for ever.
             with nlp.memory_zone():
-                docs = nlp.pipe((text[start:end] for text in texts for start, end in pieces(text)), **self._batching)
+                docs = nlp.pipe((text[start:end] for text in texts for start, end in pieces(text)), **together)
                 return [extract(text, [Parse(start, next(docs)) for start, _ in pieces(text)]) for text in texts]
 
-    @property
-    def _batching(self) -> dict[str, Any]:
-        """How many texts the components may see together, so that none has an effect on another's parse.
-
-        Those of ``en`` compute each word by itself, but for the parser's last product.
-        """
-        return {"component_cfg": {"parser": {"batch_size": 1}}} if self.name == ENGLISH else {"batch_size": 1}
-
-    def _pipeline(self) -> SpacyLanguage:
+    def _pipeline(self) -> _Loaded:
         if self._loaded is None:
             self._loaded = _load(self.name)
         return self._loaded
@@ -140,7 +135,7 @@ def pieces(text: str, limit: int = PIECE) -> list[tuple[int, int]]:
     return [*spans, (start, len(text))]
 
 
-def _load(name: str) -> SpacyLanguage:
+def _load(name: str) -> _Loaded:
     if importlib.util.find_spec("spacy") is None:
         raise LanguageError(
             f"language {name!r} needs the package spacy; run pip install spacy, or make the store with "
@@ -164,11 +159,12 @@ def _load(name: str) -> SpacyLanguage:
             f"language {name!r}: this pipeline has no parser, which names and relations are read from; use another, "
             f"{ENGLISH!r} or {RULES!r}"
         )
+    together: dict[str, Any] = {"batch_size": 1}
     if name == ENGLISH:
         from .row_ops import use_row_ops
 
-        use_row_ops(nlp)
+        together = use_row_ops(nlp)
     if name == ENGLISH or nlp.vocab.get_noun_chunks is None:
         # spaCy's stub promises spans; its code reads bounds and labels.
         nlp.vocab.get_noun_chunks = noun_chunks  # type: ignore[assignment]
-    return nlp
+    return nlp, together
