@@ -38,13 +38,15 @@ class Ingesting(Opened):
         progress: Callable[[IngestProgress], None] | None = None,
         workers: int | None = None,
         time_limit: float = 120.0,
+        memory_limit: float | None = None,
     ) -> IngestReport:
         """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.
 
         Bad files are reported, not raised. ``prune`` removes documents whose files vanished from a folder named here.
         ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth); a file at
-        which one is silent for ``time_limit`` seconds, or ends, is reported. Where this has made most of the store's
-        file and nobody else has it open, the file is compacted at the end.
+        which one is silent for ``time_limit`` seconds, wants more than ``memory_limit`` megabytes (None: its share of
+        half of the machine's), or ends, is reported. Where this has made most of the store's file and nobody else has
+        it open, the file is compacted at the end.
 
         >>> folder = tempfile.mkdtemp()
         >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
@@ -67,6 +69,7 @@ class Ingesting(Opened):
                 progress=progress,
                 workers=workers,
                 time_limit=time_limit,
+                memory_limit=memory_limit,
             )
 
     def forecast_ingest(

@@ -137,6 +137,12 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
     help="How long reading a file may take.",
 )
 @click.option(
+    "--memory-limit",
+    type=click.FloatRange(0, min_open=True),
+    metavar="MEGABYTES",
+    help="What a worker may take (default: its share of half of the machine's memory).",
+)
+@click.option(
     "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the reader (repeatable)."
 )
 def ingest(
@@ -149,6 +155,7 @@ def ingest(
     quiet: bool,
     workers: int | None,
     time_limit: float,
+    memory_limit: float | None,
     options: tuple[str, ...],
 ) -> int:
     """Bring files, folders and globs into STORE, which is made where it is missing."""
@@ -166,6 +173,7 @@ def ingest(
                 progress=line.show,
                 workers=workers,
                 time_limit=time_limit,
+                memory_limit=memory_limit,
             )
         except KeyboardInterrupt:
             line.close()

@@ -120,6 +120,18 @@ def test_a_file_that_ends_its_worker_is_a_failure_and_the_rest_is_ingested(
     assert report.added == 141
 
 
+def test_a_file_that_wants_more_memory_than_a_worker_may_have_is_a_failure(
+    store: kvstore.Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_reader_that(tmp_path, monkeypatch, "bytearray(1 << 30); raise ValueError('it has enough')")
+    (folder / "03.pdf").write_bytes(b"%PDF-1.4")
+    for limit, added, reason in [(800, 141, "there is too little memory for it"), (4000, 0, "it has enough")]:
+        report = store.ingest(folder, workers=1, memory_limit=limit)
+        reasons = {Path(failure.place).name: failure.reason for failure in report.failures}
+        assert reason in reasons["03.pdf"]
+        assert report.added == added
+
+
 def test_small_inputs_are_read_in_this_process_unless_their_reader_may_hang(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +162,13 @@ def test_what_the_embedder_raises_in_a_worker_ends_the_ingest(make_store: MakeSt
 
 
 def test_bad_options_are_refused_before_anything_is_read(store: kvstore.Store, folder: Path) -> None:
-    for options in ({"workers": -1}, {"workers": "two"}, {"time_limit": 0}, {"options": {"no": "such"}}):
+    for options in (
+        {"workers": -1},
+        {"workers": "two"},
+        {"time_limit": 0},
+        {"memory_limit": 0},
+        {"options": {"no": "such"}},
+    ):
         with pytest.raises(errors.InputError):
             store.ingest(folder, **options)
     assert store.keys() == []

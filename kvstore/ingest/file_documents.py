@@ -61,6 +61,8 @@ FoundItem = tuple[int, Found | None]
 PORTION_ITEMS = 256
 PORTION_BYTES = 128 << 10
 
+TOO_LITTLE_MEMORY = "there is too little memory for it; raise the memory limit, or split it"
+
 #: The digest of the stored document of a key, or None.
 StoredDigest = Callable[[str], bytes | None]
 
@@ -88,6 +90,8 @@ def documents_of(
         yield failure(place, error)
     except KvstoreError:
         raise
+    except MemoryError:
+        yield Failure(place, f"could not be read: {TOO_LITTLE_MEMORY}")
     except Exception as error:  # a fault of ours, or of a library, must not cost the files behind this one
         yield Failure(place, f"made its reader fail ({type(error).__name__}: {error}); please report it with the file")
 
@@ -133,6 +137,8 @@ def _extracted(documents: Sequence[Examined], settings: FixedSettings) -> list[E
     except Exception as error:  # a fault of ours, or of a library, must not cost the other documents
         if len(documents) > 1:
             return [outcome for document in documents for outcome in _extracted([document], settings)]
+        if isinstance(error, MemoryError):
+            return [f"could not be extracted: {TOO_LITTLE_MEMORY}"]
         return [f"could not be extracted ({type(error).__name__}: {error}); please report it with the file"]
 
 

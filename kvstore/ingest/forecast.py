@@ -17,8 +17,9 @@ from typing import Any
 from ..errors import ReaderError
 from .file_documents import FileDocument
 from .file_visit import FileVisit, way_of_reading
-from .pipeline import TIME_LIMIT, Destination
+from .pipeline import Destination
 from .sources import Source, find_sources
+from .worker import Limits
 from .worker_pool import WorkerPool
 
 #: Files that are read, the seconds that is given, and the texts that embedding is timed on.
@@ -108,7 +109,7 @@ def _read(
     read, documents = 0.0, 0
     texts: list[str] = []
     job = destination.job(format, options, embed=False)
-    with WorkerPool(job, sample, 1, TIME_LIMIT) as pool:
+    with WorkerPool(job, sample, 1, Limits()) as pool:
         items = pool.found()
         for source in sample:
             of_file = 0.0

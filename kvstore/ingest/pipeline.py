@@ -26,7 +26,7 @@ from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of
 from .file_visit import FileVisit, way_of_reading
 from .readers import RawTriples, ReadOptions, check_format, format_of
 from .sources import Source, find_sources
-from .worker import Job
+from .worker import TIME_LIMIT, Job, Limits
 
 #: A batch is committed when it holds this many chunks or documents.
 BATCH_CHUNKS = 256
@@ -39,8 +39,6 @@ WORKER_BYTES = 1 << 20
 WORKER_FORMATS = frozenset({"pdf", "docx"})
 #: Workers are as many as there are processors beside the writer's, and no more than this: each holds models.
 MOST_WORKERS = 4
-#: Seconds that a worker may be silent while it reads a file.
-TIME_LIMIT = 120.0
 
 
 @dataclass(slots=True)
@@ -139,13 +137,15 @@ def ingest(
     progress: Callable[[IngestProgress], None] | None = None,
     workers: int | None = None,
     time_limit: float = TIME_LIMIT,
+    memory_limit: float | None = None,
 ) -> IngestReport:
     """Bring the documents under ``paths`` into ``destination``; with ``prune``, remove those that vanished from a
     folder.
 
     ``workers`` is how many processes read, extract and embed (0: this one; None: what the files are worth); what comes
-    of it is the same. A file at which a worker is silent for ``time_limit`` seconds is a failure. Raises InputError for
-    a format or an option that is none.
+    of it is the same. A file at which a worker is silent for ``time_limit`` seconds is a failure, and so is one for
+    which it wants more than ``memory_limit`` megabytes (None: its share of half of the machine's). Raises InputError
+    for a format or an option that is none.
     """
     ReadOptions.of(options)
     if format is not None:
@@ -154,7 +154,10 @@ def ingest(
         raise InputError(f"workers are 0 (this process) to 64 processes, not {workers!r}")
     if not isinstance(time_limit, (int, float)) or not time_limit > 0:
         raise InputError(f"the time limit is a number of seconds above 0, not {time_limit!r}")
-    return _Ingest(destination, format, dict(options or {}), progress, workers, time_limit).run(paths, prune)
+    if memory_limit is not None and (not isinstance(memory_limit, (int, float)) or not memory_limit > 0):
+        raise InputError(f"the memory limit is a number of megabytes above 0, not {memory_limit!r}")
+    limits = Limits(time_limit, memory_limit)
+    return _Ingest(destination, format, dict(options or {}), progress, workers, limits).run(paths, prune)
 
 
 class _Ingest:
@@ -165,14 +168,14 @@ class _Ingest:
         options: Mapping[str, Any],
         progress: Callable[[IngestProgress], None] | None,
         workers: int | None,
-        time_limit: float,
+        limits: Limits,
     ) -> None:
         self._destination = destination
         self._format = format
         self._options = options
         self._progress = progress
         self._workers = workers
-        self._time_limit = time_limit
+        self._limits = limits
         self._report = IngestReport()
         self._started = time.monotonic()
         self._batch: list[tuple[FileDocument, str | None]] = []
@@ -245,7 +248,7 @@ class _Ingest:
             from .worker_pool import WorkerPool
 
             job = self._destination.job(self._format, self._options, embed=embed)
-            with WorkerPool(job, sources, workers, self._time_limit) as pool:
+            with WorkerPool(job, sources, workers, self._limits) as pool:
                 yield from pool.found()
             return
         for portion in portions(self._read(sources)):

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 import queue
+import resource
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, BinaryIO
@@ -31,6 +33,11 @@ from .extraction import vectors_for
 from .file_documents import FileDocument, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
 from .sources import Source
 from .transport import frame, read_message
+
+#: Seconds that a worker may be silent while it reads a file.
+TIME_LIMIT = 120.0
+#: Bytes of memory that a worker gets at least where no limit is given.
+LEAST_MEMORY = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +55,29 @@ class Job:
         return self.store, self.settings, self.format, self.options, self.embedder
 
 
-def main() -> None:
-    """Work until standard input ends."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a worker may take: seconds of silence while it reads a file, and megabytes of memory.
+
+    Without being told, a worker gets its share of half of the machine's memory, but not less than
+    :data:`LEAST_MEMORY`: models need some.
+    """
+
+    seconds: float = TIME_LIMIT
+    megabytes: float | None = None
+
+    def bytes_of_memory(self, workers: int) -> int:
+        """How much each of some workers may take."""
+        if self.megabytes is not None:
+            return int(min(self.megabytes * 1e6, 1 << 62))
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return max(LEAST_MEMORY, machine // 2 // workers)
+
+
+def main(memory: int) -> None:
+    """Work until standard input ends, with at most so many bytes of memory of its own (the store's map is none)."""
+    with suppress(OSError, ValueError):  # the system knows no such limit, or has set a lower one
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     tasks = sys.stdin.buffer
     # Whatever a library prints goes to standard error: standard output is for messages.
     results = os.fdopen(os.dup(1), "wb")

@@ -26,7 +26,7 @@ from .. import errors
 from .file_documents import Failure, Found
 from .sources import Source
 from .transport import Inbox, frame
-from .worker import Job
+from .worker import Job, Limits
 
 #: A task holds at most so many files and bytes, so that what is embedded together is neither little nor long in coming.
 TASK_FILES = 32
@@ -39,7 +39,7 @@ PIPE_BYTES = 1 << 20
 #: Seconds after which the time limit is looked at again.
 _LONGEST_WAIT = 0.5
 _READ = 1 << 20
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main()"
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main(int(sys.argv[2]))"
 
 Task = list[tuple[int, int, Source]]
 
@@ -47,9 +47,9 @@ Task = list[tuple[int, int, Source]]
 class _Worker:
     """One process, the files it has yet to finish, and when it was last heard."""
 
-    def __init__(self, job: Job, threads: int) -> None:
+    def __init__(self, job: Job, threads: int, memory: int) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _START.format(f"{__package__}.worker"), json.dumps(sys.path)],
+            [sys.executable, "-c", _START.format(f"{__package__}.worker"), json.dumps(sys.path), str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={"OMP_NUM_THREADS": str(threads), **os.environ},
@@ -90,9 +90,10 @@ class _Worker:
 class WorkerPool:
     """Workers that share a list of sources; a context manager, which ends them when it is left."""
 
-    def __init__(self, job: Job, sources: Sequence[Source], workers: int, time_limit: float) -> None:
+    def __init__(self, job: Job, sources: Sequence[Source], workers: int, limits: Limits) -> None:
         self._job = job
-        self._time_limit = time_limit
+        self._time_limit = limits.seconds
+        self._memory = limits.bytes_of_memory(workers)
         self._threads = max(1, (os.cpu_count() or 1) // workers)
         self._tasks = deque(_tasks(sources, workers))
         self._most = workers
@@ -131,7 +132,7 @@ class WorkerPool:
     def _give_out(self) -> None:
         """Give every worker something to do, and start those that are wanted and missing."""
         while self._tasks and len(self._workers) < self._most:
-            self._workers.append(_Worker(self._job, self._threads))
+            self._workers.append(_Worker(self._job, self._threads, self._memory))
             self._assign(self._workers[-1])
         for worker in self._workers:
             if not worker.task and self._tasks and self._waiting < MOST_WAITING:

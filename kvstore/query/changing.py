@@ -18,7 +18,7 @@ from .nearby import no_document
 from .running import Running
 
 #: Options of INGEST itself, besides those of readers.
-INGEST_OPTIONS = ("prune", "workers", "time_limit")
+INGEST_OPTIONS = ("prune", "workers", "time_limit", "memory_limit")
 
 
 def counted(number: int, noun: str) -> str:

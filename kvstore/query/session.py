@@ -168,6 +168,7 @@ class Session(Readable, Protocol):
         progress: Callable[[IngestProgress], None] | None = None,
         workers: int | None = None,
         time_limit: float = ...,
+        memory_limit: float | None = None,
     ) -> IngestReport: ...
 
     def forecast_ingest(

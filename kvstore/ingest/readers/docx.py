@@ -45,7 +45,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         body = Body(package)
         blocks = body.blocks()
         title = package.core_properties.title
-    except ReaderError:
+    except (ReaderError, MemoryError):
         raise
     except Exception as error:  # a damaged package fails in zipfile, lxml and python-docx, each in its own ways
         raise ReaderError(

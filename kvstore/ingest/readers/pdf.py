@@ -36,7 +36,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
                 raise ReaderError(f"{origin.name}: is locked with a password; store an unlocked copy")
             pages = [_page_text(page.extract_text()) for page in reader.pages]
             title = reader.metadata.title if reader.metadata is not None else None
-        except ReaderError:
+        except (ReaderError, MemoryError):
             raise
         except DependencyError as error:
             raise ReaderError(f"{origin.name}: is encrypted, and {error}; store an unlocked copy") from None
