@@ -25,6 +25,7 @@ from .storage.aliases import Alias
 from .storage.chunks import GROUP
 from .storage.counters import Counters
 from .storage.documents import DocumentRecord
+from .storage.entities import BLOCK
 from .storage.environment import Environment, WriteTransaction
 from .storage.forest import EdgeKey, StatedEdge
 from .storage.indexes import IndexWriter
@@ -130,7 +131,7 @@ class _Rebuild:
             next_document=beyond(tables.DOCUMENTS),
             next_group=group,
             next_upper=max(1 << 40, beyond(tables.ABSTRACTS)),
-            next_entity=beyond(tables.ENTITIES),
+            next_entity=BLOCK * beyond(tables.ENTITIES),
             next_tree=beyond(tables.TREES),
             next_node=beyond(tables.NODES),
             next_vector_block=beyond(tables.VECTORS),

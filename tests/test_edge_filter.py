@@ -73,8 +73,7 @@ def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
     with pytest.MonkeyPatch.context() as patch, environment.write() as view:
         patch.setattr(accepted_edges, "_LEAST_WORK", least_work)
         entities = EntityWriter(view)
-        for node in range(NODES):
-            entities.put(node + 1, EntityRecord([Slot(f"name {node}", "tree", 1)]))
+        entities.put_many({node + 1: EntityRecord([Slot(f"name {node}", "tree", 1)]) for node in range(NODES)})
         forest = ForestWriter(view, Counters())
         documents: dict[int, dict[Edge, float]] = {}
         for document, edges in history:

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import CorruptionError
 from kvstore.storage import records, tables
-from kvstore.storage.entities import KINDS, EntityRecord, _decoded, _encoded
+from kvstore.storage.entities import KINDS, EntityRecord, EntityWriter, Slot, _decoded, _encoded
+from kvstore.storage.environment import Environment
 
 FORMS = ["Port Ellen", "PORT ELLEN", "port ellen"]
 
@@ -38,7 +39,7 @@ def test_slots_count_what_is_introduced_and_keep_their_places(steps: list[tuple[
         assert len(record.slots) <= most, "free slots are taken first"
         if standing:
             assert record.slots[-1].times
-            assert _decoded(memoryview(_encoded(record)), b"key") == record
+            assert _decoded(_encoded(record), 1) == record
             forms = Counter(form for _, form, _ in standing)
             assert record.forms == forms
             assert record.kinds == Counter(kind for *_, kind in standing)
@@ -55,7 +56,33 @@ def test_what_is_not_introduced_cannot_be_taken_back() -> None:
         with pytest.raises(CorruptionError, match="run CHECK"):
             refused()
     with pytest.raises(CorruptionError, match="nothing introduces"):
-        _decoded(memoryview(records.pack(["", 0, 0])), b"key")
+        _decoded(["", 0, 0], 1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(changes=st.lists(st.tuples(st.integers(1, 70), st.sampled_from([None, *FORMS])), max_size=40))
+def test_entities_are_those_put_and_not_removed(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, str | None]]
+) -> None:
+    standing: dict[int, EntityRecord] = {}
+    path = tmp_path_factory.mktemp("entities") / "store"
+    with Environment.open(path, durability="relaxed") as environment, environment.write() as view:
+        writer = EntityWriter(view)
+        for entity, form in changes:
+            if form is None:
+                writer.remove(entity, "port ellen")
+                standing.pop(entity, None)
+            else:
+                standing[entity] = EntityRecord([Slot(form, "name", entity)])
+                writer.put_many({entity: standing[entity], 71: EntityRecord([Slot(form, "tree", 1)])})
+                standing[71] = EntityRecord([Slot(form, "tree", 1)])
+        assert dict(writer.scan()) == standing
+        assert [entity for entity in range(-1, 90) if entity in writer] == sorted(standing)
+        assert view.count(tables.ENTITIES) == len({entity // 16 for entity in standing})
+        for entity, record in standing.items():
+            assert writer.get(entity) == record
+        with pytest.raises(CorruptionError, match="not stored"):
+            writer.get(72)
 
 
 def test_an_introduction_that_leads_to_no_slot_is_found(make_store: Callable[..., kvstore.Store]) -> None:

@@ -306,8 +306,9 @@ def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
     filter_.insert_many(part, numbers)
     filter_.add_many(part, [np.array([number], np.uint64) for number in numbers])
     filter_.flush()
-    for number, name in zip(numbers, part, strict=True):
-        writer.put(number, EntityRecord([Slot(name, "name", 1)]))
+    known = dict(zip(numbers, part, strict=True))
+    writer.put_many({number: EntityRecord([Slot(name, "name", 1)]) for number, name in known.items()})
+    for number, name in known.items():
         writer.put_name(name, number)
 
 

@@ -78,8 +78,9 @@ def put_entities(view: WriteTransaction, hash_seed: int, first: int, names: list
     entity_filter.insert_many(names, numbers)
     entity_filter.flush()
     writer = EntityWriter(view)
-    for number, name in zip(numbers, names, strict=True):
-        writer.put(number, EntityRecord([Slot(name.title(), "name", 1)]))
+    known = dict(zip(numbers, names, strict=True))
+    writer.put_many({number: EntityRecord([Slot(name.title(), "name", 1)]) for number, name in known.items()})
+    for number, name in known.items():
         writer.put_name(name, number)
     counters = Counters.load(view)
     counters.entities += len(names)

@@ -57,9 +57,7 @@ class NameChanges:
                 self._known[entity] = EntityRecord() if key in new else self._entities.get(entity)
             for way in ways:
                 self._known[entity].add(*way)
-        for entity, record in self._known.items():
-            if record.slots:
-                self._entities.put(entity, record)
+        self._entities.put_many({entity: record for entity, record in self._known.items() if record.slots})
         return {key: self._ids[key] for key in self._introduced}
 
     def place(self, entity: int, form: str, kind: str) -> int:

@@ -126,16 +126,6 @@ _ABSTRACTS = SqlTable(
 # Entities ------------------------------------------------------------------------------------------------------------
 
 
-def _entity_ids(reader: Reader) -> Rows:
-    for key, _ in reader.view.view.scan(tables.ENTITIES):
-        yield U32.unpack(key)[0]
-
-
-def _one_entity(reader: Reader, number: int) -> Rows:
-    stored = 0 <= number < 1 << 32 and reader.view.view.get(tables.ENTITIES, U32.pack(number)) is not None
-    return maybe(number if stored else None)
-
-
 def _entity_range(reader: Reader, low: str | None, high: str | None) -> Rows:
     last = None if high is None else high.encode()
     for key, entity in reader.view.view.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
@@ -159,15 +149,15 @@ _ENTITIES = SqlTable(
         "temperature": ("INTEGER", _temperature),
         "key": ("TEXT", lambda reader, row, record: record.key),
     },
-    scan=_entity_ids,
+    scan=lambda reader: (entity for entity, _ in reader.view.entities.scan()),
     load=lambda reader, row: reader.view.entities.get(row),
     equal={
         "name": lambda reader, name: maybe(reader.entity_id(name)),
         "key": lambda reader, key: maybe(reader.entity_id(key)),
-        "rowid": _one_entity,
+        "rowid": lambda reader, number: maybe(number if number in reader.view.entities else None),
     },
     between={"key": _entity_range},
-    size=counted(tables.ENTITIES),
+    size=counted(tables.ENTITY_NAMES),
 )
 
 

@@ -1,17 +1,17 @@
 """Entities: the names a store knows, who introduced them, and where they are mentioned.
 
-On disk: ``entities`` (id → slots: forms and kinds, counted by introduction), ``entity_names`` (normal form → id, in
-order, for prefixes), ``introductions`` (document → the names it introduces, each as an entity and one of its slots).
-An entity exists while its counts are not all zero. Where it is found is told by ``mentions.py``, and by the entity
-filter and its block lists.
+On disk: ``entities`` (block of ids → for each id its slots: forms and kinds, counted by introduction),
+``entity_names`` (normal form → id, in order, for prefixes), ``introductions`` (document → the names it introduces, each
+as an entity and one of its slots). An entity exists while its counts are not all zero. Where it is found is told by
+``mentions.py``, and by the entity filter and its block lists.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import CorruptionError
 from ..text.normalize import entity_key
@@ -20,6 +20,11 @@ from .environment import View, WriteView
 
 #: What makes a name one. A slot stores the place in this list.
 KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
+
+#: Entities whose records are stored together: each would be smaller than what LMDB and a checksum add to it.
+BLOCK = 16
+#: A record as it is stored: form, kind and count of each slot.
+Row = list[Any]
 
 
 class Slot(NamedTuple):
@@ -106,16 +111,16 @@ def _most_frequent(counts: dict[str, int]) -> str:
     return min(counts, key=lambda name: (-counts[name], name))
 
 
-def _encoded(record: EntityRecord) -> bytes:
-    return records.pack([value for form, kind, times in record.slots for value in (form, KINDS.index(kind), times)])
+def _encoded(record: EntityRecord) -> Row:
+    return [value for form, kind, times in record.slots for value in (form, KINDS.index(kind), times)]
 
 
-def _decoded(value: memoryview, key: bytes) -> EntityRecord:
-    row = iter(records.unpack(value, tables.ENTITIES, key))
-    record = EntityRecord([Slot(form, KINDS[kind], times) for form, kind, times in zip(row, row, row, strict=True)])
-    if not any(slot.times for slot in record.slots):
-        raise CorruptionError(f"table {tables.ENTITIES}, key {key.hex()}: nothing introduces the entity; run CHECK")
-    return record
+def _decoded(row: Row, entity: int) -> EntityRecord:
+    values = iter(row)
+    slots = [Slot(form, KINDS[kind], times) for form, kind, times in zip(values, values, values, strict=True)]
+    if not any(slot.times for slot in slots):
+        raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
+    return EntityRecord(slots)
 
 
 class Entities:
@@ -126,11 +131,14 @@ class Entities:
 
     def get(self, entity: int) -> EntityRecord:
         """The record of an entity that must exist; raises CorruptionError where it does not."""
-        key = records.u32(entity)
-        value = self._view.get(tables.ENTITIES, key)
-        if value is None:
+        row = self._row(entity)
+        if row is None:
             raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
-        return _decoded(value, key)
+        return _decoded(row, entity)
+
+    def __contains__(self, entity: int) -> bool:
+        """Whether there is an entity with this number, which may be any."""
+        return 0 <= entity < 1 << 32 and self._row(entity) is not None
 
     def identify(self, key: str) -> int | None:
         """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
@@ -144,7 +152,10 @@ class Entities:
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
         """All entities in order of their ids."""
         for key, value in self._view.scan(tables.ENTITIES):
-            yield records.U32.unpack(key)[0], _decoded(value, key)
+            first = BLOCK * records.U32.unpack(key)[0]
+            for entity, row in enumerate(records.unpack(value, tables.ENTITIES, key), first):
+                if row is not None:
+                    yield entity, _decoded(row, entity)
 
     def names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
         """Normal forms in order of their bytes, those beginning with ``prefix``, with their ids."""
@@ -167,6 +178,16 @@ class Entities:
         if record.key != key:
             raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
         return record
+
+    def _row(self, entity: int) -> Row | None:
+        return self._rows(entity // BLOCK)[entity % BLOCK]
+
+    def _rows(self, block: int) -> list[Row | None]:
+        """The entities of a block, None for those that there are not."""
+        key = records.u32(block)
+        value = self._view.get(tables.ENTITIES, key)
+        rows: list[Row | None] = [None] * BLOCK if value is None else records.unpack(value, tables.ENTITIES, key)
+        return rows
 
     def introductions(self, document: int) -> list[tuple[int, int]]:
         """What a document introduces: entity id, and the place of a slot of that entity."""
@@ -193,14 +214,15 @@ class EntityWriter(Entities):
         super().__init__(view)
         self._write = view
 
-    def put(self, entity: int, record: EntityRecord) -> None:
-        self._write.put(tables.ENTITIES, records.u32(entity), _encoded(record))
+    def put_many(self, changed: Mapping[int, EntityRecord]) -> None:
+        """Write the records of some entities in place of what was known of them."""
+        self._put_rows({entity: _encoded(record) for entity, record in changed.items()})
 
     def put_name(self, key: str, entity: int) -> None:
         self._write.put(tables.ENTITY_NAMES, key.encode(), records.u32(entity))
 
     def remove(self, entity: int, key: str) -> None:
-        self._write.delete(tables.ENTITIES, records.u32(entity))
+        self._put_rows({entity: None})
         self._write.delete(tables.ENTITY_NAMES, key.encode())
 
     def put_introductions(self, document: int, rows: list[tuple[int, int]]) -> None:
@@ -211,3 +233,16 @@ class EntityWriter(Entities):
 
     def remove_introductions(self, document: int) -> None:
         self._write.delete(tables.INTRODUCTIONS, records.u64(document))
+
+    def _put_rows(self, changed: Mapping[int, Row | None]) -> None:
+        by_block: dict[int, dict[int, Row | None]] = {}
+        for entity, row in changed.items():
+            by_block.setdefault(entity // BLOCK, {})[entity % BLOCK] = row
+        for block, changes in sorted(by_block.items()):
+            rows = self._rows(block)
+            for place, row in changes.items():
+                rows[place] = row
+            if any(rows):
+                self._write.put(tables.ENTITIES, records.u32(block), records.pack(rows))
+            else:
+                self._write.delete(tables.ENTITIES, records.u32(block))

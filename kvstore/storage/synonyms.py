@@ -18,8 +18,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from . import index_file, records, tables
+from . import index_file
 from .counters import Counters
+from .entities import Entities
 from .hnsw import Graph, stored_vectors
 from .index_file import LoadedFile, being_drafted
 from .indexes import SYNONYMS, Indexes, IndexRecord, IndexStatus
@@ -129,7 +130,7 @@ class Synonyms:
 
     def __init__(self, index: SynonymIndex, view: View) -> None:
         self._index = index
-        self._view = view
+        self._entities = Entities(view)
 
     def neighbours(self, entity: int) -> list[tuple[int, float]]:
         """Entities whose names mean much the same as that of ``entity``, with their cosines, the nearest first."""
@@ -154,8 +155,4 @@ class Synonyms:
             wanted *= 4
 
     def _present(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        return [
-            (entity, cosine)
-            for entity, cosine in found
-            if entity and self._view.get(tables.ENTITIES, records.u32(entity)) is not None
-        ]
+        return [(entity, cosine) for entity, cosine in found if entity and entity in self._entities]
