@@ -273,8 +273,8 @@ def test_an_ingest_that_made_the_store_leaves_a_file_without_free_pages(
     assert imported.compact().bytes_after == pytest.approx(dense, rel=0.02)
 
 
-def test_an_ingest_ends_well_where_its_file_cannot_be_compacted(
-    make_store: Callable[..., Store], notes: Path, tmp_path: Path
+def test_an_ingest_ends_well_where_its_file_is_not_compacted(
+    make_store: Callable[..., Store], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, other = (make_store(name, embedder="hashing:32") for name in ("reader", "other"))
     with reader.snapshot() as snapshot:
@@ -283,7 +283,10 @@ def test_an_ingest_ends_well_where_its_file_cannot_be_compacted(
     with python(OPEN.replace("READONLY", "True"), other.path) as process:
         assert said(process) == "open"
         assert other.ingest(notes, workers=0).added == 600
-    for store in (reader, other):
+    large = make_store("large", embedder="hashing:32")
+    monkeypatch.setattr(compaction, "SOON_COPIED", 1000)
+    assert large.ingest(notes, workers=0).added == 600
+    for store in (reader, other, large):
         assert len(store.keys()) == 600
         report = store.compact()
         assert report.bytes_after < 0.75 * report.bytes_before

@@ -22,8 +22,9 @@ from .vectors import VectorWriter
 #: Vector blocks that one commit empties; it holds those that take their vectors in memory.
 BLOCKS = 32
 
-#: Free bytes that are worth another file.
-WORTHWHILE = 1 << 20
+#: Free bytes that are worth another file, and bytes of records that are copied to it in the few seconds that whoever
+#: opens the store meanwhile waits by default.
+WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 28
 
 
 def compact(environment: Environment, dimension: int) -> CompactReport:
@@ -38,13 +39,13 @@ def compact(environment: Environment, dimension: int) -> CompactReport:
 def compacting_growth(environment: Environment) -> Iterator[None]:
     """Compact the file after a block that has more than doubled it, where more than a quarter of it is free then.
 
-    Whatever stands in the way, such as another process that has the store open, leaves the file as it is.
+    Whatever stands in the way, such as another process that has the store open, leaves the file as it is, and a large
+    store is not compacted unasked.
     """
     before = environment.statistics().used_bytes
     yield
-    after = environment.statistics().used_bytes
-    free = after - _occupied(environment)
-    if after > 2 * before and free > max(after // 4, WORTHWHILE):
+    after, occupied = environment.statistics().used_bytes, _occupied(environment)
+    if after > 2 * before and after - occupied > max(after // 4, WORTHWHILE) and occupied <= SOON_COPIED:
         with suppress(KvstoreError):
             environment.compact(timeout=0)
 
