@@ -11,10 +11,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
-#: Runs of white space and of everything else, alternating, nothing lost.
-_PIECES = re.compile(r"\s+|\S+")
+_NOT_ASCII, _SPACE, _WORD = re.compile(r"[^\x00-\x7F]"), re.compile(r"\s"), re.compile(r"\S")
+#: Pieces of up to so many characters come again and again, and are folded once.
+_CACHED = 40
 
 
 def _nfkc_casefold(text: str) -> str:
@@ -67,22 +70,50 @@ def fold(text: str) -> Folded:
     data = bytearray()
     offsets: array[int] = array("Q")
     position = 0  # byte offset in the original
-    for piece in _PIECES.findall(text):
-        length = len(piece.encode())
+    for piece in _pieces(text):
         if piece.isascii():
             data += piece.lower().encode()
-            offsets.extend(range(position, position + length))
+            offsets.extend(range(position, position + len(piece)))
+            position += len(piece)
         else:
-            whole = _nfkc_casefold(piece)
-            parts = [(_nfkc_casefold(cluster).encode(), len(cluster.encode())) for cluster in _clusters(piece)]
-            if b"".join(part for part, _ in parts) != whole.encode():
-                # Characters that compose across clusters (Hangul jamo): only the ends of the piece are known.
-                parts = [(whole.encode(), length)]
-            inner = position
-            for part, size in parts:
-                data += part
-                offsets.extend([inner] * len(part))
-                inner += size
-        position += length
+            form, inner, size = (_folded if len(piece) <= _CACHED else _folded.__wrapped__)(piece)
+            data += form
+            offsets.extend([position + offset for offset in inner])
+            position += size
     offsets.append(position)
     return Folded(bytes(data), offsets)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """All of ``text``: runs of white space or of everything else that are not ASCII, and what stands between them."""
+    done = 0
+    while found := _NOT_ASCII.search(text, done):
+        before, at = text[done : found.start()], found.start()
+        if text[at].isspace():
+            start, end = done + len(before.rstrip()), _WORD.search(text, at)
+        else:
+            start, end = at, _SPACE.search(text, at)
+            if before and not before[-1].isspace():
+                start -= len(before.rsplit(None, 1)[-1])
+        if start > done:
+            yield text[done:start]
+        done = end.start() if end else len(text)
+        yield text[start:done]
+    if done < len(text):
+        yield text[done:]
+
+
+@lru_cache(maxsize=8192)
+def _folded(piece: str) -> tuple[bytes, list[int], int]:
+    """The normal form of a piece, the byte of the piece at which each of its bytes begins, and the piece's bytes."""
+    whole, size = _nfkc_casefold(piece).encode(), len(piece.encode())
+    parts = [(_nfkc_casefold(cluster).encode(), len(cluster.encode())) for cluster in _clusters(piece)]
+    if b"".join(part for part, _ in parts) != whole:
+        # Characters that compose across clusters (Hangul jamo): only the ends of the piece are known.
+        parts = [(whole, size)]
+    offsets: list[int] = []
+    position = 0
+    for part, length in parts:
+        offsets += [position] * len(part)
+        position += length
+    return whole, offsets, size
