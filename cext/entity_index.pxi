@@ -219,7 +219,10 @@ cdef class EntityIndex:
         count = kv_get32(record + _R_COUNT)
         entity = kv_get32(record + _R_ENTITY)
         if record[_R_LONG]:
-            changed = self.lists.add(entity, addresses) if adding else -self.lists.remove(entity, addresses)
+            if adding:
+                changed = self.lists.change(entity, (), addresses.tolist())[1]
+            else:
+                changed = -self.lists.change(entity, addresses.tolist(), ())[0]
             count += changed
             if changed < 0 and count <= _SHORT_AGAIN:
                 data = self.lists.take(entity)
@@ -243,7 +246,7 @@ cdef class EntityIndex:
             changed = <int64_t> merged.size() - count
             if merged.size() > _SHORT_LIST:
                 data = PyBytes_FromStringAndSize(<const char*> merged.data(), 8 * merged.size())
-                self.lists.add(entity, self.as_addresses(data))
+                self.lists.change(entity, (), self.as_addresses(data).tolist())
                 self._store(&found, merged, True)
             elif changed:
                 self._store(&found, merged, False)

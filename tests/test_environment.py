@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import lmdb
 import pytest
@@ -30,7 +31,9 @@ from kvstore.errors import (
     StoreNotFoundError,
     TransactionError,
 )
+from kvstore.storage import recent, tables, view
 from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.storage.recent import RecentReader
 
 SMALL_MAP = 1 << 20
 
@@ -59,31 +62,53 @@ def environment(tmp_path: Path) -> Iterator[Environment]:
 
 KEYS = st.binary(min_size=1, max_size=3) | st.binary(min_size=1, max_size=511)
 CHANGES = st.lists(
-    st.tuples(st.sampled_from("ab"), st.sampled_from(["put", "put", "delete", "clear"]), KEYS, st.binary(max_size=9000))
+    st.tuples(
+        st.sampled_from(["a", tables.POSTINGS, tables.ENTITIES]),
+        st.sampled_from(["put", "put", "delete", "clear"]),
+        KEYS,
+        st.binary(max_size=9000),
+    )
 )
-BOUNDS = st.tuples(st.sampled_from("abc"), st.just(b"") | KEYS, st.none() | KEYS, st.booleans())
+BOUNDS = st.tuples(
+    st.sampled_from(["a", "c", tables.POSTINGS, tables.ENTITIES]), st.just(b"") | KEYS, st.none() | KEYS, st.booleans()
+)
 
 
 @settings(max_examples=60, deadline=None)
-@given(transactions=st.lists(st.tuples(CHANGES, st.booleans()), max_size=5), ranges=st.lists(BOUNDS, max_size=6))
+@given(
+    transactions=st.lists(st.tuples(CHANGES, st.booleans(), st.booleans()), max_size=6),
+    ranges=st.lists(BOUNDS, max_size=6),
+    parts=st.integers(1, 4),
+)
 def test_views_agree_with_sorted_dictionaries(
     tmp_path_factory: pytest.TempPathFactory,
-    transactions: list[tuple[list[tuple[str, str, bytes, bytes]], bool]],
+    transactions: list[tuple[list[tuple[str, str, bytes, bytes]], bool, bool]],
     ranges: list[tuple[str, bytes, bytes | None, bool]],
+    parts: int,
 ) -> None:
-    def check(view: Any, tables: dict[str, dict[bytes, bytes]]) -> None:
+    def check(seen: Any, models: dict[str, dict[bytes, bytes]]) -> None:
         for table, start, stop, reverse in ranges:
-            model = tables.get(table, {})
+            model = models.get(table, {})
             inside = [(k, v) for k, v in sorted(model.items()) if k >= start and (stop is None or k < stop)]
-            scanned = [(bytes(k), bytes(v)) for k, v in view.scan(table, start, stop, reverse=reverse)]
+            scanned = [(bytes(k), bytes(v)) for k, v in seen.scan(table, start, stop, reverse=reverse)]
             assert scanned == (inside[::-1] if reverse else inside)
-            assert view.count(table) == len(model)
+            assert seen.count(table) == len(model)
             if start:
-                assert (view.get(table, start) is None) == (start not in model)
+                found = seen.get(table, start)
+                assert model.get(start) == (None if found is None else bytes(found))
+                below = [(bytes(k), bytes(v)) for k, v in seen.get_below(table, [start, start[:1]])]
+                prefixes = (start, start[:1])
+                assert below == [
+                    (k, v) for prefix in prefixes for k, v in sorted(model.items()) if k.startswith(prefix)
+                ]
 
     committed: dict[str, dict[bytes, bytes]] = {}
-    with Environment.open(tmp_path_factory.mktemp("model") / "store", map_size=1 << 24) as environment:
-        for changes, commits in transactions:
+    with (
+        mock.patch.object(recent, "MOST_PARTS", parts),
+        mock.patch.object(view, "LARGE", 20_000),
+        Environment.open(tmp_path_factory.mktemp("model") / "store", map_size=1 << 24) as environment,
+    ):
+        for changes, commits, forgets in transactions:
             current = {table: dict(model) for table, model in committed.items()}
             before = environment.snapshot()
             transaction = environment.write()
@@ -105,6 +130,8 @@ def test_views_agree_with_sorted_dictionaries(
             check(before, committed)
             before.close()
             committed = current if commits else committed
+            if forgets:  # as another process, which has read nothing yet
+                environment.recent_reader = RecentReader()
             with environment.snapshot() as after:
                 check(after, committed)
         assert environment.verify() == []

@@ -129,7 +129,6 @@ class Changes:
             self._change_alias(name, alias, names)
         for key, triples in batch.triples.items():
             self._change_triples(key, triples, linker, names)
-        self._postings.flush()
         for item in batch.documents:
             for introduced in item.extracted.introductions:
                 names.introduce(introduced.key, introduced.form, introduced.kind)

@@ -25,6 +25,7 @@ from .indexes import KINDS
 from .mentions import PLACE_MENTION, MentionArray
 from .places import Places, places_of
 from .postings import term_bytes
+from .recent import check_recent
 from .recognition import headed_places, mentions_in
 from .store_view import StoreView
 from .triples import KIND
@@ -50,6 +51,7 @@ class _Check:
 
     def run(self) -> Iterator[str]:
         parts: list[Callable[[], Iterator[str]]] = [
+            self._check_recent,
             self._read_documents,
             self._read_postings,
             self._read_vectors,
@@ -70,6 +72,9 @@ class _Check:
                 yield from part()
             except KvstoreError as error:
                 yield str(error)
+
+    def _check_recent(self) -> Iterator[str]:
+        yield from check_recent(self._view.view.scan(tables.RECENT))
 
     def _read_documents(self) -> Iterator[str]:
         self._documents = list(self._view.documents.scan())

@@ -1,4 +1,5 @@
-"""COMPACT: vectors into as few blocks as hold them, then the data file without what is empty in it.
+"""COMPACT: recent changes into their places, vectors into as few blocks as hold them, then the data file without what
+is empty in it.
 
 In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, after each of which
 the store is whole; then another ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. What stands
@@ -16,7 +17,7 @@ from dataclasses import replace
 
 from ..errors import KvstoreError
 from .chunks import ChunkWriter
-from .environment import CompactReport, Environment, WriteView
+from .environment import CompactReport, Environment, WriteTransaction, WriteView
 from .vectors import VectorWriter
 
 #: Vector blocks that one commit empties; it holds those that take their vectors in memory.
@@ -30,6 +31,7 @@ WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 28
 def compact(environment: Environment, dimension: int) -> CompactReport:
     """Give the space of deleted data back to the file system; raises what :meth:`Environment.compact` raises."""
     before = environment.statistics().bytes
+    environment.write_with_growth(WriteTransaction.settle)
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass
     return replace(environment.compact(), bytes_before=before)
@@ -47,6 +49,7 @@ def compacting_growth(environment: Environment) -> Iterator[None]:
     after, occupied = environment.statistics().used_bytes, _occupied(environment)
     if after > 2 * before and after - occupied > max(after // 4, WORTHWHILE) and occupied <= SOON_COPIED:
         with suppress(KvstoreError):
+            environment.write_with_growth(WriteTransaction.settle, timeout=0)
             environment.compact(timeout=0)
 
 

@@ -20,8 +20,8 @@ import lmdb
 
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError
 from .dense_copy import write_densely
+from .lmdb_errors import translate
 from .location import COMPACTED_FILE, DATA_FILE
-from .view import translate
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle

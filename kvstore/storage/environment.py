@@ -24,10 +24,12 @@ import lmdb
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush
 from .file_lock import release
+from .lmdb_errors import MapFull, translate
 from .location import WRITER_FILE, examine, make_directory
 from .open_file import PAGE, OpenFile
+from .recent import RecentReader
 from .transaction_gate import TransactionGate
-from .view import LmdbView, MapFull, Snapshot, View, WriteTransaction, WriteView, translate
+from .view import LmdbView, Snapshot, View, WriteTransaction, WriteView
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class Environment:
         self._file = file
         self._writer_lock = lock
         self._views: weakref.WeakSet[LmdbView] = weakref.WeakSet()
+        #: What has been read of recent changes.
+        self.recent_reader = RecentReader()
         _environments.add(self)
 
     # -- Opening and closing

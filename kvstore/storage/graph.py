@@ -277,27 +277,29 @@ class GraphWriter(Graph):
 
     def _flush_passages(self, entity: int, head: int) -> int:
         """Write the changed passages of an entity; returns its head, links left out."""
-        added = np.array(sorted(self._added.get(entity, ())), np.uint64)
-        removed = np.array(sorted(self._removed.get(entity, ())), np.uint64)
+        added, removed = sorted(self._added.get(entity, ())), sorted(self._removed.get(entity, ()))
         if head & _MANY:
-            gone = self._lists.remove(entity, removed)
-            degree = (head & _DEGREE) + self._lists.add(entity, added) - gone
+            gone, fresh = self._lists.change(entity, removed, added)
+            degree = (head & _DEGREE) + fresh - gone
             if degree > 1:
                 telling = (head & _PASSAGE) >> _TELLING_SHIFT
-                return _head(degree, telling + _telling(added) - _telling(removed))
-            left = np.frombuffer(self._lists.take(entity), "<u8")
+                head = _head(degree, telling + _telling(added) - _telling(removed))
+            else:
+                left = np.frombuffer(self._lists.take(entity), np.uint64).tolist()
+                head = left[0] if left else 0
         else:
-            # Most entities are here, and numpy's set operations cost more than everything else for one or two numbers.
             single = {head} if head else set[int]()
-            kept = single.difference(self._removed.get(entity, ()))
+            kept = single.difference(removed)
             gone = len(single) - len(kept)
-            left = np.array(sorted(kept.union(self._added.get(entity, ()))), np.uint64)
+            left = sorted(kept.union(added))
             if len(left) > 1:
-                self._lists.add(entity, left)
-                return _head(len(left), _telling(left))
+                self._lists.change(entity, (), left)
+                head = _head(len(left), _telling(left))
+            else:
+                head = left[0] if left else 0
         if gone != len(removed):
             raise CorruptionError(f"entity {entity}: a passage that names it is not among its passages; run CHECK")
-        return int(left[0]) if len(left) else 0
+        return head
 
     def _links_by_entity(self) -> dict[int, dict[tuple[int, int], int]]:
         found: dict[int, dict[tuple[int, int], int]] = {}
@@ -324,8 +326,8 @@ def _is_telling(strengths: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return telling
 
 
-def _telling(entries: Numbers) -> int:
-    return int(_is_telling((entries & np.uint64(_STRENGTH)).astype(np.int64)).sum())
+def _telling(entries: list[int]) -> int:
+    return sum(entry & _STRENGTH & ~LOWER != 0 for entry in entries)
 
 
 def _head(degree: int, telling: int) -> int:

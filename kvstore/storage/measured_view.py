@@ -52,6 +52,13 @@ class MeasuredView:
             self._note(record[1])
             yield record
 
+    def last(self, table: str, start: bytes, stop: bytes) -> Record | None:
+        """The last record with ``start <= key < stop``, or None."""
+        found = self._view.last(table, start, stop)
+        if found is not None:
+            self._note(found[1])
+        return found
+
     def count(self, table: str) -> int:
         """The number of records in ``table``, which LMDB knows without reading them."""
         return self._view.count(table)

@@ -19,10 +19,10 @@ import lmdb
 
 from ..errors import ClosedError, StoreFullError, TransactionError
 from .data_file import MAX_READERS, CompactReport, DataFile, flush
+from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE
 from .presence import Presence
 from .transaction_gate import TransactionGate
-from .view import MapFull, translate
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:

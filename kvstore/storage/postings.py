@@ -1,29 +1,32 @@
 """Postings: which chunks contain a term, how often, and how long the chunk is.
 
 In: term counts of chunks. On disk: ``postings``, key = the term's bytes, 0x00, first chunk id; value = a sealed block
-of up to 256 postings in order of their chunk ids. Counts are stored, weights computed at query time, since rarity
-changes with every document. Blocks of a term never overlap. Damage is a CorruptionError.
+of up to 256 postings in order of their chunk ids, packed by the kernel. Counts are stored, weights computed at query
+time, since rarity changes with every document. Blocks of a term never overlap. Damage is a CorruptionError.
 """
 
 from __future__ import annotations
 
 import hashlib
-import struct
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kvstore_cext.compact import change_postings, count_postings, unpack_postings
+
 from ..errors import CorruptionError
 from . import records, tables
 from .environment import View, WriteView
+from .view import Record
 
 #: Postings of a full block; a block is split in halves beyond it.
 FULL = 256
 _LONGEST_TERM = 200
-_COUNT = struct.Struct("<H")
-_POSTING = 4 + 2 + 1  # distance from the first chunk, chunk length, term frequency
+#: Above the first chunk of every block.
+_END = b"\xff" * 9
 
 
 class TermPostings(NamedTuple):
@@ -46,29 +49,19 @@ def term_bytes(term: str) -> bytes:
     return plain + b"\x00"
 
 
-def _encode(postings: TermPostings) -> bytes:
-    chunks, frequencies, lengths = postings
-    return records.seal(
-        b"".join(
-            (
-                _COUNT.pack(len(chunks)),
-                (chunks - chunks[0]).astype("<u4").tobytes(),
-                lengths.astype("<u2").tobytes(),
-                frequencies.tobytes(),
-            )
-        )
+def _decode(key: bytes, value: memoryview) -> TermPostings:
+    payload = records.unseal(value, tables.POSTINGS, key)
+    try:
+        chunks, frequencies, lengths = unpack_postings(_first(key), payload)
+    except ValueError as error:
+        raise CorruptionError(f"table {tables.POSTINGS}, key {key.hex()}: {error}; run CHECK") from error
+    return TermPostings(
+        np.frombuffer(chunks, np.uint64), np.frombuffer(frequencies, np.uint8), np.frombuffer(lengths, np.uint16)
     )
 
 
-def _decode(key: bytes | memoryview, value: memoryview | bytes) -> TermPostings:
-    payload = records.unseal(value, tables.POSTINGS, bytes(key))
-    (count,) = _COUNT.unpack_from(payload)
-    if len(payload) != _COUNT.size + count * _POSTING:
-        raise CorruptionError(f"table postings, key {bytes(key).hex()}: {count} postings announced; run CHECK")
-    first = records.U64.unpack(bytes(key[-8:]))[0]
-    chunks = np.frombuffer(payload, "<u4", count, 2).astype(np.uint64) + np.uint64(first)
-    lengths = np.frombuffer(payload, "<u2", count, 2 + 4 * count).copy()
-    return TermPostings(chunks, np.frombuffer(payload, np.uint8, count, 2 + 6 * count).copy(), lengths)
+def _first(key: bytes) -> int:
+    return int(records.U64.unpack_from(key, len(key) - records.U64.size)[0])
 
 
 def _join(parts: list[TermPostings]) -> TermPostings:
@@ -97,19 +90,20 @@ class Postings:
     @property
     def empty(self) -> bool:
         """Whether no text is stored."""
-        return not self._view.count(tables.POSTINGS)
+        return next(self._view.scan(tables.POSTINGS), None) is None
 
     def count(self, term: str) -> int:
-        """In how many chunks a term occurs; blocks are counted by their size, not decoded."""
-        fixed = _COUNT.size + records.CHECKSUM.size
-        return sum((len(value) - fixed) // _POSTING for _, value in self._blocks(term_bytes(term)))
+        """In how many chunks a term occurs; each block says how many it holds."""
+        return sum(
+            count_postings(records.unseal(value, tables.POSTINGS, key)) for key, value in self._blocks(term_bytes(term))
+        )
 
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
         """All blocks in order of their keys: the term's bytes (see :func:`term_bytes`) and its postings."""
         for key, value in self._view.scan(tables.POSTINGS):
-            yield bytes(key[:-9]), _decode(key, value)
+            yield key[:-9], _decode(key, value)
 
-    def _blocks(self, prefix: bytes) -> Iterator[tuple[bytes | memoryview, memoryview]]:
+    def _blocks(self, prefix: bytes) -> Iterator[Record]:
         return self._view.scan(tables.POSTINGS, prefix, prefix[:-1] + b"\x01")
 
 
@@ -136,51 +130,34 @@ class PostingWriter(Postings):
         for term in terms:
             self._removed.setdefault(term, []).append(chunk)
 
+    def get(self, term: str) -> TermPostings:
+        self.flush()
+        return super().get(term)
+
     def flush(self) -> None:
-        """Write what was gathered: removals first, then additions, each block once."""
-        for term in sorted(self._removed):
-            self._flush_removed(term_bytes(term), np.array(sorted(self._removed[term]), np.uint64))
-        for term in sorted(self._added):
-            rows = sorted(self._added[term])
-            columns = [np.array(column) for column in zip(*rows, strict=True)]
-            new = TermPostings(columns[0].astype(np.uint64), columns[1].astype(np.uint8), columns[2].astype(np.uint16))
-            self._flush_added(term_bytes(term), new)
+        """Write what was gathered: by term, removals first, then additions, each block once."""
+        for term in sorted(self._removed.keys() | self._added.keys()):
+            self._change(term_bytes(term), sorted(self._removed.get(term, ())), sorted(self._added.get(term, ())))
         self._added.clear()
         self._removed.clear()
 
-    def _last_block_before(self, prefix: bytes, chunk: int) -> tuple[bytes, memoryview] | None:
-        """The block of the term that ``chunk`` falls into or would be appended to."""
-        stop = prefix + records.u64(chunk + 1)
-        for key, value in self._view.scan(tables.POSTINGS, prefix, stop, reverse=True):
-            return bytes(key), value
-        return None
-
-    def _flush_removed(self, prefix: bytes, chunks: npt.NDArray[np.uint64]) -> None:
-        while len(chunks):
-            found = self._last_block_before(prefix, int(chunks[-1]))
-            if found is None:
+    def _change(self, prefix: bytes, gone: list[int], added: list[tuple[int, int, int]]) -> None:
+        """Change the blocks of a term from the last one on: additions come behind all there is."""
+        reach = _END
+        while gone or added:
+            found = self._view.last(tables.POSTINGS, prefix, prefix + reach)
+            first = payload = None
+            here = 0
+            if found is not None:
+                first, payload = _first(found[0]), records.unseal(found[1], tables.POSTINGS, found[0])
+                here = bisect_left(gone, first)
+            blocks = change_postings(first, payload, gone[here:], added, FULL)
+            if found is not None and (not blocks or blocks[0][0] != first):
+                self._write.delete(tables.POSTINGS, found[0])
+            for start, changed in blocks:
+                if start != first or payload is None or changed != bytes(payload):
+                    self._write.put(tables.POSTINGS, prefix + records.u64(start), records.seal(changed))
+            if found is None or not here:
                 return
-            key, value = found
-            block = _decode(key, value)
-            here = int(np.searchsorted(chunks, block.chunks[0]))
-            places = np.searchsorted(block.chunks, chunks[here:]).clip(max=len(block.chunks) - 1)
-            keep = np.ones(len(block.chunks), bool)
-            keep[places[block.chunks[places] == chunks[here:]]] = False
-            self._write.delete(tables.POSTINGS, key)
-            if keep.any():
-                self._put(prefix, block.choose(keep))
-            chunks = chunks[:here]
-
-    def _flush_added(self, prefix: bytes, new: TermPostings) -> None:
-        found = self._last_block_before(prefix, int(new.chunks[0]))
-        if found is not None:
-            key, value = found
-            last = _decode(key, value)
-            reach = int(new.chunks[-1]) - int(last.chunks[0])
-            if len(last.chunks) < FULL and reach < 2**32:
-                new = _join([last, new])
-        for start in range(0, len(new.chunks), FULL):
-            self._put(prefix, new.choose(slice(start, start + FULL)))
-
-    def _put(self, prefix: bytes, postings: TermPostings) -> None:
-        self._write.put(tables.POSTINGS, prefix + records.u64(int(postings.chunks[0])), _encode(postings))
+            gone, added = gone[:here], []
+            reach = records.u64(gone[-1]) + b"\x00"

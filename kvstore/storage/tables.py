@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 META = "meta"
+RECENT = "recent"
 DOCUMENTS = "documents"
 DOCUMENT_KEYS = "document_keys"
 TEXTS = "texts"
@@ -48,6 +49,7 @@ REBUILD = b"rebuild"
 
 ALL = (
     META,
+    RECENT,  # before those that its records belong to: whoever empties them all need not read it
     DOCUMENTS,
     DOCUMENT_KEYS,
     TEXTS,

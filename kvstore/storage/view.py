@@ -2,12 +2,13 @@
 
 In: a table's name and raw keys (1 to 511 bytes). Out: raw values as memoryviews into LMDB's map, copied nowhere. A
 buffer of a snapshot lives as long as the snapshot, a buffer of a write transaction until its next put or delete. A
-table that nobody has written to yet is simply empty. Errors of LMDB leave as the errors of ``kvstore.errors``.
+table that nobody has written to yet is simply empty. What is gathered of recent changes (:mod:`.recent`) is read as if
+it stood in its place. Errors of LMDB leave as the errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations
 
-import errno
+import itertools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,16 +18,11 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import lmdb
 
-from ..errors import (
-    ClosedError,
-    CorruptionError,
-    InputError,
-    KvstoreError,
-    ReadOnlyError,
-    StoreFullError,
-    TransactionError,
-)
+from ..errors import ClosedError, KvstoreError, TransactionError
+from . import records, tables
 from .dense_copy import write_densely
+from .lmdb_errors import LONGEST_KEY, MapFull, key_error, translate
+from .recent import GATHERED, LARGE, UNCHANGED, Changes, Recent, RecentReader, part_key
 from .transaction_gate import TransactionGate
 
 if TYPE_CHECKING:
@@ -34,8 +30,8 @@ if TYPE_CHECKING:
 
 Record = tuple[bytes, memoryview]
 
-#: LMDB answers EIO when a write ended early, which is what a disk does that runs full.
-NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+#: Above whatever may follow in a key.
+_ABOVE = b"\xff" * (LONGEST_KEY + 1)
 
 
 class View(Protocol):
@@ -60,6 +56,10 @@ class View(Protocol):
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         ...
 
+    def last(self, table: str, start: bytes, stop: bytes) -> Record | None:
+        """The last record with ``start <= key < stop``, or None."""
+        ...
+
     def count(self, table: str) -> int:
         """The number of records in ``table``."""
         ...
@@ -77,32 +77,6 @@ class WriteView(View, Protocol):
         ...
 
 
-class MapFull(StoreFullError):
-    """The memory map is full and the transaction rolled back; in a larger map it may succeed."""
-
-
-def translate(error: lmdb.Error, place: str) -> KvstoreError:
-    """The error of this project that says what an error of LMDB means at ``place`` (a path or a table)."""
-    code = getattr(error, "code", 0)
-    if isinstance(error, lmdb.DiskError) or code in NO_SPACE:
-        return StoreFullError(
-            f"{place}: the disk is full or failing ({error.reason}); nothing was changed: free some space and try again"
-        )
-    if isinstance(error, lmdb.TxnFullError):
-        return StoreFullError(f"{place}: too much for one transaction; split the work over several")
-    if isinstance(error, lmdb.BadValsizeError):
-        return InputError(f"{place}: a key must be 1 to 511 bytes long")
-    if isinstance(error, lmdb.ReadonlyError) or code in (errno.EPERM, errno.EROFS):
-        return ReadOnlyError(f"{place}: may not be written; open the store read-only, or get the right to")
-    if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)):
-        return CorruptionError(f"{place}: LMDB found the data file damaged ({error}); restore it from a backup")
-    if isinstance(error, lmdb.BadTxnError):
-        return TransactionError(f"{place}: an earlier error ended this transaction; abort it and begin another")
-    if "closed" in str(error):
-        return ClosedError(f"{place}: the snapshot or transaction was closed; open another")
-    return KvstoreError(f"{place}: LMDB could not do this: {error}")
-
-
 class TransactionOwner(Protocol):
     """What a view needs of the environment that made it."""
 
@@ -111,6 +85,11 @@ class TransactionOwner(Protocol):
     @property
     def gate(self) -> TransactionGate:
         """The count of this process's open transactions."""
+        ...
+
+    @property
+    def recent_reader(self) -> RecentReader:
+        """What this process has read of recent changes."""
         ...
 
     def change_of(self, transaction: lmdb.Transaction[memoryview]) -> int:
@@ -147,12 +126,17 @@ class LmdbView:
         self._owner = owner
         self._transaction: lmdb.Transaction[memoryview] | None = transaction
         self._handles = handles
+        self._known_recent: Recent | None = None
         #: Number of the change this view sees: it grows by one with every commit, and is the same for equal states.
         self.change = owner.change_of(transaction)
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """The value under ``key``, or None; raises InputError for a key of 0 or more than 511 bytes."""
         transaction = self._current()
+        if table in GATHERED:
+            value = self._recent().get(table, key)
+            if value is not UNCHANGED:
+                return None if value is None else memoryview(value)
         handle = self._handles.get(table)
         if handle is None:
             return None
@@ -165,41 +149,74 @@ class LmdbView:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         transaction = self._current()
         handle = self._handles.get(table)
-        if handle is None:
-            return []
-        found: list[Record] = []
+        found: list[list[Record]] = []
         try:
-            with transaction.cursor(db=handle) as cursor:
-                for prefix in prefixes:
-                    more = cursor.set_range(prefix)
-                    while more and (key := bytes(cursor.key())).startswith(prefix):
-                        found.append((key, cursor.value()))
-                        more = cursor.next()
+            if handle is None:
+                found = [[] for _ in prefixes]
+            else:
+                with transaction.cursor(db=handle) as cursor:
+                    for prefix in prefixes:
+                        found.append([])
+                        more = cursor.set_range(prefix)
+                        while more and (key := bytes(cursor.key())).startswith(prefix):
+                            found[-1].append((key, cursor.value()))
+                            more = cursor.next()
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        return found
+        if table in GATHERED:
+            for place, prefix in enumerate(prefixes):
+                keys = self._recent().between(table, prefix, prefix + _ABOVE)
+                if keys:
+                    found[place] = list(self._recent().merged(table, keys, iter(found[place])))
+        return list(itertools.chain.from_iterable(found))
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
+        stored = self._stored(table, start, stop, reverse)
+        keys = self._recent().between(table, start, stop) if table in GATHERED else ()
+        return self._recent().merged(table, keys, stored, reverse=reverse) if keys else stored
+
+    def last(self, table: str, start: bytes, stop: bytes) -> Record | None:
+        """The last record with ``start <= key < stop``, or None."""
         transaction = self._current()
         handle = self._handles.get(table)
-        if handle is None:
-            return iter(())
-        return self._records(transaction, handle, table, start, stop, reverse)
+        recent = self._recent() if table in GATHERED else None
+        found: Record | None = None
+        try:
+            if handle is not None:
+                with transaction.cursor(db=handle) as cursor:
+                    more = cursor.prev() if cursor.set_range(stop) else cursor.last()
+                    while more and (key := bytes(cursor.key())) >= start:
+                        if recent is None or recent.get(table, key) is UNCHANGED:
+                            found = key, cursor.value()
+                            break
+                        more = cursor.prev()
+        except lmdb.Error as error:
+            raise translate(error, f"table {table}") from error
+        if recent is not None:
+            for key in reversed(recent.between(table, start if found is None else found[0], stop)):
+                value = self.get(table, key)
+                if value is not None:
+                    return key, value
+        return found
 
     def count(self, table: str) -> int:
         """The number of records in ``table``."""
         transaction = self._current()
         handle = self._handles.get(table)
         try:
-            return 0 if handle is None else transaction.stat(handle)["entries"]
+            count = 0 if handle is None else transaction.stat(handle)["entries"]
+            for key in self._recent().between(table, b"", None) if table in GATHERED else ():
+                count += self._recent().get(table, key) is not None
+                count -= handle is not None and transaction.get(key, db=handle) is not None
+            return count
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
 
     def tables(self) -> dict[str, dict[str, int]]:
-        """LMDB's page and record counts of every table, by name (for statistics)."""
+        """LMDB's page and record counts of every table, by name (for statistics); recent changes are in their own."""
         transaction = self._current()
         return {name: dict(transaction.stat(handle)) for name, handle in sorted(self._handles.items())}  # type: ignore[arg-type]
 
@@ -207,6 +224,20 @@ class LmdbView:
     def closed(self) -> bool:
         """Whether the view is over."""
         return self._transaction is None
+
+    def _recent(self) -> Recent:
+        """The recent changes that this view sees."""
+        if self._known_recent is None:
+            self._known_recent = self._owner.recent_reader.recent(self._stored(tables.RECENT, b"", None, False))
+        return self._known_recent
+
+    def _stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
+        """As :meth:`scan`, recent changes left out."""
+        transaction = self._current()
+        handle = self._handles.get(table)
+        if handle is None:
+            return iter(())
+        return self._records(transaction, handle, table, start, stop, reverse)
 
     def _records(
         self,
@@ -319,38 +350,36 @@ class WriteTransaction(LmdbView):
         self._thread = threading.get_ident()
         self._created: dict[str, Handle] = {}
         self._changes = 0
+        #: What this transaction has gathered, its bytes, and whether it gathers still or has grown too large.
+        self._own: dict[str, Changes] = {}
+        self._own_bytes = 0
+        self._gathers = True
 
     def put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
         """Store ``value`` under ``key``, in place of what was there; every buffer given before goes stale.
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
         """
-        transaction = self._current()
-        handle = self._handles.get(table)
-        try:
-            if handle is None:
-                handle = self._owner.create_table(transaction, table)
-                self._created[table] = handle
-                self._handles = {**self._handles, table: handle}
-            self._changes += 1
-            transaction.put(key, value, db=handle)
-        except lmdb.Error as error:
-            raise self._failed(error, f"table {table}") from error
+        if self._gathers and table in GATHERED:
+            self._gather(table, key, bytes(value))
+        else:
+            self._put(table, key, value)
 
     def delete(self, table: str, key: bytes) -> bool:
         """Remove ``key``; False when it was not there. Every buffer given before goes stale."""
-        transaction = self._current()
-        handle = self._handles.get(table)
-        if handle is None:
-            return False
-        self._changes += 1
-        try:
-            return transaction.delete(key, db=handle)
-        except lmdb.Error as error:
-            raise self._failed(error, f"table {table}") from error
+        if self._gathers and table in GATHERED:
+            present = self.get(table, key) is not None
+            if present:
+                self._gather(table, key, None)
+            return present
+        return self._delete(table, key)
 
     def clear(self, table: str) -> None:
         """Remove every record of ``table``."""
+        if table == tables.RECENT:
+            self._known_recent, self._own = Recent(), {}
+        elif table in GATHERED:
+            self.settle()
         transaction = self._current()
         handle = self._handles.get(table)
         if handle is None:
@@ -360,6 +389,18 @@ class WriteTransaction(LmdbView):
             transaction.drop(handle, delete=False)
         except lmdb.Error as error:
             raise self._failed(error, f"table {table}") from error
+
+    def settle(self) -> None:
+        """Put all recent changes where they belong, and gather no more."""
+        recent = self._recent()
+        for table, key, value in recent.all():
+            if value is None:
+                self._delete(table, key)
+            else:
+                self._put(table, key, value)
+        for key, _ in recent.parts:
+            self._delete(tables.RECENT, key)
+        self._known_recent, self._own, self._gathers = Recent(), {}, False
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
@@ -379,12 +420,23 @@ class WriteTransaction(LmdbView):
 
         Raises StoreFullError when there is no space; the transaction is rolled back then.
         """
+        recent = self._known_recent
+        if recent is not None and self._own:
+            if recent.full:
+                self.settle()
+            else:
+                key = part_key(recent.parts[-1][0] if recent.parts else None)
+                part = records.pack(self._own)
+                self._put(tables.RECENT, key, part)
+                recent.parts = (*recent.parts, (key, len(part)))
         transaction = self._current()
         try:
             transaction.commit()
         except lmdb.Error as error:
             raise self._failed(error, "commit") from error
         self._owner.committed(self._created)
+        if self._known_recent is not None:
+            self._owner.recent_reader.written(self._known_recent)
         self._end()
 
     def abort(self) -> None:
@@ -412,6 +464,43 @@ class WriteTransaction(LmdbView):
         if threading.get_ident() != self._thread:
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
         return super()._current()
+
+    def _gather(self, table: str, key: bytes, value: bytes | None) -> None:
+        self._current()
+        if not 0 < len(key) <= LONGEST_KEY:
+            raise key_error(f"table {table}")
+        if not self._own:
+            self._known_recent = self._recent().copy()
+        self._changes += 1
+        self._recent().put(table, key, value)
+        self._own.setdefault(table, {})[key] = value
+        self._own_bytes += len(key) + (0 if value is None else len(value))
+        if self._own_bytes > LARGE:
+            self.settle()
+
+    def _put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
+        transaction = self._current()
+        handle = self._handles.get(table)
+        try:
+            if handle is None:
+                handle = self._owner.create_table(transaction, table)
+                self._created[table] = handle
+                self._handles = {**self._handles, table: handle}
+            self._changes += 1
+            transaction.put(key, value, db=handle)
+        except lmdb.Error as error:
+            raise self._failed(error, f"table {table}") from error
+
+    def _delete(self, table: str, key: bytes) -> bool:
+        transaction = self._current()
+        handle = self._handles.get(table)
+        if handle is None:
+            return False
+        self._changes += 1
+        try:
+            return transaction.delete(key, db=handle)
+        except lmdb.Error as error:
+            raise self._failed(error, f"table {table}") from error
 
     def _failed(self, error: lmdb.Error, place: str) -> KvstoreError:
         if not isinstance(error, lmdb.BadValsizeError):

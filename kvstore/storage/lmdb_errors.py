@@ -1,0 +1,53 @@
+"""What an error of LMDB means: which error of ``kvstore.errors`` says so, with the remedy."""
+
+from __future__ import annotations
+
+import errno
+
+import lmdb
+
+from ..errors import (
+    ClosedError,
+    CorruptionError,
+    InputError,
+    KvstoreError,
+    ReadOnlyError,
+    StoreFullError,
+    TransactionError,
+)
+
+#: LMDB takes keys of 1 to so many bytes.
+LONGEST_KEY = 511
+#: LMDB answers EIO when a write ended early, which is what a disk does that runs full.
+NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+class MapFull(StoreFullError):
+    """The memory map is full and the transaction rolled back; in a larger map it may succeed."""
+
+
+def translate(error: lmdb.Error, place: str) -> KvstoreError:
+    """The error of this project that says what an error of LMDB means at ``place`` (a path or a table)."""
+    code = getattr(error, "code", 0)
+    if isinstance(error, lmdb.DiskError) or code in NO_SPACE:
+        return StoreFullError(
+            f"{place}: the disk is full or failing ({error.reason}); nothing was changed: free some space and try again"
+        )
+    if isinstance(error, lmdb.TxnFullError):
+        return StoreFullError(f"{place}: too much for one transaction; split the work over several")
+    if isinstance(error, lmdb.BadValsizeError):
+        return key_error(place)
+    if isinstance(error, lmdb.ReadonlyError) or code in (errno.EPERM, errno.EROFS):
+        return ReadOnlyError(f"{place}: may not be written; open the store read-only, or get the right to")
+    if isinstance(error, (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)):
+        return CorruptionError(f"{place}: LMDB found the data file damaged ({error}); restore it from a backup")
+    if isinstance(error, lmdb.BadTxnError):
+        return TransactionError(f"{place}: an earlier error ended this transaction; abort it and begin another")
+    if "closed" in str(error):
+        return ClosedError(f"{place}: the snapshot or transaction was closed; open another")
+    return KvstoreError(f"{place}: LMDB could not do this: {error}")
+
+
+def key_error(place: str) -> InputError:
+    """The error for a key that LMDB cannot hold."""
+    return InputError(f"{place}: a key must be 1 to {LONGEST_KEY} bytes long")
