@@ -71,6 +71,16 @@ def unpack_numbers(uint64_t first, payload) -> bytes:
     return PyBytes_FromStringAndSize(<char*> numbers.data(), 8 * numbers.size())
 
 
+def pack_numbers(numbers) -> bytes:
+    """The payload of ascending numbers after 0."""
+    cdef vector[uint8_t] out
+    cdef uint64_t number, last = 0
+    for number in numbers:
+        _write(out, number - last)
+        last = number
+    return _bytes(out)
+
+
 def change_numbers(first, payload, gone, added, size_t most) -> tuple:
     """Take numbers out of a payload and put others in; ``first`` is None where there is no payload yet.
 

@@ -14,7 +14,7 @@ from kvstore.retrieval.recognition import Seed
 from kvstore.storage.aliases import Identity
 from kvstore.storage.entity_filter import FilterEntry
 from kvstore.storage.environment import Environment
-from kvstore.storage.graph import ENTITY, HEADS, Graph, GraphWriter
+from kvstore.storage.graph import HEADS, Graph, GraphWriter
 
 FILMS = {
     "harbour": ("Blue Harbour (film)", "Blue Harbour is a 1934 drama directed by Nora Quill and shot in six weeks."),
@@ -153,7 +153,7 @@ def test_decomposition(question: str, names: list[str], compared: list[str], res
 def test_entities_of_many_pages_of_heads_are_kept(tmp_path: Path) -> None:
     """More pages than are made room for at first, in one change."""
     entities = np.arange(1, 40, dtype=np.uint32) * np.uint32(HEADS)
-    row = np.array([(entity, 1) for entity in entities.tolist()], ENTITY)
+    row = dict.fromkeys(entities.tolist(), 1)
     with Environment.open(tmp_path / "store") as environment:
         with environment.write() as transaction:
             writer = GraphWriter(transaction)

@@ -174,21 +174,22 @@ class Changes:
         stem = stemmer(self._settings.stemmer)
         self._files.remove(record.source)
         self._remove_triples(record, linker, names)
+        for entity, place in self._entities.introductions(record.id):
+            linker.learn(entity, names.withdraw_place(entity, place))
+            self.counters.introductions -= 1
         linker.unlink_document(record)
+        text = self.documents.text(record.id)
         for chunk in record.chunk_ids():
             stored = self._chunks.get(chunk)
-            text = self.documents.text_slice(record.id, stored.start, stored.end)
+            piece = text[stored.start : stored.end].decode()
             path = heading_path(outline, stored.section)
-            self._postings.remove(chunk, chunk_terms(record.title, path, text, stem).keys())
+            self._postings.remove(chunk, chunk_terms(record.title, path, piece, stem).keys())
             self._vectors.remove(stored.block, stored.row)
             self._chunks.remove(chunk)
             self.counters.words -= stored.words
         self._unlink_nodes(self.forest.withdraw_document(record.id), linker)
         for abstract in record.abstract_ids():
             self._abstracts.remove(abstract)
-        for entity, place in self._entities.introductions(record.id):
-            names.withdraw_place(entity, place)
-            self.counters.introductions -= 1
         self._entities.remove_introductions(record.id)
         self.documents.remove(record)
         self.counters.documents -= 1

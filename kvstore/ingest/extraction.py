@@ -7,7 +7,6 @@ it can run in other processes and on other machines. Empty or over-long text is 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
@@ -23,7 +22,7 @@ from ..storage.documents import Section, heading_path
 from ..text.blocks import Block, blocks, plain, summary_sentence
 from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
 from ..text.normalize import entity_key
-from ..text.words import FUNCTION_WORDS, chunk_terms, stemmer, words
+from ..text.words import FUNCTION_WORDS, chunk_terms, counted_terms, stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_text
 from .examination import LONGEST_ENTITY_KEY, Examined, content_digest, examine, stated_tree
@@ -154,7 +153,7 @@ def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extrac
     to_bytes = written.to_bytes
     stem = stemmer(settings.stemmer)
     pieces = [text[chunk.start : chunk.end] for chunk in chunks]
-    content = [_content_terms(piece, stem) for piece in pieces]
+    content = [counted_terms([piece], stem, FUNCTION_WORDS) for piece in pieces]
     tree = build_tree(sections, chunks, content, [_sentences(text, chunk, to_bytes) for chunk in chunks])
     outline = [
         Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
@@ -224,10 +223,6 @@ def _byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
     points = np.frombuffer(text.encode("utf-32-le"), "<u4")
     sizes = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
     return np.concatenate(([0], np.cumsum(sizes)))
-
-
-def _content_terms(piece: str, stem: Any) -> dict[str, int]:
-    return Counter(stem(word) for word in words(piece) if word not in FUNCTION_WORDS)
 
 
 def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict[Span, str]:

@@ -21,6 +21,7 @@ class NameChanges:
         self._known: dict[int, EntityRecord] = {}
         self._introduced: dict[str, list[tuple[str, str]]] = {}
         self._ids: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
 
     def introduce(self, key: str, form: str, kind: str) -> None:
         self._introduced.setdefault(key, []).append((form, kind))
@@ -28,9 +29,10 @@ class NameChanges:
     def withdraw(self, entity: int, form: str, kind: str) -> None:
         self.withdraw_place(entity, self._record(entity).place(form, kind))
 
-    def withdraw_place(self, entity: int, place: int) -> None:
-        """Take back an introduction by the place of its slot."""
+    def withdraw_place(self, entity: int, place: int) -> str:
+        """Take back an introduction by the place of its slot; returns the normal form of the name."""
         self._record(entity).remove(place)
+        return self._keys[entity]
 
     def without_introduction(self) -> list[tuple[int, str]]:
         """Known names (their ids and normal forms) that nothing introduces any more, in this apply or before."""
@@ -68,5 +70,6 @@ class NameChanges:
         record = self._known.get(entity)
         if record is None:
             record = self._known[entity] = self._entities.get(entity)
-            self._ids[record.key] = entity
+            key = self._keys[entity] = record.key
+            self._ids[key] = entity
         return record

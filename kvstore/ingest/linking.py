@@ -21,7 +21,7 @@ from ..storage.chunks import FIRST_UPPER, GROUP, Abstracts, Chunks
 from ..storage.documents import DocumentRecord, Documents, Section
 from ..storage.entities import Entities
 from ..storage.entity_filter import EntityFilter, occurrences
-from ..storage.graph import ENTITY, TITLE_LINK, TRIPLE_LINK, GraphWriter
+from ..storage.graph import TITLE_LINK, TRIPLE_LINK, GraphWriter
 from ..storage.mentions import MENTION, PLACE_MENTION, MentionArray, MentionWriter
 from ..storage.passages import DocumentPassages, Passage, title_pair, unmentioned
 from ..storage.places import Places, places_of
@@ -81,6 +81,10 @@ class Linker:
         self._stale.clear()
         self._graph.flush()
 
+    def learn(self, entity: int, key: str) -> None:
+        """Take note of the normal form of an entity."""
+        self._keys[entity] = key
+
     def link_node(self, entity: int, node: int) -> None:
         """Give an entity the address of a tree node."""
         self._added.setdefault(self._key(entity), []).append((node, addresses.NODE))
@@ -117,7 +121,7 @@ class Linker:
             self._removed.setdefault(self._key(entity), []).extend(pairs)
         for chunk in rows:
             self._mentions.put_chunk(chunk, np.empty(0, MENTION))
-            self._graph.put_passage(chunk, np.empty(0, ENTITY))
+            self._graph.put_passage(chunk, {})
         self._stale.pop(record.id, None)
         self._change_title_link(record, -1)
         self._mentions.put_places(record.id, np.empty(0, PLACE_MENTION))

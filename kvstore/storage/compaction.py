@@ -46,10 +46,12 @@ def compacting_growth(environment: Environment) -> Iterator[None]:
     """
     before = environment.statistics().used_bytes
     yield
-    after, occupied = environment.statistics().used_bytes, _occupied(environment)
-    if after > 2 * before and after - occupied > max(after // 4, WORTHWHILE) and occupied <= SOON_COPIED:
-        with suppress(KvstoreError):
-            environment.write_with_growth(WriteTransaction.settle, timeout=0)
+    if environment.statistics().used_bytes <= 2 * before:
+        return
+    with suppress(KvstoreError):
+        environment.write_with_growth(WriteTransaction.settle, timeout=0)
+        after, occupied = environment.statistics().used_bytes, _occupied(environment)
+        if after - occupied > max(after // 4, WORTHWHILE) and occupied <= SOON_COPIED:
             environment.compact(timeout=0)
 
 

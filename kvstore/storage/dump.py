@@ -100,7 +100,7 @@ def dump(view: StoreView) -> dict[str, Rows]:
         "passages": [
             (*places.chunk(chunk), places.entity(entity), strength)
             for chunk, row in view.graph.all_passages()
-            for entity, strength in row.tolist()
+            for entity, strength in row.items()
         ],
         "heads": [(places.entity(entity), *head) for entity, *head in view.graph.all_entities()],
         "links": [

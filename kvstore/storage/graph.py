@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -20,14 +20,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kvstore_cext.compact import pack_numbers, unpack_numbers
+
 from ..errors import CorruptionError
 from . import records, tables
 from .block_lists import BlockLists
 from .environment import View, WriteView
 
-#: An entity that a passage names; in order of the entities.
-ENTITY = np.dtype([("entity", "<u4"), ("strength", "<u2")])
-EntityArray = npt.NDArray[np.void]
+#: The entities that a passage names, with their strengths.
+Row = Mapping[int, int]
 Numbers = npt.NDArray[np.uint64]
 
 # A strength: mentions with a capital or a digit (or in a script without capitals), such mentions inside a longer one,
@@ -40,8 +41,9 @@ TITLE_PART = 0x0200
 HEADING_WHOLE = 0x0400
 HEADING_PART = 0x0800
 TRIPLE = 0x1000  # a triple that was imported for the document names it
+_ROW_BITS = 13
 #: Above every strength.
-STRENGTHS = 0x2000
+STRENGTHS = 1 << _ROW_BITS
 
 # Kinds of links.
 TITLE_LINK = 1  # a title, and the same without the bracket at its end
@@ -136,11 +138,15 @@ class Graph:
         """The entities of passages, each once; a passage without any, or that is not stored, has an empty row."""
         found = self._view.get_below(tables.PASSAGE_ENTITIES, list(map(records.u64, chunks.tolist())))
         stored = np.frombuffer(b"".join(key for key, _ in found), ">u8").astype(np.uint64)
-        rows = [records.unseal(value, tables.PASSAGE_ENTITIES, key) for key, value in found]
+        rows = [_unpacked(key, value) for key, value in found]
         lengths = np.zeros(len(chunks), np.int64)
-        lengths[np.isin(chunks, stored)] = [len(row) // ENTITY.itemsize for row in rows]
-        entries = np.frombuffer(b"".join(rows), ENTITY)
-        return PassageRows(_bounds(lengths), entries["entity"].copy(), entries["strength"].copy())
+        lengths[np.isin(chunks, stored)] = [len(row) // 8 for row in rows]
+        numbers = np.frombuffer(b"".join(rows), np.uint64)
+        return PassageRows(
+            _bounds(lengths),
+            (numbers >> np.uint64(_ROW_BITS)).astype(np.uint32),
+            (numbers & np.uint64(STRENGTHS - 1)).astype(np.uint16),
+        )
 
     def heads(self, entities: npt.NDArray[np.uint32]) -> Heads:
         """How many passages each of some entities has, and whether it has links; their rows are not read."""
@@ -170,11 +176,10 @@ class Graph:
             _, other, kind = _LINK_KEY.unpack(key)
             yield Link(other, kind, _link_count(key, value))
 
-    def all_passages(self) -> Iterator[tuple[int, EntityArray]]:
+    def all_passages(self) -> Iterator[tuple[int, Row]]:
         """Every passage that names an entity, with its row."""
         for key, value in self._view.scan(tables.PASSAGE_ENTITIES):
-            row = records.unseal(value, tables.PASSAGE_ENTITIES, key)
-            yield records.U64.unpack(key)[0], np.frombuffer(row, ENTITY)
+            yield records.U64.unpack(key)[0], dict(_pairs(_unpacked(key, value)))
 
     def all_entities(self) -> Iterator[tuple[int, int, int, bool]]:
         """Every entity that has passages or links: its number, how many passages and telling ones, whether it has
@@ -231,20 +236,20 @@ class GraphWriter(Graph):
         self._removed: dict[int, list[int]] = {}
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
-    def put_passage(self, chunk: int, row: EntityArray) -> None:
+    def put_passage(self, chunk: int, row: Row) -> None:
         """Store what a passage names in place of what it named; an empty row forgets it."""
         key = records.u64(chunk)
         value = self._view.get(tables.PASSAGE_ENTITIES, key)
-        old = b"" if value is None else bytes(records.unseal(value, tables.PASSAGE_ENTITIES, key))
-        ordered = np.sort(row, order="entity")
-        if ordered.tobytes() == old:
+        before = set(_pairs(b"" if value is None else _unpacked(key, value)))
+        after = set(row.items())
+        if before == after:
             return
-        before, after = set(np.frombuffer(old, ENTITY).tolist()), set(ordered.tolist())
         for changes, entries in ((self._removed, before - after), (self._added, after - before)):
             for entity, strength in entries:
                 changes.setdefault(entity, []).append(chunk << _STRENGTH_BITS | strength)
-        if len(ordered):
-            self._write.put(tables.PASSAGE_ENTITIES, key, records.seal(ordered.tobytes()))
+        if after:
+            packed = pack_numbers(sorted(entity << _ROW_BITS | strength for entity, strength in after))
+            self._write.put(tables.PASSAGE_ENTITIES, key, records.seal(packed))
         else:
             self._write.delete(tables.PASSAGE_ENTITIES, key)
 
@@ -338,6 +343,19 @@ def _bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     bounds = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
+
+
+def _unpacked(key: bytes, value: memoryview) -> bytes:
+    """The numbers of a passage's row, packed as u64."""
+    try:
+        return unpack_numbers(0, records.unseal(value, tables.PASSAGE_ENTITIES, key))[8:]
+    except ValueError as error:
+        raise CorruptionError(f"table {tables.PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error
+
+
+def _pairs(row: bytes) -> Iterator[tuple[int, int]]:
+    """The entities and strengths of a passage's row."""
+    return ((number >> _ROW_BITS, number & (STRENGTHS - 1)) for number in memoryview(row).cast("Q"))
 
 
 def _link_count(key: bytes, value: memoryview) -> int:

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..text.names import is_name_key, title_forms
 from ..text.normalize import entity_key, fold
 from ..text.words import FUNCTION_WORDS
@@ -72,7 +70,7 @@ class DocumentPassages:
         self._title = self._named(record.title or "", graph.TITLE_WHOLE, graph.TITLE_PART)
         self._headings: dict[int, dict[int, int]] = {-1: {}}
 
-    def row(self, passage: Passage, unmentioned: set[EntityPair]) -> graph.EntityArray:
+    def row(self, passage: Passage, unmentioned: set[EntityPair]) -> graph.Row:
         """The entities of a passage with their strengths; ``unmentioned`` are the triples of which no chunk of the
         document mentions a name."""
         strengths = dict(_counted(passage))
@@ -83,7 +81,7 @@ class DocumentPassages:
             if not mentioned.isdisjoint(pair) or (passage.chunk == self._first and pair in unmentioned):
                 for entity in pair:
                     strengths[entity] = strengths.get(entity, 0) | graph.TRIPLE
-        return np.array(sorted(strengths.items()), graph.ENTITY)
+        return strengths
 
     def _above(self, section: int) -> dict[int, int]:
         """The names in the headings above a passage."""

@@ -9,10 +9,10 @@ it stood in its place. Errors of LMDB leave as the errors of ``kvstore.errors``.
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -347,7 +347,7 @@ class WriteTransaction(LmdbView):
         self, owner: TransactionOwner, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
     ) -> None:
         super().__init__(owner, transaction, handles)
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
         self._created: dict[str, Handle] = {}
         self._changes = 0
         #: What this transaction has gathered, its bytes, and whether it gathers still or has grown too large.
@@ -457,22 +457,23 @@ class WriteTransaction(LmdbView):
             self.abort()
 
     def __del__(self) -> None:
-        if getattr(self, "_transaction", None) is not None and self._thread == threading.get_ident():
+        if getattr(self, "_transaction", None) is not None and self._thread == get_ident():
             self.abort()
 
     def _current(self) -> lmdb.Transaction[memoryview]:
-        if threading.get_ident() != self._thread:
+        if get_ident() != self._thread:
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
-        return super()._current()
+        return self._transaction or super()._current()
 
     def _gather(self, table: str, key: bytes, value: bytes | None) -> None:
         self._current()
         if not 0 < len(key) <= LONGEST_KEY:
             raise key_error(f"table {table}")
+        recent = self._recent()
         if not self._own:
-            self._known_recent = self._recent().copy()
+            recent = self._known_recent = recent.copy()
         self._changes += 1
-        self._recent().put(table, key, value)
+        recent.put(table, key, value)
         self._own.setdefault(table, {})[key] = value
         self._own_bytes += len(key) + (0 if value is None else len(value))
         if self._own_bytes > LARGE:

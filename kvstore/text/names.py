@@ -125,31 +125,27 @@ class SentenceNames:
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        self._common: set[str] = set()
-        self._capitalised: set[str] = set()
-        self._pieces: list[list[re.Match[str]]] = []
-        for sentence in sentences:
-            pieces = list(_PIECE.finditer(sentence))
-            self._pieces.append(pieces)
-            first = True
-            for piece in pieces:
-                if piece.lastgroup != "word":
-                    continue
-                word = piece.group()
-                if word[0].islower():
-                    self._common.add(word.rstrip("."))
-                elif not first and word[0].isupper():
-                    self._capitalised.add(word.rstrip("."))
-                first = False
+        # Of each sentence its pieces: code, emphasis, word or mark, the other three empty.
+        self._pieces: list[list[tuple[str, str, str, str]]] = [_PIECE.findall(sentence) for sentence in sentences]
+        every: set[str] = set()
+        inner: set[str] = set()
+        for pieces in self._pieces:
+            found = [word for _, _, word, _ in pieces if word]
+            every.update(found)
+            inner.update(found[1:])
+        self._common = {word.rstrip(".") for word in every if word[0].islower()}
+        self._capitalised = {word.rstrip(".") for word in inner if word[0].isupper()}
 
     def names(self, sentence: int) -> Iterator[Name]:
         """The names that sentence number ``sentence`` introduces."""
         run: list[str] = []
         pending: list[str] = []
         first = at_start = True
-        for piece in self._pieces[sentence]:
-            kind, text = piece.lastgroup, piece.group()
-            if kind == "word":
+        for code, emphasis, text, _ in self._pieces[sentence]:
+            if text:
+                if not run and not text[0].isupper():  # as most words
+                    first = False
+                    continue
                 ended = text.endswith(".") and not _keeps_dot(text)
                 word = text[:-1] if ended else text
                 if _is_capitalised(word, bool(run)):
@@ -170,12 +166,12 @@ class SentenceNames:
                 continue
             yield from self._finish(run, at_start)
             run, pending = [], []
-            if kind == "code":
+            if code:
                 first = False
-                yield from _code_names(text.strip("`"))
-            elif kind == "emphasis":
+                yield from _code_names(code.strip("`"))
+            elif emphasis:
                 first = False
-                term = plain(text)
+                term = plain(emphasis)
                 if len(term.split()) <= 5 and term[:1].isalpha() and entity_key(term) not in FUNCTION_WORDS:
                     yield Name(term, "term")
         yield from self._finish(run, at_start)

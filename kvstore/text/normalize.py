@@ -32,8 +32,12 @@ def entity_key(name: str) -> str:
     >>> entity_key("  Ludwig\\u00a0van  BEETHOVEN ")
     'ludwig van beethoven'
     """
-    folded = name.lower() if name.isascii() else _nfkc_casefold(name)
-    return " ".join(folded.split())
+    return " ".join(fold_case(name).split())
+
+
+def fold_case(text: str) -> str:
+    """A text in normal form, white space kept as it stands."""
+    return text.lower() if text.isascii() else _nfkc_casefold(text)
 
 
 @dataclass(frozen=True, slots=True)

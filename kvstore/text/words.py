@@ -7,11 +7,13 @@ Terms are a function of the words alone, so every word of a name that occurs in 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain
 
 from ..errors import InputError
-from .normalize import entity_key
+from .normalize import fold_case
 
 _WORD = re.compile(r"\w+")
 #: What a chunk's size is counted in: words (long ones in parts) and punctuation marks.
@@ -35,12 +37,12 @@ FUNCTION_WORDS = frozenset(
 
 def words(text: str) -> list[str]:
     """Words of a text in normal form, in order."""
-    return _WORD.findall(entity_key(text))
+    return _WORD.findall(fold_case(text))
 
 
 def token_count(text: str) -> int:
     """Size of a text in tokens, as chunks are measured."""
-    return sum(1 for _ in TOKEN.finditer(text))
+    return len(TOKEN.findall(text))
 
 
 @lru_cache(maxsize=8)
@@ -72,8 +74,17 @@ def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
 
 def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]) -> dict[str, int]:
     """The terms a chunk is found by, counted: those of its text, its document's title and the headings above it."""
+    return counted_terms((text, *dict.fromkeys([title or "", *headings])), stem)
+
+
+def counted_terms(
+    texts: Iterable[str], stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()
+) -> dict[str, int]:
+    """The terms of some texts, counted, without some words; in order of the first word of each."""
     counts: dict[str, int] = {}
-    for part in (text, *dict.fromkeys([title or "", *headings])):
-        for term in terms(part, stem):
-            counts[term] = counts.get(term, 0) + 1
+    # Counted before they are stemmed: most words of a text come more than once.
+    for word, count in Counter(chain.from_iterable(map(words, texts))).items():
+        if word not in leaving_out:
+            term = stem(word)
+            counts[term] = counts.get(term, 0) + count
     return counts
