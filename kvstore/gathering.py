@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from .errors import ClosedError
 from .ingest.changes import Batch, Changes, Prepared
 from .ingest.extraction import Extracted, vectors_for
+from .ingest.kept_vectors import kept_vectors
 from .reading import Context, Reading
 from .storage.aliases import Alias
 from .storage.environment import WriteTransaction
@@ -81,7 +82,9 @@ class Gathering(Reading):
             return
         waiting = [item for item in self._pending.values() if item is not None]
         deleted = [key for key, item in self._pending.items() if item is None]
-        vectors = vectors_for([(item.extracted, item.vectors) for item in waiting], self._store.embed)
+        stored = StoreView(self._view, self._store.settings)
+        kept = kept_vectors(stored, [item.extracted for item in waiting if item.vectors is None])
+        vectors = vectors_for([(item.extracted, item.vectors) for item in waiting], self._store.embed, kept)
         prepared = [
             Prepared(item.extracted, rows, item.own_vectors, item.origin)
             for item, rows in zip(waiting, vectors, strict=True)

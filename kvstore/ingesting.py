@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import DocumentNotFoundError, InputError, ReadOnlyError
 from .ingest.extraction import vectors_for
+from .ingest.kept_vectors import kept_vectors
 from .opened import Opened
 from .storage.compaction import compacting_growth
 from .storage.triples import DocumentTriples
@@ -159,7 +160,9 @@ class _Commits:
     ) -> None:
         # Embedding takes most of the time: other writers need not wait for it.
         found = [(document.extracted, document.vectors, origin) for document, origin in batch if document.extracted]
-        vectors = vectors_for([(extracted, made) for extracted, made, _ in found], self._store.embed)
+        with self._store.reading() as view:
+            kept = kept_vectors(view, [extracted for extracted, made, _ in found if made is None])
+        vectors = vectors_for([(extracted, made) for extracted, made, _ in found], self._store.embed, kept)
         with self._store.transaction() as transaction:
             for (extracted, _, origin), rows in zip(found, vectors, strict=True):
                 transaction.put_extracted(extracted, rows, origin=origin)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -123,6 +125,35 @@ def test_a_second_writer_is_told_who_holds_the_lock(store: kvstore.Store) -> Non
         thread.join()
     assert len(seen) == 1
     assert isinstance(seen[0], errors.LockTimeoutError)
+
+
+def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) -> None:
+    paragraphs = [f"Paragraph {number} tells of harbour {number} and of its {number} ships." for number in range(9)]
+    other = "Paragraph four tells of harbour four and of its four ships."
+    with kvstore.open(tmp_path / "s", embedder="hashing", settings={"chunk_tokens": 16}) as store:
+        store.put("log", "\n\n".join(paragraphs), title="Log")
+        before = vectors_by_text(store)
+        embedded: list[str] = []
+        embed = store.embed
+        with mock.patch.object(store, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
+            store.put("log", "\n\n".join([*paragraphs[:4], other, *paragraphs[5:]]), title="Log")
+        assert len(embedded) == 1
+        assert other in embedded[0]
+        after = vectors_by_text(store)
+        assert all(np.array_equal(after[text], before[text]) for text in after.keys() & before.keys())
+        assert len(after.keys() & before.keys()) == len(after) - 1 > 3
+        embedded.clear()
+        with mock.patch.object(store, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
+            store.update("log", title="Another log")
+        assert len(embedded) == len(after)
+
+
+def vectors_by_text(store: kvstore.Store) -> dict[str, Any]:
+    with store.snapshot() as snapshot:
+        view = snapshot.view
+        chunks = list(view.chunks.scan())
+        rows = view.vectors.gather([(stored.block, stored.row) for _, stored in chunks])
+        return {view.chunk_text(chunk): row.copy() for (chunk, _), row in zip(chunks, rows, strict=True)}
 
 
 def test_own_vectors_take_the_place_of_the_embedder(tmp_path: Path) -> None:

@@ -288,7 +288,8 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
 
 
 def bytes_of(environment: Environment, names: tuple[str, ...]) -> int:
-    """Bytes of whole LMDB pages that tables take."""
+    """Bytes of whole LMDB pages that tables take, with nothing left among the recent changes."""
+    environment.write_with_growth(WriteTransaction.settle)
     with environment.snapshot() as view:
         figures = view.tables()
     return sum(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -69,17 +70,17 @@ class Extracted(Examined):
 
     def embedding_texts(self) -> list[str]:
         """For each chunk the text its vector is made from: where it stands, then what it says."""
-        return [context_of(self.title, self.headings(chunk.section)) + plain(chunk.text) for chunk in self.chunks]
+        return [embedding_text(self.title, self.headings(chunk.section), chunk.text) for chunk in self.chunks]
 
     def headings(self, section: int) -> list[str]:
         """Titles of the sections around a chunk, outermost first."""
         return heading_path(self.outline, section)
 
 
-def context_of(title: str | None, headings: list[str]) -> str:
-    """The line that places a chunk: its document's title and the headings above it, each once."""
+def embedding_text(title: str | None, headings: list[str], text: str) -> str:
+    """What a chunk's vector is made from: its document's title and the headings above it, each once, and its text."""
     parts = list(dict.fromkeys(part for part in [title, *headings] if part))
-    return " > ".join(parts) + "\n" if parts else ""
+    return (" > ".join(parts) + "\n" if parts else "") + plain(text)
 
 
 def extract(
@@ -192,19 +193,21 @@ def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
 def vectors_for(
     documents: Sequence[tuple[Extracted, npt.NDArray[np.float32] | None]],
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
+    kept: Mapping[str, npt.NDArray[np.float32]] = MappingProxyType({}),
 ) -> list[npt.NDArray[np.float32]]:
     """The vectors of each document's chunks, shape (chunks, dimension): those it comes with, else ``embed``'s.
 
-    ``embed`` is called once for all that are missing, and not for no text.
+    ``kept`` has vectors of embedding texts that need not be made again. ``embed`` is called once for all that are
+    missing, and not for no text.
     """
-    texts = [text for extracted, vectors in documents if vectors is None for text in extracted.embedding_texts()]
-    embedded = embed(texts) if texts else np.empty((0, 0), np.float32)
+    texts = [extracted.embedding_texts() if vectors is None else [] for extracted, vectors in documents]
+    missing = [text for of_document in texts for text in of_document if text not in kept]
+    embedded = iter(embed(missing) if missing else ())
     found = []
-    row = 0
-    for extracted, vectors in documents:
+    for (_, vectors), of_document in zip(documents, texts, strict=True):
         if vectors is None:
-            vectors = embedded[row : row + len(extracted.chunks)]
-            row += len(vectors)
+            rows = [kept[text] if text in kept else next(embedded) for text in of_document]
+            vectors = np.stack(rows) if rows else np.empty((0, 0), np.float32)
         found.append(vectors)
     return found
 

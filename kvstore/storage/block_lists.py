@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,13 @@ _JOINED = 93
 _LAST = (1 << 64) - 1
 
 
+class Changed(NamedTuple):
+    """How many numbers were there to be removed, and how many were new."""
+
+    removed: int
+    new: int
+
+
 class BlockLists:
     """The lists of one table in one view."""
 
@@ -44,7 +52,8 @@ class BlockLists:
         """The addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
         parts: list[Addresses] = []
         wanted = _LAST if limit is None else limit
-        before = self._view.last(self._table, records.u32(entity), _key(entity, start) + b"\x00") if start else None
+        reach = records.u32(entity), _key(entity, start) + b"\x00"
+        before = self._view.last_many(self._table, [reach])[0] if start else None
         for _, block in self._blocks(entity, start if before is None else _first(before[0])):
             part = block[np.searchsorted(block, np.uint64(start)) :][:wanted]
             parts.append(part)
@@ -64,46 +73,65 @@ class BlockLists:
             return first
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
-    def change(self, entity: int, gone: Sequence[int], added: Sequence[int]) -> tuple[int, int]:
-        """Remove and add numbers, both ascending; returns how many were there to remove, and how many were new."""
+    def change(self, entity: int, gone: Sequence[int], added: Sequence[int]) -> Changed:
+        """Remove and add numbers of one entity, both ascending."""
+        return self.change_many({entity: (gone, added)})[entity]
+
+    def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, Changed]:
+        """Remove and add numbers of many entities, both ascending."""
         view = self._writable()
-        removed = fresh = 0
-        kept, new = len(gone), len(added)
-        while kept or new:
+        done = dict.fromkeys(changes, Changed(0, 0))
+        waiting = {entity: (gone, added) for entity, (gone, added) in changes.items() if gone or added}
+        while waiting:
             # From the end: the block that the largest number left belongs to takes all that begin with it or later.
-            reach = max(gone[kept - 1] if kept else 0, added[new - 1] if new else 0)
-            found = view.last(self._table, records.u32(entity), _key(entity, reach) + b"\x00")
-            if found is None:
-                found = next(view.scan(self._table, records.u32(entity), _end(entity)), None)
-                begins = 0
-            else:
-                begins = _first(found[0])
-            from_gone, from_new = bisect_left(gone, begins, 0, kept), bisect_left(added, begins, 0, new)
-            here = self._change_block(view, entity, found, gone[from_gone:kept], added[from_new:new])
-            removed, fresh = removed + here[0], fresh + here[1]
-            kept, new = from_gone, from_new
-        return removed, fresh
+            reaches = [
+                (records.u32(entity), _key(entity, max(*gone[-1:], *added[-1:], 0)) + b"\x00")
+                for entity, (gone, added) in waiting.items()
+            ]
+            further: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
+            written: dict[bytes, bytes | None] = {}
+            found = view.last_many(self._table, reaches)
+            for (entity, (gone, added)), block in zip(waiting.items(), found, strict=True):
+                if block is None:
+                    block = next(view.scan(self._table, records.u32(entity), _end(entity)), None)
+                    here = new = 0
+                else:
+                    first = _first(block[0])
+                    here, new = bisect_left(gone, first), bisect_left(added, first)
+                changed = self._change_block(view, entity, block, gone[here:], added[new:], written)
+                done[entity] = Changed(done[entity].removed + changed.removed, done[entity].new + changed.new)
+                if here or new:
+                    further[entity] = gone[:here], added[:new]
+            view.change_many(self._table, written)
+            waiting = further
+        return done
 
     def _change_block(
-        self, view: WriteView, entity: int, found: Record | None, gone: Sequence[int], added: Sequence[int]
-    ) -> tuple[int, int]:
-        """Change one block, or make the first of a list."""
+        self,
+        view: WriteView,
+        entity: int,
+        found: Record | None,
+        gone: Sequence[int],
+        added: Sequence[int],
+        written: dict[bytes, bytes | None],
+    ) -> Changed:
+        """Change one block, or make the first of a list; what is to be stored goes into ``written``."""
         first = payload = None
         if found is not None:
             first, payload = _first(found[0]), records.unseal(found[1], self._table, found[0])
-        blocks, size, removed, fresh = self._changed(first, payload, gone, added)
-        if 0 < size < _SMALL <= size + removed - fresh:
+        blocks, size, removed, new = self._changed(first, payload, gone, added)
+        if 0 < size < _SMALL <= size + removed - new:
             following = next(view.scan(self._table, _key(entity, first or 0) + b"\x00", _end(entity)), None)
             numbers = [] if following is None else _decode(self._table, *following).tolist()
             if following is not None and size + len(numbers) <= _JOINED:
-                view.delete(self._table, following[0])
+                written[following[0]] = None
                 blocks = self._changed(*blocks[0], (), numbers)[0]
-        if removed or fresh:
+        if removed or new:
             if found is not None and (not blocks or blocks[0][0] != first):
-                view.delete(self._table, found[0])
+                written[found[0]] = None
             for start, changed in blocks:
-                view.put(self._table, _key(entity, start), records.seal(changed))
-        return removed, fresh
+                written[_key(entity, start)] = records.seal(changed)
+        return Changed(removed, new)
 
     def take(self, entity: int) -> bytes:
         """Remove a whole list; returns its numbers as packed little-endian u64."""

@@ -238,11 +238,10 @@ class EntityWriter(Entities):
         by_block: dict[int, dict[int, Row | None]] = {}
         for entity, row in changed.items():
             by_block.setdefault(entity // BLOCK, {})[entity % BLOCK] = row
+        written: dict[bytes, bytes | None] = {}
         for block, changes in sorted(by_block.items()):
             rows = self._rows(block)
             for place, row in changes.items():
                 rows[place] = row
-            if any(rows):
-                self._write.put(tables.ENTITIES, records.u32(block), records.pack(rows))
-            else:
-                self._write.delete(tables.ENTITIES, records.u32(block))
+            written[records.u32(block)] = records.pack(rows) if any(rows) else None
+        self._write.change_many(tables.ENTITIES, written)

@@ -261,50 +261,51 @@ class GraphWriter(Graph):
     def flush(self) -> None:
         """Carry the gathered changes to the entities' side."""
         linked = {entity: self._flush_links(entity, changes) for entity, changes in self._links_by_entity().items()}
+        entities = sorted(self._added.keys() | self._removed.keys() | linked.keys())
+        heads = self._flush_passages({entity: int(self._page(entity // HEADS)[entity % HEADS]) for entity in entities})
         changed: set[int] = set()
-        for entity in sorted(self._added.keys() | self._removed.keys() | linked.keys()):
+        for entity in entities:
             block, place = divmod(entity, HEADS)
             page = self._page(block)
-            head = self._flush_passages(entity, int(page[place]) & ~_LINKED)
-            if linked.get(entity, bool(int(page[place]) & _LINKED)):
-                head |= _LINKED
-            page[place] = head
+            page[place] = heads[entity] | (_LINKED if linked.get(entity, int(page[place]) & _LINKED) else 0)
             changed.add(block)
+        written: dict[bytes, bytes | None] = {}
         for block in sorted(changed):
             page = self._page(block)
-            if page.any():
-                self._write.put(tables.ENTITY_HEADS, records.u32(block), _encoded(page))
-            else:
-                self._write.delete(tables.ENTITY_HEADS, records.u32(block))
+            written[records.u32(block)] = _encoded(page) if page.any() else None
+        self._write.change_many(tables.ENTITY_HEADS, written)
         self._added.clear()
         self._removed.clear()
         self._link_changes.clear()
 
-    def _flush_passages(self, entity: int, head: int) -> int:
-        """Write the changed passages of an entity; returns its head, links left out."""
-        added, removed = sorted(self._added.get(entity, ())), sorted(self._removed.get(entity, ()))
-        if head & _MANY:
-            gone, fresh = self._lists.change(entity, removed, added)
-            degree = (head & _DEGREE) + fresh - gone
-            if degree > 1:
-                telling = (head & _PASSAGE) >> _TELLING_SHIFT
-                head = _head(degree, telling + _telling(added) - _telling(removed))
-            else:
-                left = np.frombuffer(self._lists.take(entity), np.uint64).tolist()
-                head = left[0] if left else 0
-        else:
-            single = {head} if head else set[int]()
-            kept = single.difference(removed)
-            gone = len(single) - len(kept)
-            left = sorted(kept.union(added))
+    def _flush_passages(self, before: Mapping[int, int]) -> dict[int, int]:
+        """Write the changed passages of entities, whose heads are given; returns their heads, links left out."""
+        heads: dict[int, int] = {}
+        lists: dict[int, tuple[list[int], list[int]]] = {}
+        for entity, head in before.items():
+            removed, added = sorted(self._removed.get(entity, ())), sorted(self._added.get(entity, ()))
+            if head & _MANY:
+                lists[entity] = removed, added
+                continue
+            single = {head & _PASSAGE} if head & _PASSAGE else set[int]()
+            left = sorted(single.difference(removed).union(added))
+            if not single.issuperset(removed):
+                raise _unknown_passage(entity)
             if len(left) > 1:
-                self._lists.change(entity, (), left)
-                head = _head(len(left), _telling(left))
-            else:
-                head = left[0] if left else 0
-        if gone != len(removed):
-            raise CorruptionError(f"entity {entity}: a passage that names it is not among its passages; run CHECK")
-        return head
+                lists[entity] = [], left
+            heads[entity] = _head(len(left), _telling(left)) if len(left) > 1 else left[0] if left else 0
+        for entity, changed in self._lists.change_many(lists).items():
+            if entity in heads:
+                continue
+            removed, added = lists[entity]
+            if changed.removed != len(removed):
+                raise _unknown_passage(entity)
+            degree = (before[entity] & _DEGREE) + changed.new - changed.removed
+            telling = (before[entity] & _PASSAGE) >> _TELLING_SHIFT
+            heads[entity] = _head(degree, telling + _telling(added) - _telling(removed))
+            if degree < 2:
+                heads[entity] = int.from_bytes(self._lists.take(entity), "little")
+        return heads
 
     def _links_by_entity(self) -> dict[int, dict[tuple[int, int], int]]:
         found: dict[int, dict[tuple[int, int], int]] = {}
@@ -333,6 +334,10 @@ def _is_telling(strengths: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 
 def _telling(entries: list[int]) -> int:
     return sum(entry & _STRENGTH & ~LOWER != 0 for entry in entries)
+
+
+def _unknown_passage(entity: int) -> CorruptionError:
+    return CorruptionError(f"entity {entity}: a passage that names it is not among its passages; run CHECK")
 
 
 def _head(degree: int, telling: int) -> int:

@@ -52,11 +52,12 @@ class MeasuredView:
             self._note(record[1])
             yield record
 
-    def last(self, table: str, start: bytes, stop: bytes) -> Record | None:
-        """The last record with ``start <= key < stop``, or None."""
-        found = self._view.last(table, start, stop)
-        if found is not None:
-            self._note(found[1])
+    def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
+        """Of each range the last record with ``start <= key < stop``, or None."""
+        found = self._view.last_many(table, ranges)
+        for record in found:
+            if record is not None:
+                self._note(record[1])
         return found
 
     def count(self, table: str) -> int:

@@ -25,6 +25,8 @@ from .view import Record
 #: Postings of a full block; a block is split in halves beyond it.
 FULL = 256
 _LONGEST_TERM = 200
+#: Terms whose blocks are changed at once.
+_PORTION = 1024
 #: Above the first chunk of every block.
 _END = b"\xff" * 9
 
@@ -107,6 +109,16 @@ class Postings:
         return self._view.scan(tables.POSTINGS, prefix, prefix[:-1] + b"\x01")
 
 
+class _Change(NamedTuple):
+    """What is to be changed of a term's blocks whose first chunk is below ``reach``: chunks that go and postings that
+    come behind all there are, both ascending."""
+
+    prefix: bytes
+    reach: bytes
+    gone: list[int]
+    added: list[tuple[int, int, int]]
+
+
 #: Of one chunk: term → how often, and the chunk's length in words.
 TermCounts = Mapping[str, int]
 
@@ -136,16 +148,23 @@ class PostingWriter(Postings):
 
     def flush(self) -> None:
         """Write what was gathered: by term, removals first, then additions, each block once."""
-        for term in sorted(self._removed.keys() | self._added.keys()):
-            self._change(term_bytes(term), sorted(self._removed.get(term, ())), sorted(self._added.get(term, ())))
+        terms = sorted(self._removed.keys() | self._added.keys())
+        for first in range(0, len(terms), _PORTION):
+            changes = [
+                _Change(term_bytes(term), _END, sorted(self._removed.get(term, ())), sorted(self._added.get(term, ())))
+                for term in terms[first : first + _PORTION]
+            ]
+            while changes:
+                changes = self._change_last(changes)
         self._added.clear()
         self._removed.clear()
 
-    def _change(self, prefix: bytes, gone: list[int], added: list[tuple[int, int, int]]) -> None:
-        """Change the blocks of a term from the last one on: additions come behind all there is."""
-        reach = _END
-        while gone or added:
-            found = self._view.last(tables.POSTINGS, prefix, prefix + reach)
+    def _change_last(self, changes: list[_Change]) -> list[_Change]:
+        """Change the last block of each term that is in reach; returns what is to be changed before it."""
+        further: list[_Change] = []
+        written: dict[bytes, bytes | None] = {}
+        reached = self._view.last_many(tables.POSTINGS, [(prefix, prefix + reach) for prefix, reach, _, _ in changes])
+        for (prefix, _, gone, added), found in zip(changes, reached, strict=True):
             first = payload = None
             here = 0
             if found is not None:
@@ -153,11 +172,11 @@ class PostingWriter(Postings):
                 here = bisect_left(gone, first)
             blocks = change_postings(first, payload, gone[here:], added, FULL)
             if found is not None and (not blocks or blocks[0][0] != first):
-                self._write.delete(tables.POSTINGS, found[0])
+                written[found[0]] = None
             for start, changed in blocks:
                 if start != first or payload is None or changed != bytes(payload):
-                    self._write.put(tables.POSTINGS, prefix + records.u64(start), records.seal(changed))
-            if found is None or not here:
-                return
-            gone, added = gone[:here], []
-            reach = records.u64(gone[-1]) + b"\x00"
+                    written[prefix + records.u64(start)] = records.seal(changed)
+            if found is not None and here:
+                further.append(_Change(prefix, records.u64(gone[here - 1]) + b"\x00", gone[:here], []))
+        self._write.change_many(tables.POSTINGS, written)
+        return further

@@ -51,6 +51,8 @@ class Unchanged(Enum):
 UNCHANGED = Unchanged.UNCHANGED
 
 _TOKEN_BYTES = 8
+#: Keys from which on a merge is faster than to insert each.
+_FEW = 16
 
 #: Of one table: the new value of each record changed, None where it is removed.
 Changes = dict[bytes, bytes | None]
@@ -76,18 +78,23 @@ class Recent:
         """The value of a record, None where it is removed, or ``UNCHANGED``."""
         return self._changes[table].get(key, UNCHANGED)
 
-    def put(self, table: str, key: bytes, value: bytes | None) -> None:
-        """Change a record; None removes it."""
-        changes = self._changes[table]
-        if key not in changes and table in self._keys:
-            insort(self._keys[table], key)
-        changes[key] = value
+    def of(self, table: str) -> Mapping[bytes, bytes | None]:
+        """What is changed of a table: values by key, None where a record is removed."""
+        return self._changes[table]
 
-    def update(self, changes: Mapping[str, Changes]) -> None:
-        """Change many records."""
-        for table, some in changes.items():
-            self._changes[table].update(some)
-            self._keys.pop(table, None)
+    def update(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
+        """Change some records."""
+        before = self._changes[table]
+        keys = self._keys.get(table)
+        if keys is not None:
+            new = sorted(key for key in changes if key not in before)
+            if len(new) < _FEW:
+                for key in new:
+                    insort(keys, key)
+            else:
+                keys.extend(new)
+                keys.sort()  # of two runs, which is a merge
+        before.update(changes)
 
     def between(self, table: str, start: bytes, stop: bytes | None) -> list[bytes]:
         """The keys of the changed records with ``start <= key < stop``, ascending."""
@@ -155,7 +162,8 @@ class RecentReader:
         follows = keys[: len(known.parts)] == [key for key, _ in known.parts]
         found = known.copy() if follows else Recent()
         for key, value in parts[len(found.parts) :]:
-            found.update(_decoded(key, value))
+            for table, changes in _decoded(key, value).items():
+                found.update(table, changes)
         found.parts = tuple((key, len(value)) for key, value in parts)
         self._read = found
         return found

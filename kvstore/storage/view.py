@@ -56,8 +56,8 @@ class View(Protocol):
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         ...
 
-    def last(self, table: str, start: bytes, stop: bytes) -> Record | None:
-        """The last record with ``start <= key < stop``, or None."""
+    def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
+        """Of each range the last record with ``start <= key < stop``, or None."""
         ...
 
     def count(self, table: str) -> int:
@@ -74,6 +74,10 @@ class WriteView(View, Protocol):
 
     def delete(self, table: str, key: bytes) -> bool:
         """Remove ``key``; False when it was not there."""
+        ...
+
+    def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
+        """Store many values, each in place of what was there; None removes what is there."""
         ...
 
 
@@ -178,28 +182,32 @@ class LmdbView:
         keys = self._recent().between(table, start, stop) if table in GATHERED else ()
         return self._recent().merged(table, keys, stored, reverse=reverse) if keys else stored
 
-    def last(self, table: str, start: bytes, stop: bytes) -> Record | None:
-        """The last record with ``start <= key < stop``, or None."""
+    def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
+        """Of each range the last record with ``start <= key < stop``, or None."""
         transaction = self._current()
         handle = self._handles.get(table)
-        recent = self._recent() if table in GATHERED else None
-        found: Record | None = None
+        found: list[Record | None] = [None] * len(ranges)
+        changes = self._recent().of(table) if table in GATHERED else {}
         try:
             if handle is not None:
                 with transaction.cursor(db=handle) as cursor:
-                    more = cursor.prev() if cursor.set_range(stop) else cursor.last()
-                    while more and (key := bytes(cursor.key())) >= start:
-                        if recent is None or recent.get(table, key) is UNCHANGED:
-                            found = key, cursor.value()
-                            break
-                        more = cursor.prev()
+                    for place, (start, stop) in enumerate(ranges):
+                        more = cursor.prev() if cursor.set_range(stop) else cursor.last()
+                        while more and (key := bytes(cursor.key())) >= start:
+                            if key not in changes:
+                                found[place] = key, cursor.value()
+                                break
+                            more = cursor.prev()
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        if recent is not None:
-            for key in reversed(recent.between(table, start if found is None else found[0], stop)):
-                value = self.get(table, key)
-                if value is not None:
-                    return key, value
+        if changes:
+            for place, (start, stop) in enumerate(ranges):
+                record = found[place]
+                for key in reversed(self._recent().between(table, start if record is None else record[0], stop)):
+                    value = changes[key]
+                    if value is not None:
+                        found[place] = key, memoryview(value)
+                        break
         return found
 
     def count(self, table: str) -> int:
@@ -361,7 +369,7 @@ class WriteTransaction(LmdbView):
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
         """
         if self._gathers and table in GATHERED:
-            self._gather(table, key, bytes(value))
+            self._gather(table, {key: bytes(value)})
         else:
             self._put(table, key, value)
 
@@ -370,9 +378,23 @@ class WriteTransaction(LmdbView):
         if self._gathers and table in GATHERED:
             present = self.get(table, key) is not None
             if present:
-                self._gather(table, key, None)
+                self._gather(table, {key: None})
             return present
         return self._delete(table, key)
+
+    def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
+        """Store many values, each in place of what was there; None removes what is there.
+
+        Every buffer given before goes stale. Raises what :meth:`put` raises.
+        """
+        if self._gathers and table in GATHERED:
+            self._gather(table, changes)
+            return
+        for key, value in changes.items():
+            if value is None:
+                self._delete(table, key)
+            else:
+                self._put(table, key, value)
 
     def clear(self, table: str) -> None:
         """Remove every record of ``table``."""
@@ -465,17 +487,18 @@ class WriteTransaction(LmdbView):
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
         return self._transaction or super()._current()
 
-    def _gather(self, table: str, key: bytes, value: bytes | None) -> None:
+    def _gather(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
         self._current()
-        if not 0 < len(key) <= LONGEST_KEY:
-            raise key_error(f"table {table}")
+        for key in changes:
+            if not 0 < len(key) <= LONGEST_KEY:
+                raise key_error(f"table {table}")
         recent = self._recent()
         if not self._own:
             recent = self._known_recent = recent.copy()
         self._changes += 1
-        recent.put(table, key, value)
-        self._own.setdefault(table, {})[key] = value
-        self._own_bytes += len(key) + (0 if value is None else len(value))
+        recent.update(table, changes)
+        self._own.setdefault(table, {}).update(changes)
+        self._own_bytes += sum(map(len, changes)) + sum(len(value) for value in changes.values() if value)
         if self._own_bytes > LARGE:
             self.settle()
 
