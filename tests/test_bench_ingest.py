@@ -15,7 +15,7 @@ FIGURES = {
         "passages", "embed_s", "ingest_s", "ratio", "ratio_parser", "peak_mb_above_embedder", "file_ratio",
         "file_ratio_names",
     },
-    "replace": {"replace_p50_ms", "check_s"},
+    "replace": {"replace_p50_ms", "edit_p50_ms", "check_s"},
     "compact": {"compact_ratio"},
 }  # fmt: skip
 

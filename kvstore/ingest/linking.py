@@ -65,6 +65,8 @@ class Linker:
         self._removed: dict[str, Places] = {}
         self._keys: dict[int, str] = {}
         self._stale: dict[int, set[int]] = {}
+        # The mentions of chunks as they were written last.
+        self._rows: dict[int, MentionArray] = {}
 
     def flush(self) -> None:
         """Carry the gathered address changes into the block lists, removals first."""
@@ -79,6 +81,7 @@ class Linker:
         for document in sorted(self._stale):
             self._put_passages(document, self._stale[document])
         self._stale.clear()
+        self._rows.clear()
         self._graph.flush()
 
     def learn(self, entity: int, key: str) -> None:
@@ -100,7 +103,7 @@ class Linker:
         for chunk, text in zip(record.chunk_ids(), texts, strict=True):
             found = self._mentions_in(text)
             rows[chunk] = np.array([(entity, start, end - start) for entity, start, end, _ in found], MENTION)
-            self._mentions.put_chunk(chunk, rows[chunk])
+            self._put_mentions(chunk, rows[chunk])
         places = [
             (mention.entity, place.whole if mention.key == entity_key(place.text) else place.part, place.abstract)
             for place in headed_places(record, outline)
@@ -115,12 +118,12 @@ class Linker:
 
     def unlink_document(self, record: DocumentRecord) -> None:
         """Remove all mentions of a document that is about to go, and their addresses."""
-        rows = {chunk: self._mentions.in_chunk(chunk) for chunk in record.chunk_ids()}
+        rows = {chunk: self._mentions_of(chunk) for chunk in record.chunk_ids()}
         place_rows = self._mentions.in_places(record.id)
         for entity, pairs in places_of(rows, place_rows).items():
             self._removed.setdefault(self._key(entity), []).extend(pairs)
         for chunk in rows:
-            self._mentions.put_chunk(chunk, np.empty(0, MENTION))
+            self._put_mentions(chunk, np.empty(0, MENTION))
             self._graph.put_passage(chunk, {})
         self._stale.pop(record.id, None)
         self._change_title_link(record, -1)
@@ -138,9 +141,9 @@ class Linker:
                 self._touch(document, self._documents.get(document).chunk_ids())
             if place < FIRST_UPPER:
                 for chunk in range(GROUP * place, GROUP * place + GROUP):
-                    rows = self._mentions.in_chunk(chunk)
+                    rows = self._mentions_of(chunk)
                     if len(rows):
-                        self._mentions.put_chunk(chunk, rows[rows["entity"] != entity])
+                        self._put_mentions(chunk, rows[rows["entity"] != entity])
                         self._touch(document, [chunk])
 
     def change_triples(self, record: DocumentRecord, triples: DocumentTriples, by: int) -> None:
@@ -196,7 +199,7 @@ class Linker:
             ]
             if found:
                 rows[chunk] = np.array(found, MENTION)
-                self._mentions.put_chunk(chunk, np.concatenate((self._mentions.in_chunk(chunk), rows[chunk])))
+                self._put_mentions(chunk, np.concatenate((self._mentions_of(chunk), rows[chunk])))
         self._touch(document, rows)
         record = self._documents.get(document)
         every = sorted({key for keys in candidates.values() for key in keys})
@@ -217,7 +220,7 @@ class Linker:
 
     def _put_passages(self, document: int, chunks: set[int]) -> None:
         record = self._documents.get(document)
-        mentions = {chunk: self._mentions.in_chunk(chunk) for chunk in record.chunk_ids()}
+        mentions = {chunk: self._mentions_of(chunk) for chunk in record.chunk_ids()}
         pairs = self._pairs(self._triples.of(document))
         lone = unmentioned(pairs, list(mentions.values()))
         outline = self._documents.outline(document)
@@ -227,6 +230,14 @@ class Linker:
             stored = self._chunks.get(chunk)
             passage = Passage(chunk, text[stored.start : stored.end], stored.section, mentions[chunk])
             self._graph.put_passage(chunk, rows.row(passage, lone))
+
+    def _mentions_of(self, chunk: int) -> MentionArray:
+        rows = self._rows.get(chunk)
+        return self._mentions.in_chunk(chunk) if rows is None else rows
+
+    def _put_mentions(self, chunk: int, rows: MentionArray) -> None:
+        self._rows[chunk] = rows
+        self._mentions.put_chunk(chunk, rows)
 
     def _pairs(self, triples: DocumentTriples) -> list[tuple[int, int]]:
         """The entities that triples join, each pair once."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import KvstoreError
 from ..text.normalize import entity_key, fold
-from ..text.words import chunk_terms, stemmer
+from ..text.words import chunk_terms, stemmer, word_counts
 from . import addresses, tables
 from .aliases import ALIAS, MERGE
 from .chunks import GROUP, ChunkRecord
@@ -43,7 +43,8 @@ class _Check:
         self._stem = stemmer(view.settings.stemmer)
         self._documents: list[DocumentRecord] = []
         self._totals: Counter[str] = Counter()
-        self._posted: dict[int, dict[bytes, int]] = {}
+        # Of each chunk the sum of the hashes of its postings, which all together would not fit into memory.
+        self._posted: dict[int, int] = {}
         self._introduced: dict[int, Counter[tuple[str, str]]] = {}
         self._places: dict[int, Places] = {}
         self._rows: dict[int, tuple[int, int]] = {}
@@ -91,8 +92,10 @@ class _Check:
             if (np.diff(chunks) <= 0).any() or (term == last[0] and chunks[0] <= last[1]):
                 yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
             last = (term, int(chunks[-1]))
-            for chunk, frequency in zip(chunks.tolist(), block.frequencies.tolist(), strict=True):
-                self._posted.setdefault(chunk, {})[term + b"\x00"] = frequency
+            prefix = term + b"\x00"
+            columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
+            for chunk, frequency, length in zip(*columns, strict=True):
+                self._posted[chunk] = self._posted.get(chunk, 0) + hash((prefix, frequency, length))
 
     def _read_vectors(self) -> Iterator[str]:
         blocks = 0
@@ -168,9 +171,10 @@ class _Check:
         path: list[str],
         rows: MentionArray,
     ) -> Iterator[str]:
-        terms = chunk_terms(record.title, path, piece, self._stem)
-        expected = {term_bytes(term): min(count, 255) for term, count in terms.items()}
-        if self._posted.pop(chunk, {}) != expected:
+        terms = chunk_terms(record.title, path, word_counts([piece]), self._stem)
+        length = min(sum(terms.values()), 65535)
+        expected = sum(hash((term_bytes(term), min(count, 255), length)) for term, count in terms.items())
+        if self._posted.pop(chunk, 0) != expected:
             yield f"document {record.key!r}: the postings of chunk {chunk} are not those of its text"
         if stored.words != sum(terms.values()):
             yield f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {stored.words} recorded"

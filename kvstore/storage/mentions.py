@@ -56,7 +56,7 @@ class MentionWriter(Mentions):
         self._write = view
 
     def put_chunk(self, chunk: int, mentions: MentionArray) -> None:
-        ordered = np.sort(mentions, order=("start", "length", "entity"))
+        ordered = mentions[np.lexsort((mentions["entity"], mentions["length"], mentions["start"]))]
         ordered["start"] = np.diff(ordered["start"], prepend=np.uint16(0))
         self._put(tables.MENTIONS, chunk, ordered)
 

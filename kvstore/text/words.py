@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 
@@ -72,19 +72,27 @@ def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in every if word not in FUNCTION_WORDS] or [stem(word) for word in every]
 
 
-def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]) -> dict[str, int]:
-    """The terms a chunk is found by, counted: those of its text, its document's title and the headings above it."""
-    return counted_terms((text, *dict.fromkeys([title or "", *headings])), stem)
+def word_counts(texts: Iterable[str]) -> Counter[str]:
+    """How often each word occurs in some texts, in order of their first occurrences."""
+    return Counter(chain.from_iterable(map(words, texts)))
 
 
-def counted_terms(
-    texts: Iterable[str], stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()
+def term_counts(
+    counts: Mapping[str, int], stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()
 ) -> dict[str, int]:
-    """The terms of some texts, counted, without some words; in order of the first word of each."""
-    counts: dict[str, int] = {}
-    # Counted before they are stemmed: most words of a text come more than once.
-    for word, count in Counter(chain.from_iterable(map(words, texts))).items():
+    """The terms of words that were counted, counted, without some of the words."""
+    found: dict[str, int] = {}
+    for word, count in counts.items():
         if word not in leaving_out:
             term = stem(word)
-            counts[term] = counts.get(term, 0) + count
-    return counts
+            found[term] = found.get(term, 0) + count
+    return found
+
+
+def chunk_terms(
+    title: str | None, headings: Iterable[str], text: Counter[str], stem: Callable[[str], str]
+) -> dict[str, int]:
+    """The terms a chunk is found by, counted: those of its text (given as its words, counted), of its document's title
+    and of the headings above it."""
+    above = word_counts(dict.fromkeys([title or "", *headings]))
+    return term_counts(text + above if above else text, stem)
