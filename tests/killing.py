@@ -23,7 +23,7 @@ from kvstore.storage.data_file import DataFile
 from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.postings import PostingWriter
 from kvstore.storage.vectors import VectorWriter
-from kvstore.storage.view import WriteTransaction
+from kvstore.storage.write_transaction import WriteTransaction
 
 #: Called with the name of a point that is reached.
 Hear = Callable[[str], None]

@@ -31,7 +31,7 @@ from kvstore.errors import (
     StoreNotFoundError,
     TransactionError,
 )
-from kvstore.storage import recent, tables, view
+from kvstore.storage import recent, tables, write_transaction
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.recent import RecentReader
 
@@ -105,7 +105,7 @@ def test_views_agree_with_sorted_dictionaries(
     committed: dict[str, dict[bytes, bytes]] = {}
     with (
         mock.patch.object(recent, "MOST_PARTS", parts),
-        mock.patch.object(view, "LARGE", 20_000),
+        mock.patch.object(write_transaction, "LARGE", 20_000),
         Environment.open(tmp_path_factory.mktemp("model") / "store", map_size=1 << 24) as environment,
     ):
         for changes, commits, forgets in transactions:

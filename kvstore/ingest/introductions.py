@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..storage.entities import EntityRecord, EntityWriter
+from ..storage.entities import EntityRecord, EntityWriter, Slot
 from ..storage.entity_filter import EntityFilter
 
 
@@ -19,6 +19,8 @@ class NameChanges:
         self._entities = entities
         self._filter = entity_filter
         self._known: dict[int, EntityRecord] = {}
+        # The slots of those records as they are stored.
+        self._stored: dict[int, list[Slot]] = {}
         self._introduced: dict[str, list[tuple[str, str]]] = {}
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
@@ -55,11 +57,17 @@ class NameChanges:
         self._ids.update(new)
         for key, ways in self._introduced.items():
             entity = self._ids[key]
-            if entity not in self._known:
-                self._known[entity] = EntityRecord() if key in new else self._entities.get(entity)
+            if key in new:
+                self._known[entity] = EntityRecord()
+            record = self._record(entity)
             for way in ways:
-                self._known[entity].add(*way)
-        self._entities.put_many({entity: record for entity, record in self._known.items() if record.slots})
+                record.add(*way)
+        changed = {
+            entity: record
+            for entity, record in self._known.items()
+            if record.slots and record.slots != self._stored.get(entity)
+        }
+        self._entities.put_many(changed)
         return {key: self._ids[key] for key in self._introduced}
 
     def place(self, entity: int, form: str, kind: str) -> int:
@@ -70,6 +78,7 @@ class NameChanges:
         record = self._known.get(entity)
         if record is None:
             record = self._known[entity] = self._entities.get(entity)
+            self._stored[entity] = record.slots.copy()
             key = self._keys[entity] = record.key
             self._ids[key] = entity
         return record

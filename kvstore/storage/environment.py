@@ -29,7 +29,8 @@ from .location import WRITER_FILE, examine, make_directory
 from .open_file import PAGE, OpenFile
 from .recent import RecentReader
 from .transaction_gate import TransactionGate
-from .view import LmdbView, Snapshot, View, WriteTransaction, WriteView
+from .view import LmdbView, Snapshot, View, WriteView
+from .write_transaction import WriteTransaction
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:

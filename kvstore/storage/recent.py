@@ -17,8 +17,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import Literal
 
 from ..errors import CorruptionError
 from . import records, tables
@@ -40,15 +38,6 @@ GATHERED = frozenset(
 LARGE = 2 << 20
 MOST_PARTS = 32
 MOST_BYTES = 16 << 20
-
-
-class Unchanged(Enum):
-    """What :meth:`Recent.get` says of a record that no part has changed."""
-
-    UNCHANGED = 0
-
-
-UNCHANGED = Unchanged.UNCHANGED
 
 _TOKEN_BYTES = 8
 #: Keys from which on a merge is faster than to insert each.
@@ -73,10 +62,6 @@ class Recent:
         other._changes = {table: changes.copy() for table, changes in self._changes.items()}
         other._keys = {table: keys.copy() for table, keys in self._keys.items()}
         return other
-
-    def get(self, table: str, key: bytes) -> bytes | Literal[Unchanged.UNCHANGED] | None:
-        """The value of a record, None where it is removed, or ``UNCHANGED``."""
-        return self._changes[table].get(key, UNCHANGED)
 
     def of(self, table: str) -> Mapping[bytes, bytes | None]:
         """What is changed of a table: values by key, None where a record is removed."""

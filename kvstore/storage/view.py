@@ -12,17 +12,16 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 import lmdb
 
-from ..errors import ClosedError, KvstoreError, TransactionError
-from . import records, tables
+from ..errors import ClosedError, TransactionError
+from . import tables
 from .dense_copy import write_densely
-from .lmdb_errors import LONGEST_KEY, MapFull, key_error, translate
-from .recent import GATHERED, LARGE, UNCHANGED, Changes, Recent, RecentReader, part_key
+from .lmdb_errors import LONGEST_KEY, MapFull, translate
+from .recent import GATHERED, Recent, RecentReader
 from .transaction_gate import TransactionGate
 
 if TYPE_CHECKING:
@@ -138,8 +137,9 @@ class LmdbView:
         """The value under ``key``, or None; raises InputError for a key of 0 or more than 511 bytes."""
         transaction = self._current()
         if table in GATHERED:
-            value = self._recent().get(table, key)
-            if value is not UNCHANGED:
+            changes = self._recent().of(table)
+            if key in changes:
+                value = changes[key]
                 return None if value is None else memoryview(value)
         handle = self._handles.get(table)
         if handle is None:
@@ -216,8 +216,8 @@ class LmdbView:
         handle = self._handles.get(table)
         try:
             count = 0 if handle is None else transaction.stat(handle)["entries"]
-            for key in self._recent().between(table, b"", None) if table in GATHERED else ():
-                count += self._recent().get(table, key) is not None
+            for key, value in self._recent().of(table).items() if table in GATHERED else ():
+                count += value is not None
                 count -= handle is not None and transaction.get(key, db=handle) is not None
             return count
         except lmdb.Error as error:
@@ -340,197 +340,3 @@ class Snapshot(LmdbView):
     def __del__(self) -> None:
         if getattr(self, "_transaction", None) is not None:
             self.close()
-
-
-class WriteTransaction(LmdbView):
-    """The one write transaction of a store: reads see its own changes, others see them after :meth:`commit`.
-
-    A context manager that commits on a clean exit and rolls back on an error. It belongs to the thread that began it.
-    Any error that LMDB reports while changing something ends the transaction: nothing of it remains.
-    """
-
-    writable = True
-
-    def __init__(
-        self, owner: TransactionOwner, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
-    ) -> None:
-        super().__init__(owner, transaction, handles)
-        self._thread = get_ident()
-        self._created: dict[str, Handle] = {}
-        self._changes = 0
-        #: What this transaction has gathered, its bytes, and whether it gathers still or has grown too large.
-        self._own: dict[str, Changes] = {}
-        self._own_bytes = 0
-        self._gathers = True
-
-    def put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
-        """Store ``value`` under ``key``, in place of what was there; every buffer given before goes stale.
-
-        Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
-        """
-        if self._gathers and table in GATHERED:
-            self._gather(table, {key: bytes(value)})
-        else:
-            self._put(table, key, value)
-
-    def delete(self, table: str, key: bytes) -> bool:
-        """Remove ``key``; False when it was not there. Every buffer given before goes stale."""
-        if self._gathers and table in GATHERED:
-            present = self.get(table, key) is not None
-            if present:
-                self._gather(table, {key: None})
-            return present
-        return self._delete(table, key)
-
-    def change_many(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
-        """Store many values, each in place of what was there; None removes what is there.
-
-        Every buffer given before goes stale. Raises what :meth:`put` raises.
-        """
-        if self._gathers and table in GATHERED:
-            self._gather(table, changes)
-            return
-        for key, value in changes.items():
-            if value is None:
-                self._delete(table, key)
-            else:
-                self._put(table, key, value)
-
-    def clear(self, table: str) -> None:
-        """Remove every record of ``table``."""
-        if table == tables.RECENT:
-            self._known_recent, self._own = Recent(), {}
-        elif table in GATHERED:
-            self.settle()
-        transaction = self._current()
-        handle = self._handles.get(table)
-        if handle is None:
-            return
-        self._changes += 1
-        try:
-            transaction.drop(handle, delete=False)
-        except lmdb.Error as error:
-            raise self._failed(error, f"table {table}") from error
-
-    def settle(self) -> None:
-        """Put all recent changes where they belong, and gather no more."""
-        recent = self._recent()
-        for table, key, value in recent.all():
-            if value is None:
-                self._delete(table, key)
-            else:
-                self._put(table, key, value)
-        for key, _ in recent.parts:
-            self._delete(tables.RECENT, key)
-        self._known_recent, self._own, self._gathers = Recent(), {}, False
-
-    def scan(
-        self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
-    ) -> Iterator[Record]:
-        """As :meth:`LmdbView.scan`; raises TransactionError when something is changed before the scan is over.
-
-        LMDB may skip or repeat records then, and the buffers given are stale: make a list of the scan first.
-        """
-        changes = self._changes
-        for record in super().scan(table, start, stop, reverse=reverse):
-            yield record
-            if self._changes != changes:
-                raise TransactionError(f"table {table}: changed during a scan; read the scan into a list first")
-
-    def commit(self) -> None:
-        """Make the changes durable and visible.
-
-        Raises StoreFullError when there is no space; the transaction is rolled back then.
-        """
-        recent = self._known_recent
-        if recent is not None and self._own:
-            if recent.full:
-                self.settle()
-            else:
-                key = part_key(recent.parts[-1][0] if recent.parts else None)
-                part = records.pack(self._own)
-                self._put(tables.RECENT, key, part)
-                recent.parts = (*recent.parts, (key, len(part)))
-        transaction = self._current()
-        try:
-            transaction.commit()
-        except lmdb.Error as error:
-            raise self._failed(error, "commit") from error
-        self._owner.committed(self._created)
-        if self._known_recent is not None:
-            self._owner.recent_reader.written(self._known_recent)
-        self._end()
-
-    def abort(self) -> None:
-        """Roll everything back; does nothing when the transaction is over."""
-        if self._transaction is not None:
-            self._current().abort()
-            self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and self._transaction is not None:
-            self.commit()
-        else:
-            self.abort()
-
-    def __del__(self) -> None:
-        if getattr(self, "_transaction", None) is not None and self._thread == get_ident():
-            self.abort()
-
-    def _current(self) -> lmdb.Transaction[memoryview]:
-        if get_ident() != self._thread:
-            raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
-        return self._transaction or super()._current()
-
-    def _gather(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
-        self._current()
-        for key in changes:
-            if not 0 < len(key) <= LONGEST_KEY:
-                raise key_error(f"table {table}")
-        recent = self._recent()
-        if not self._own:
-            recent = self._known_recent = recent.copy()
-        self._changes += 1
-        recent.update(table, changes)
-        self._own.setdefault(table, {}).update(changes)
-        self._own_bytes += sum(map(len, changes)) + sum(len(value) for value in changes.values() if value)
-        if self._own_bytes > LARGE:
-            self.settle()
-
-    def _put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
-        transaction = self._current()
-        handle = self._handles.get(table)
-        try:
-            if handle is None:
-                handle = self._owner.create_table(transaction, table)
-                self._created[table] = handle
-                self._handles = {**self._handles, table: handle}
-            self._changes += 1
-            transaction.put(key, value, db=handle)
-        except lmdb.Error as error:
-            raise self._failed(error, f"table {table}") from error
-
-    def _delete(self, table: str, key: bytes) -> bool:
-        transaction = self._current()
-        handle = self._handles.get(table)
-        if handle is None:
-            return False
-        self._changes += 1
-        try:
-            return transaction.delete(key, db=handle)
-        except lmdb.Error as error:
-            raise self._failed(error, f"table {table}") from error
-
-    def _failed(self, error: lmdb.Error, place: str) -> KvstoreError:
-        if not isinstance(error, lmdb.BadValsizeError):
-            self.abort()
-        return self._owner.map_full() if isinstance(error, lmdb.MapFullError) else translate(error, place)
-
-    def _end(self) -> None:
-        self._transaction = None
-        self._owner.ended(self)

@@ -44,14 +44,17 @@ _BRIDGES_TWO = frozenset(
     }
 )
 
+# Words first: most pieces are, and no other piece begins as one does.
 _PIECE = re.compile(
-    r"(?P<code>`[^`\n]{1,100}`)|(?P<emphasis>(?<![\w*])\*{1,2}(?=[^\s*])[^*\n]{2,60}?(?<=[^\s*])\*{1,2}(?![\w*]))"
-    r"|(?P<word>(?:[^\W\d_]\.){2,}|[^\W_](?:[\w]|[-'’&](?=\w)|\.(?=[^\W\d_]\.))*\.?)|(?P<mark>\S)"
+    r"(?P<word>(?:[^\W\d_]\.){2,}|[^\W_]\w*(?:(?:[-'’&](?=\w)|\.(?=[^\W\d_]\.))\w*)*\.?)|(?P<code>`[^`\n]{1,100}`)"
+    r"|(?P<emphasis>(?<![\w*])\*{1,2}(?=[^\s*])[^*\n]{2,60}?(?<=[^\s*])\*{1,2}(?![\w*]))|(?P<mark>\S)"
 )
 _IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
 _IN_TEXT = re.compile(
     r"(?<![\w`$.])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
 )
+#: What every identifier in running text has somewhere.
+_CODE_LIKE = re.compile(r"_|--|\(\)|[a-z][A-Z]")
 #: Ends of words that end in an s and are no plurals, and of plurals that lose it alone.
 _NO_PLURAL = (
     *("ss", "us", "is", "series", "species", "news", "means", "diabetes", "rabies", "measles", "mumps", "herpes"),
@@ -125,12 +128,12 @@ class SentenceNames:
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        # Of each sentence its pieces: code, emphasis, word or mark, the other three empty.
+        # Of each sentence its pieces: word, code, emphasis or mark, the other three empty.
         self._pieces: list[list[tuple[str, str, str, str]]] = [_PIECE.findall(sentence) for sentence in sentences]
         every: set[str] = set()
         inner: set[str] = set()
         for pieces in self._pieces:
-            found = [word for _, _, word, _ in pieces if word]
+            found = [word for word, _, _, _ in pieces if word]
             every.update(found)
             inner.update(found[1:])
         self._common = {word.rstrip(".") for word in every if word[0].islower()}
@@ -141,7 +144,7 @@ class SentenceNames:
         run: list[str] = []
         pending: list[str] = []
         first = at_start = True
-        for code, emphasis, text, _ in self._pieces[sentence]:
+        for text, code, emphasis, _ in self._pieces[sentence]:
             if text:
                 if not run and not text[0].isupper():  # as most words
                     first = False
@@ -204,6 +207,8 @@ class SentenceNames:
 
 def identifiers(text: str) -> Iterator[Name]:
     """Code identifiers in running text: snake_case, camelCase, calls() and --options."""
+    if not _CODE_LIKE.search(text):  # as most texts
+        return
     for match in _IN_TEXT.finditer(text):
         yield from _code_names(match.group())
 
