@@ -8,8 +8,7 @@ as an entity and one of its slots). An entity exists while its counts are not al
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from ..text.normalize import entity_key
 from . import records, tables
 from .environment import View, WriteView
 
-#: What makes a name one. A slot stores the place in this list.
+#: What makes a name one; a slot is stored with the place of its kind in this list.
 KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 
 #: Entities whose records are stored together: each would be smaller than what LMDB and a checksum add to it.
@@ -55,12 +54,12 @@ class EntityRecord:
     @property
     def forms(self) -> dict[str, int]:
         """How it is written, each form with its number of introductions."""
-        return self._counted(0)
+        return _summed((slot.form, slot.times) for slot in self.slots)
 
     @property
     def kinds(self) -> dict[str, int]:
         """What kinds of name it is, each with its number of introductions."""
-        return self._counted(1)
+        return _summed((slot.kind, slot.times) for slot in self.slots)
 
     @property
     def name(self) -> str:
@@ -99,12 +98,13 @@ class EntityRecord:
         while self.slots and self.slots[-1] == _FREE:
             self.slots.pop()
 
-    def _counted(self, column: int) -> dict[str, int]:
-        counts: Counter[str] = Counter()
-        for slot in self.slots:
-            if slot.times:
-                counts[str(slot[column])] += slot.times
-        return dict(counts)
+
+def _summed(counted: Iterable[tuple[str, int]]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for name, times in counted:
+        if times:
+            sums[name] = sums.get(name, 0) + times
+    return sums
 
 
 def _most_frequent(counts: dict[str, int]) -> str:
