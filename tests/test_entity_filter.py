@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -85,14 +85,19 @@ def environment() -> Iterator[Environment]:
 def counted_writes(view: WriteTransaction) -> Iterator[list[str]]:
     """The tables that are put into, in order, one entry a put."""
     writes: list[str] = []
-    put = view.put
+    put, change_many = view.put, view.change_many
 
     def counted(table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
         writes.append(table)
         put(table, key, value)
 
+    def counted_many(table: str, changes: Mapping[bytes, bytes | None]) -> None:
+        writes.extend(table for value in changes.values() if value is not None)
+        change_many(table, changes)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(view, "put", counted)
+        patch.setattr(view, "change_many", counted_many)
         yield writes
 
 

@@ -9,6 +9,7 @@ takes.
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -46,10 +47,10 @@ FREE_BUCKETS = b"b"
 FREE_BLOCKS = b"l"
 ROOMY_BLOCKS = b"r"
 
-#: Where a page has its checksum, where the bytes begin that it covers, and where the page's number is.
+#: What a page begins with: encoding, checksum, number; where its checksum is, and where the bytes begin that it covers.
+_PAGE = struct.Struct("<4sII")
 _CHECKSUM = slice(4, 8)
 _COVERED = 8
-_NUMBER = slice(8, 12)
 _LISTED = records.seal(b"")
 #: Numbers read from a list of pages at a time.
 _LIST_STEP = 64
@@ -162,14 +163,16 @@ class FilterPages:
                 view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
         for number in taken:
             view.delete(tables.FILTER_DIRECTORY, (part.free or b"") + records.u32(number))
+        changed: dict[bytes, bytes | None] = {}
         for number, page in part.pages.changed():
             key = records.u32(number)
             page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED:]))
-            view.put(part.table, part.prefix + key, page)
+            changed[part.prefix + key] = bytes(page)
             if listed and page[ROOMY_OFFSET]:
                 view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED)
             elif listed:
                 view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
+        view.change_many(part.table, changed)
 
     def _read_head(self) -> _Head | None:
         value = self.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
@@ -204,11 +207,11 @@ class FilterPages:
                 fault = "is missing"
             elif len(page) != PAGE_BYTES:
                 fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
-            elif page[:4] != encoding:
+            elif (head := _PAGE.unpack_from(page))[0] != encoding:
                 fault = f"is not of the encoding {encoding.decode()}"
-            elif zlib.crc32(page[_COVERED:]) != records.CHECKSUM.unpack(page[_CHECKSUM])[0]:
+            elif zlib.crc32(page[_COVERED:]) != head[1]:
                 fault = "fails its checksum"
-            elif int.from_bytes(page[_NUMBER], "little") != number:
+            elif head[2] != number:
                 fault = "carries another page's number"
             else:
                 # Last, so that nothing can close the snapshot between this and the use of the page.

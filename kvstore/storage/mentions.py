@@ -56,16 +56,20 @@ class MentionWriter(Mentions):
         self._write = view
 
     def put_chunk(self, chunk: int, mentions: MentionArray) -> None:
-        ordered = mentions[np.lexsort((mentions["entity"], mentions["length"], mentions["start"]))]
-        ordered["start"] = np.diff(ordered["start"], prepend=np.uint16(0))
-        self._put(tables.MENTIONS, chunk, ordered)
+        last = 0
+        row: list[int] = []
+        for start, length, entity in sorted((start, length, entity) for entity, start, length in mentions.tolist()):
+            row += entity, start - last, length
+            last = start
+        self._put(tables.MENTIONS, chunk, row)
 
     def put_places(self, document: int, mentions: MentionArray) -> None:
-        self._put(tables.PLACE_MENTIONS, document, np.sort(mentions, order=("rank", "abstract", "entity")))
+        ordered = sorted((rank, abstract, entity) for entity, rank, abstract in mentions.tolist())
+        row = [number for rank, abstract, entity in ordered for number in (entity, rank, abstract)]
+        self._put(tables.PLACE_MENTIONS, document, row)
 
-    def _put(self, table: str, number: int, mentions: MentionArray) -> None:
-        if len(mentions):
-            row = [value for mention in mentions.tolist() for value in mention]
+    def _put(self, table: str, number: int, row: list[int]) -> None:
+        if row:
             self._write.put(table, records.u64(number), records.pack(row))
         else:
             self._write.delete(table, records.u64(number))

@@ -38,12 +38,13 @@ def seal(payload: bytes | bytearray | memoryview) -> bytes:
 
 def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
     """Return the payload of a sealed value; raises CorruptionError where the checksum does not match."""
-    view = memoryview(value)
-    if len(view) < CHECKSUM.size or zlib.crc32(view[: -CHECKSUM.size]) != CHECKSUM.unpack(view[-CHECKSUM.size :])[0]:
+    end = len(value) - CHECKSUM.size
+    payload = memoryview(value)[: max(end, 0)]
+    if end < 0 or zlib.crc32(payload) != CHECKSUM.unpack_from(value, end)[0]:
         raise CorruptionError(
             f"table {table}, key {key.hex()}: the value fails its checksum; run CHECK, and restore from a backup"
         )
-    return view[: -CHECKSUM.size]
+    return payload
 
 
 def pack(value: Any) -> bytes:
