@@ -33,6 +33,8 @@ _JOINED = 93
 
 _LAST = (1 << 64) - 1
 
+_KEY = struct.Struct(">IQ")
+
 
 class Changed(NamedTuple):
     """How many numbers were there to be removed, and how many were new."""
@@ -85,7 +87,7 @@ class BlockLists:
         while waiting:
             # From the end: the block that the largest number left belongs to takes all that begin with it or later.
             reaches = [
-                (records.u32(entity), _key(entity, max(*gone[-1:], *added[-1:], 0)) + b"\x00")
+                (records.u32(entity), _key(entity, max(gone[-1] if gone else 0, added[-1] if added else 0)) + b"\x00")
                 for entity, (gone, added) in waiting.items()
             ]
             further: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
@@ -169,7 +171,7 @@ class BlockLists:
 
 
 def _key(entity: int, first: int) -> bytes:
-    return records.u32(entity) + records.u64(first)
+    return _KEY.pack(entity, first)
 
 
 def _end(entity: int) -> bytes:

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -262,16 +263,13 @@ class GraphWriter(Graph):
         """Carry the gathered changes to the entities' side."""
         linked = {entity: self._flush_links(entity, changes) for entity, changes in self._links_by_entity().items()}
         entities = sorted(self._added.keys() | self._removed.keys() | linked.keys())
-        heads = self._flush_passages({entity: int(self._page(entity // HEADS)[entity % HEADS]) for entity in entities})
-        changed: set[int] = set()
-        for entity in entities:
-            block, place = divmod(entity, HEADS)
-            page = self._page(block)
-            page[place] = heads[entity] | (_LINKED if linked.get(entity, int(page[place]) & _LINKED) else 0)
-            changed.add(block)
+        before = dict(zip(entities, self.heads(np.array(entities, np.uint32)).values.tolist(), strict=True))
+        heads = self._flush_passages(before)
         written: dict[bytes, bytes | None] = {}
-        for block in sorted(changed):
+        for block, here in groupby(entities, lambda entity: entity // HEADS):
             page = self._page(block)
+            for entity in here:
+                page[entity % HEADS] = heads[entity] | (_LINKED if linked.get(entity, before[entity] & _LINKED) else 0)
             written[records.u32(block)] = _encoded(page) if page.any() else None
         self._write.change_many(tables.ENTITY_HEADS, written)
         self._added.clear()
