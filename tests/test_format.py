@@ -13,6 +13,7 @@ from kvstore.storage.documents import DocumentRecord, encoded_text
 from kvstore.storage.entities import KINDS
 from kvstore.storage.graph import HEADS
 from kvstore.storage.vectors import ENCODING, block_shape
+from kvstore_cext.compact import change_numbers
 
 FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
 
@@ -53,6 +54,11 @@ def test_records_hold_what_is_listed_in_that_order() -> None:
     )
     assert names == list(AbstractRecord.__slots__)
     assert "Kinds: " + ", ".join(f"{number} `{kind}`" for number, kind in enumerate(KINDS)) in FORMAT
+
+
+def test_distances_are_as_in_the_example() -> None:
+    assert change_numbers(None, None, (), [7, 8, 308], 9)[0][0][1].hex(" ") == "01 ac 02"
+    assert "`01 ac 02`" in FORMAT
 
 
 def test_sizes_are_those_described() -> None:

@@ -1,0 +1,124 @@
+"""Numbers and postings in few bytes: a payload changes as a list of them does, and no bytes are fatal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvstore.storage.block_lists import BLOCK, BlockLists
+from kvstore.storage.environment import Environment
+from kvstore_cext.compact import (
+    change_numbers,
+    change_postings,
+    count_postings,
+    pack_numbers,
+    unpack_numbers,
+    unpack_postings,
+)
+
+NUMBERS = st.sets(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=200)
+CHUNKS = st.sets(st.integers(1, 2000) | st.integers(1, 2**40), max_size=300)
+Posting = tuple[int, int, int]
+
+
+def numbers(first: int, payload: bytes) -> list[int]:
+    return np.frombuffer(unpack_numbers(first, payload), np.uint64).tolist()
+
+
+def postings(first: int, payload: bytes) -> list[Posting]:
+    chunks, frequencies, lengths = unpack_postings(first, payload)
+    assert count_postings(payload) == len(frequencies)
+    return list(
+        zip(
+            np.frombuffer(chunks, np.uint64).tolist(),
+            frequencies,
+            np.frombuffer(lengths, np.uint16).tolist(),
+            strict=True,
+        )
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(present=NUMBERS, gone=NUMBERS, added=NUMBERS, most=st.integers(1, 130))
+def test_numbers_change_as_in_a_set(present: set[int], gone: set[int], added: set[int], most: int) -> None:
+    first = payload = None
+    if present:
+        ((first, payload),) = change_numbers(None, None, (), sorted(present), 1000)[0]
+        assert numbers(first, payload) == sorted(present)
+    blocks, size, removed, new = change_numbers(first, payload, sorted(gone), sorted(added), most)
+    left = present - gone
+    assert [number for block in blocks for number in numbers(*block)] == sorted(left | added)
+    assert (size, removed, new) == (len(left | added), len(present & gone), len(added - left))
+    assert len({len(numbers(*block)) for block in blocks}) <= 2, "blocks of nearly equal size"
+    assert all(len(numbers(*block)) <= most for block in blocks)
+    assert numbers(0, pack_numbers(sorted(added)))[1:] == sorted(added)
+
+
+@settings(max_examples=150, deadline=None)
+@given(present=CHUNKS, gone=CHUNKS, data=st.data(), most=st.integers(1, 300))
+def test_postings_change_as_in_a_dictionary(present: set[int], gone: set[int], data: st.DataObject, most: int) -> None:
+    def made(chunks: list[int]) -> list[Posting]:
+        counts = st.tuples(st.integers(1, 255), st.integers(0, 65535))
+        return [
+            (chunk, *data.draw(counts)) if place < 5 else (chunk, 1 + place % 3, 90)
+            for place, chunk in enumerate(chunks)
+        ]
+
+    before = made(sorted(present))
+    left = [posting for posting in before if posting[0] not in gone]
+    after = max(present, default=0) + 1
+    added = made(list(range(after, after + 20, 3)))
+    first = payload = None
+    if before:
+        ((first, payload),) = change_postings(None, None, (), before, 1000)
+        assert postings(first, payload) == before
+    blocks = change_postings(first, payload, sorted(gone), added, most)
+    assert [posting for block in blocks for posting in postings(*block)] == left + added
+    assert [len(postings(*block)) for block in blocks[:-1]] == [most] * (len(blocks) - 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(first=st.integers(0, 2**64 - 1), payload=st.binary(max_size=60))
+def test_other_bytes_are_refused_or_read(first: int, payload: bytes) -> None:
+    for read in (unpack_numbers, unpack_postings):
+        try:
+            read(first, payload)
+        except ValueError as error:
+            assert str(error)
+
+
+def test_a_posting_cannot_be_added_before_others() -> None:
+    with pytest.raises(ValueError, match="before one that is there"):
+        change_postings(None, None, (), [(5, 1, 9), (5, 1, 9)], 256)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    changes=st.lists(
+        st.dictionaries(
+            st.integers(1, 3), st.tuples(st.sets(st.integers(0, 900), max_size=300), st.booleans()), max_size=3
+        ),
+        max_size=12,
+    )
+)
+def test_lists_of_many_entities_change_as_sets(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[dict[int, tuple[set[int], bool]]]
+) -> None:
+    model: dict[int, set[int]] = {entity: set() for entity in range(1, 4)}
+    with Environment.open(tmp_path_factory.mktemp("lists") / "store") as environment, environment.write() as view:
+        lists = BlockLists(view)
+        for change in changes:
+            given_ = {
+                entity: ([], sorted(some)) if adds else (sorted(some), []) for entity, (some, adds) in change.items()
+            }
+            changed = lists.change_many(given_)
+            for entity, (some, adds) in change.items():
+                before = model[entity]
+                model[entity] = before | some if adds else before - some
+                assert changed[entity] == (0 if adds else len(before & some), len(some - before) if adds else 0)
+            for entity, known in model.items():
+                assert lists.read(entity).tolist() == sorted(known)
+                assert lists.read(entity, 7, 450).tolist() == [n for n in sorted(known) if n >= 450][:7]
+            assert all(0 < len(block) <= BLOCK for _, _, block in lists.scan())
