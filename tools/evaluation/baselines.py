@@ -137,9 +137,10 @@ class _GraphRag:
         self, view: StoreView, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
     ) -> None:
         self._chunks = chunks
-        leaves = [(abstract, record.text) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER]
+        leaves = [(abstract, record) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER]
         self._leaves = [abstract for abstract, _ in leaves]
-        self._index = _approximate(_embedded(embed, [text for _, text in leaves], "abstracts", tell))
+        texts = [view.abstracts.text(record) for _, record in leaves]
+        self._index = _approximate(_embedded(embed, texts, "abstracts", tell))
         self._chunk_ids = {abstract: list(view.abstracts.chunk_ids(abstract)) for abstract in self._leaves}
         self._abstracts: dict[int, list[int]] = {}
         self._entities: dict[int, list[int]] = {}
