@@ -23,7 +23,7 @@ visited. A transaction that has done more of it in a tree than judging the whole
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from . import records, tables
 from .counters import Counters
@@ -35,15 +35,44 @@ Neighbours = Callable[[int], Iterable[int]]
 
 #: Work that a transaction may always do edge by edge in a tree, and how much more of it per stated edge.
 _LEAST_WORK = 4096
-_WORK_PER_EDGE = 2
+_WORK_PER_EDGE = 1
+#: What breaking the cycles of a component costs for each of its edges, in nodes visited.
+_WORK_PER_LOOPED_EDGE = 4
+#: Nodes whose edges are kept in memory at most, each table for itself.
+_MOST_READ = 1 << 16
+
+
+class _Edges(Forest):
+    """The edges of a forest in one write transaction, which are changed here alone: those of a node are read once,
+    until one of them changes."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+        self._read: dict[tuple[str, int], tuple[int, ...]] = {}
+
+    def put(self, table: str, node: int, other: int, value: bytes) -> None:
+        self._read.pop((table, node), None)
+        self._write.put(table, records.U64_PAIR.pack(node, other), value)
+
+    def delete(self, table: str, node: int, other: int) -> None:
+        self._read.pop((table, node), None)
+        self._write.delete(table, records.U64_PAIR.pack(node, other))
+
+    def _neighbours(self, table: str, node: int) -> Iterator[int]:
+        found = self._read.get((table, node))
+        if found is None:
+            if len(self._read) == _MOST_READ:
+                self._read.clear()
+            found = self._read[table, node] = tuple(super()._neighbours(table, node))
+        return iter(found)
 
 
 class AcceptedEdges:
     """The verdicts on the edges of a forest, in one write transaction."""
 
-    def __init__(self, forest: Forest, view: WriteView, counters: Counters) -> None:
-        self._forest = forest
-        self._view = view
+    def __init__(self, view: WriteView, counters: Counters) -> None:
+        self._forest = _Edges(view)
         self._counters = counters
         self._work: Counter[int] = Counter()
         self._deferred: set[int] = set()
@@ -76,7 +105,7 @@ class AcceptedEdges:
         deferred = self._defers(child)
         component = self._component(child) - {(child, parent)} if looped and not deferred else set()
         if looped:
-            self._view.delete(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent))
+            self._forest.delete(tables.LOOPED_EDGES, child, parent)
         if deferred:
             self._forget(child, parent, verdict)
         else:
@@ -90,17 +119,15 @@ class AcceptedEdges:
         """
         forest = self._forest
         for tree in sorted(self._deferred):
-            edges = forest.tree_edges(tree)
-            looped = on_cycles(edges)
-            for edge in edges:
-                if edge in looped:
-                    self._put_looped(*edge)
-                elif forest.looped(*edge):
-                    self._view.delete(tables.LOOPED_EDGES, records.U64_PAIR.pack(*edge))
-            for edge, verdict in judge(edges, forest.strongest_first(looped)).items():
-                old = forest.verdict(*edge)
-                if verdict != old:
-                    self._forget(*edge, old)
+            verdicts = forest.tree_verdicts(tree)
+            looped = on_cycles(verdicts)
+            for edge in sorted(forest.looped_edges({child for child, _ in verdicts}) - looped):
+                forest.delete(tables.LOOPED_EDGES, *edge)
+            for edge in sorted(looped):
+                self._put_looped(*edge)
+            for edge, verdict in judge(verdicts, forest.strongest_first(looped)).items():
+                if verdict != verdicts[edge]:
+                    self._forget(*edge, verdicts[edge])
                     self._put(*edge, verdict)
         self._work.clear()
         self._deferred.clear()
@@ -158,10 +185,11 @@ class AcceptedEdges:
     def _break(self, edges: set[Edge]) -> None:
         """Break the cycles among the edges of what is or was one strongly connected component."""
         forest = self._forest
+        self._work[self._tree] += _WORK_PER_LOOPED_EDGE * len(edges)
         looped = on_cycles(edges)
         for edge in edges:
             if edge not in looped:
-                self._view.delete(tables.LOOPED_EDGES, records.U64_PAIR.pack(*edge))
+                forest.delete(tables.LOOPED_EDGES, *edge)
             elif not forest.looped(*edge):
                 self._put_looped(*edge)
         refused = looped.difference(acyclic(forest.strongest_first(looped)))
@@ -251,21 +279,19 @@ class AcceptedEdges:
     # -- Writing
 
     def _put(self, child: int, parent: int, verdict: int) -> None:
-        up, down = records.U64_PAIR.pack(child, parent), records.U64_PAIR.pack(parent, child)
         if verdict == ACCEPTED:
-            self._view.put(tables.EDGES_UP, up, b"")
-            self._view.put(tables.EDGES_DOWN, down, b"")
+            self._forest.put(tables.EDGES_UP, child, parent, b"")
+            self._forest.put(tables.EDGES_DOWN, parent, child, b"")
             self._joined[self._entities(child, parent)] += 1
         else:
-            self._view.put(tables.REFUSED_UP, up, records.pack(verdict))
-            self._view.put(tables.REFUSED_DOWN, down, b"")
+            self._forest.put(tables.REFUSED_UP, child, parent, records.pack(verdict))
+            self._forest.put(tables.REFUSED_DOWN, parent, child, b"")
 
     def _forget(self, child: int, parent: int, verdict: int | None) -> None:
         if verdict is not None:
             accepted = verdict == ACCEPTED
-            up, down = records.U64_PAIR.pack(child, parent), records.U64_PAIR.pack(parent, child)
-            self._view.delete(tables.EDGES_UP if accepted else tables.REFUSED_UP, up)
-            self._view.delete(tables.EDGES_DOWN if accepted else tables.REFUSED_DOWN, down)
+            self._forest.delete(tables.EDGES_UP if accepted else tables.REFUSED_UP, child, parent)
+            self._forest.delete(tables.EDGES_DOWN if accepted else tables.REFUSED_DOWN, parent, child)
             if accepted:
                 self._joined[self._entities(child, parent)] -= 1
 
@@ -274,4 +300,4 @@ class AcceptedEdges:
 
     def _put_looped(self, child: int, parent: int) -> None:
         strength = records.seal(STRENGTH.pack(*self._forest.stated_strength(child, parent)))
-        self._view.put(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent), strength)
+        self._forest.put(tables.LOOPED_EDGES, child, parent, strength)

@@ -20,7 +20,7 @@ from its parent to its child.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 #: Child and parent.
@@ -31,6 +31,9 @@ ACCEPTED = 0
 TRANSITIVE = 1
 #: Refused because stronger edges lead from the parent to the child.
 CYCLIC = 2
+
+#: Nodes that are looked for at once above all others.
+_BITS = 2048
 
 
 class Strength(NamedTuple):
@@ -118,23 +121,29 @@ def acyclic(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def transitive(edges: Iterable[Edge]) -> list[Edge]:
-    """Those of the edges of a graph without cycles whose parent is reached from the child by a longer way too."""
+    """Those of the edges of a graph without cycles whose parent is reached from the child by a longer way too.
+
+    What lies above a node is a set of bits, joined from those of its parents; only parents of nodes that have several
+    have a bit, and so many have one at a time that a large graph needs little memory.
+    """
     parents = _parents(edges)
-    depth = _depths(parents)
+    several = [child for child, direct in parents.items() if len(direct) > 1]
+    wanted = list(dict.fromkeys(parent for child in several for parent in parents[child]))
+    upwards = _parents_first(parents)
     found = []
-    for child, direct in parents.items():
-        if len(direct) < 2:
-            continue
-        # Every step up lessens the depth: nothing below the shallowest parent is missed, and nothing above it matters.
-        shallowest = min(depth[parent] for parent in direct)
-        seen: set[int] = set()
-        waiting = [parent for parent in direct if depth[parent] > shallowest]
-        while waiting:
-            for parent in parents.get(waiting.pop(), ()):
-                if parent not in seen and depth[parent] >= shallowest:
-                    seen.add(parent)
-                    waiting.append(parent)
-        found += [(child, parent) for parent in direct if parent in seen]
+    for first in range(0, len(wanted), _BITS):
+        bit = {node: 1 << place for place, node in enumerate(wanted[first : first + _BITS])}
+        above: dict[int, int] = {}
+        for node in upwards:
+            reached = 0
+            for parent in parents[node]:
+                reached |= above[parent] | bit.get(parent, 0)
+            above[node] = reached
+        for child in several:
+            farther = 0
+            for parent in parents[child]:
+                farther |= above[parent]
+            found += [(child, parent) for parent in parents[child] if farther & bit.get(parent, 0)]
     return found
 
 
@@ -146,24 +155,20 @@ def _parents(edges: Iterable[Edge]) -> dict[int, list[int]]:
     return parents
 
 
-def _edges(parents: Mapping[int, Sequence[int]]) -> Iterator[Edge]:
-    return ((child, parent) for child, above in parents.items() for parent in above)
-
-
-def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """The edges of the longest way up from each node of a graph without cycles."""
-    depth: dict[int, int] = {}
+def _parents_first(parents: Mapping[int, Sequence[int]]) -> list[int]:
+    """The nodes of a graph without cycles, each after all of its parents."""
+    done: dict[int, None] = {}
     for start in parents:
         waiting = [start]
         while waiting:
             node = waiting[-1]
-            unknown = [parent for parent in parents[node] if parent not in depth]
+            unknown = [parent for parent in parents[node] if parent not in done]
             if unknown:
                 waiting += unknown
                 continue
             waiting.pop()
-            depth[node] = max((depth[parent] + 1 for parent in parents[node]), default=0)
-    return depth
+            done[node] = None
+    return list(done)
 
 
 def _reach(start: int, onward: Mapping[int, Sequence[int]], order: Mapping[int, int], between: range) -> set[int]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -183,9 +183,20 @@ class Forest:
                 last = edge
                 yield edge
 
-    def tree_edges(self, tree: int) -> list[Edge]:
-        """The edges that are stated in one tree."""
-        return [(node, parent) for node, _ in self.nodes(tree) for parent in self.stated_parents(node)]
+    def tree_verdicts(self, tree: int) -> dict[Edge, int]:
+        """The verdicts on all edges that are stated in one tree."""
+        nodes = [records.u64(node) for node, _ in self.nodes(tree)]
+        found: dict[Edge, int] = {
+            records.U64_PAIR.unpack(key): ACCEPTED for key, _ in self._view.get_below(tables.EDGES_UP, nodes)
+        }
+        for key, value in self._view.get_below(tables.REFUSED_UP, nodes):
+            found[records.U64_PAIR.unpack(key)] = int(records.unpack(value, tables.REFUSED_UP, key))
+        return found
+
+    def looped_edges(self, children: Iterable[int]) -> set[Edge]:
+        """The edges up from some nodes that lie on cycles of stated edges."""
+        found = self._view.get_below(tables.LOOPED_EDGES, [records.u64(child) for child in sorted(children)])
+        return {records.U64_PAIR.unpack(key) for key, _ in found}
 
     def verdict(self, child: int, parent: int) -> int | None:
         """Whether an edge is accepted, or why not; None where nobody states it."""

@@ -28,7 +28,7 @@ class ForestWriter(Forest):
         super().__init__(view)
         self._write = view
         self._counters = counters
-        self._accepted = AcceptedEdges(self, view, counters)
+        self._accepted = AcceptedEdges(view, counters)
 
     def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Statement]]) -> Nodes:
         """Take in all that a document states, by tree, child and parent entity; returns the nodes made for it."""
