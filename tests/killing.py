@@ -19,6 +19,7 @@ from pytest import MonkeyPatch
 from kvstore.ingest import file_visit
 from kvstore.ingest.changes import Changes
 from kvstore.ingest.linking import Linker
+from kvstore.storage import recent
 from kvstore.storage.data_file import DataFile
 from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.postings import PostingWriter
@@ -32,7 +33,10 @@ Hear = Callable[[str], None]
 POINTS: list[tuple[str, Any, str, bool]] = [
     ("put", WriteTransaction, "put", False),
     ("delete", WriteTransaction, "delete", False),
+    ("change many", WriteTransaction, "change_many", False),
     ("clear", WriteTransaction, "clear", False),
+    ("settle", WriteTransaction, "settle", False),
+    ("settled", WriteTransaction, "settle", True),
     ("commit", WriteTransaction, "commit", False),
     ("committed", WriteTransaction, "commit", True),
     ("finish", Changes, "finish", False),
@@ -73,6 +77,8 @@ def watched(hear: Hear) -> Iterator[None]:
         # Files are noted as ingested once they have been left alone for a while: here at once, so that a run is the
         # same however long it takes.
         patch.setattr(file_visit, "SETTLED", 0)
+        # A history is short: recent changes are put in their places more often than they are in a long one.
+        patch.setattr(recent, "MOST_PARTS", 3)
         for name, owner, attribute, late in POINTS:
             patch.setattr(owner, attribute, (after if late else before)(name, getattr(owner, attribute)))
         yield
