@@ -22,8 +22,6 @@ KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 
 #: Entities whose records are stored together: each would be smaller than what LMDB and a checksum add to it.
 BLOCK = 16
-#: Blocks that a write transaction keeps of those it has read.
-_MOST_READ = 1024
 #: A record as it is stored: form, kind and count of each slot.
 Row = list[Any]
 
@@ -215,8 +213,6 @@ class EntityWriter(Entities):
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
-        # Blocks that were read, which are likely to be written.
-        self._read: dict[int, list[Row | None]] = {}
 
     def put_many(self, changed: Mapping[int, EntityRecord]) -> None:
         """Write the records of some entities in place of what was known of them."""
@@ -237,14 +233,6 @@ class EntityWriter(Entities):
 
     def remove_introductions(self, document: int) -> None:
         self._write.delete(tables.INTRODUCTIONS, records.u64(document))
-
-    def _rows(self, block: int) -> list[Row | None]:
-        rows = self._read.get(block)
-        if rows is None:
-            if len(self._read) >= _MOST_READ:
-                self._read.clear()
-            rows = self._read[block] = super()._rows(block)
-        return rows
 
     def _put_rows(self, changed: Mapping[int, Row | None]) -> None:
         by_block: dict[int, dict[int, Row | None]] = {}
