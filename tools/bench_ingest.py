@@ -268,6 +268,7 @@ def measure_replace(scratch: Path, chunks: int) -> dict[str, Any]:
     documents = list(made_documents(chunks // 20, 20, 1))
     others = list(made_documents(REPLACEMENTS, 20, 2))
     with made_store(scratch / "replace", documents) as store:
+        store.refresh("vectors")  # else the index would be extended in the background meanwhile
         chosen = [documents[number * 7 % len(documents)] for number in range(2 * REPLACEMENTS)]
         replaced = put_again(store, [(key, text) for (key, _), (_, text) in zip(chosen, others, strict=False)])
         edits = []
