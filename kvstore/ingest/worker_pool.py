@@ -52,7 +52,8 @@ class _Worker:
             [sys.executable, "-c", _START.format(f"{__package__}.worker"), json.dumps(sys.path), str(memory)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={"OMP_NUM_THREADS": str(threads), **os.environ},
+            # glibc: memory that one thread has freed serves the other.
+            env={"OMP_NUM_THREADS": str(threads), "MALLOC_ARENA_MAX": "1", **os.environ},
             process_group=0,  # Ctrl-C is for the process that ingests, which ends them
         )
         assert self.process.stdin is not None

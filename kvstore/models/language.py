@@ -33,7 +33,7 @@ RULES = "rules"
 
 #: Characters that are parsed as one document at most, and characters of texts that are parsed together.
 PIECE = 20_000
-BATCH = 16_000
+BATCH = 8_000
 
 Result = TypeVar("Result")
 
