@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,10 @@ import pytest
 
 import kvstore
 from kvstore import errors
+from kvstore.ingest.examination import LONGEST_TEXT
 from kvstore.ingest.extraction import extract
 from kvstore.ingest.file_documents import Failure, FileDocument
+from kvstore.ingest.pipeline import BATCH_CHUNKS
 from kvstore.ingest.sources import Source
 from kvstore.ingest.transport import Inbox, frame
 from kvstore.models.openai_embedder import OpenAIEmbedder
@@ -266,3 +269,51 @@ def test_explain_ingest_counts_requests_and_sends_none(
     assert found.tokens > 500
     rows = store.execute(f"EXPLAIN INGEST '{folder / '30.jsonl'}'").fetchall()
     assert "1 requests to an endpoint; none is sent" in rows[3][1]
+
+
+def memory_of(process: int) -> int:
+    """MiB of memory that is no file's, of a process and of those it started."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    kib = 0
+    for number in (process, *children):
+        with suppress(OSError):  # it has ended
+            status = Path(f"/proc/{number}/status").read_text()
+            kib += sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+    return kib >> 10
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_small_documents_take_little_memory(make_store: MakeStore, tmp_path: Path) -> None:
+    make_store().close()
+    with (tmp_path / "notes.jsonl").open("w") as file:
+        for number in range(100_000):
+            text = f"Captain Reid {number % 3000} met Port Ellen {number * 7 % 2000} in the year {number}."
+            file.write(json.dumps({"id": f"note {number}", "text": text}) + "\n")
+    command = [Path(sys.executable).with_name("kvstore"), "ingest", tmp_path / "store", tmp_path / "notes.jsonl"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    most = 0
+    while process.poll() is None:
+        with suppress(OSError):
+            most = max(most, memory_of(process.pid))
+        time.sleep(0.1)
+    assert process.stdout is not None
+    assert "100000 added" in process.stdout.read().replace(",", "")
+    assert 50 < most < 512
+    assert make_store().statistics()["documents"] == 100_000
+
+
+@pytest.mark.slow
+def test_the_largest_document_is_ingested_whole(make_store: MakeStore, tmp_path: Path) -> None:
+    """Far more chunks than a batch: 32 MiB, the limit of a text."""
+    paragraph = (
+        "Captain Reid wrote of Pier {} that its stones came over the water from Port Ellen in the year of the gale."
+    )
+    paragraphs = (paragraph.format(number) for number in range(LONGEST_TEXT // 120))
+    text = "\n\n".join(paragraphs)
+    assert LONGEST_TEXT * 0.8 < len(text) < LONGEST_TEXT
+    (tmp_path / "long.txt").write_text(text)
+    with make_store() as store:
+        report = store.ingest(tmp_path / "long.txt", workers=1)
+        assert (report.added, report.failures) == (1, [])
+        assert report.chunks == store.statistics()["chunks"] > 20 * BATCH_CHUNKS
+        assert store.get("long.txt").text == text
