@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.storage import accepted_edges
+from kvstore.storage import accepted_edges, edge_filter
 from kvstore.storage.counters import Counters
 from kvstore.storage.edge_filter import ACCEPTED, CYCLIC, TRANSITIVE, Edge, judge, on_cycles
 from kvstore.storage.entities import EntityRecord, EntityWriter, Slot
@@ -44,10 +44,13 @@ def brute_force(stated: list[Edge]) -> dict[Edge, int]:
 edge = st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)).filter(lambda pair: pair[0] != pair[1])
 
 
-@given(st.lists(edge, unique=True, max_size=40))
-def test_the_whole_tree_is_judged_as_by_trying_every_way(stated: list[Edge]) -> None:
+@pytest.mark.parametrize("bits", [edge_filter._BITS, 2])
+@given(stated=st.lists(edge, unique=True, max_size=40))
+def test_the_whole_tree_is_judged_as_by_trying_every_way(bits: int, stated: list[Edge]) -> None:
     looped = on_cycles(stated)
-    assert judge(stated, [edge for edge in stated if edge in looped]) == brute_force(stated)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edge_filter, "_BITS", bits)
+        assert judge(stated, [edge for edge in stated if edge in looped]) == brute_force(stated)
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,9 @@ reach:
   that it makes, or stood in, is broken anew, and what that changes leaves D first and enters it after.
 
 A search for a way goes from both ends in turn and stops where the shorter one is exhausted. Work is counted in nodes
-visited. A transaction that has done more of it in a tree than judging the whole tree would take leaves the tree to
-:meth:`AcceptedEdges.settle`, which does just that, so that loading a large hierarchy takes one pass.
+visited, to which a component that is broken anew adds what it costs. A transaction that has done more of it in a tree
+than judging the whole tree would take leaves the tree to :meth:`AcceptedEdges.settle`, which does just that, so that
+loading a large hierarchy takes one pass.
 """
 
 from __future__ import annotations
