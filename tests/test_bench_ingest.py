@@ -13,7 +13,7 @@ TOOL = Path(__file__).parents[1] / "tools" / "bench_ingest.py"
 FIGURES = {
     "ingest": {
         "passages", "embed_s", "ingest_s", "ratio", "ratio_parser", "peak_mb_above_embedder", "file_ratio",
-        "file_ratio_names",
+        "file_ratio_names", "ask_s",
     },
     "replace": {"replace_p50_ms", "edit_p50_ms", "check_s"},
     "compact": {"compact_ratio"},

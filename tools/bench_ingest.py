@@ -14,7 +14,8 @@ passages, embed_s, ingest_s; ratio: ingest_s / embed_s, names by rule; ratio_par
 peak_mb_above_embedder; file_ratio: bytes of data.mdb straight after the ingest / (text + vectors of chunks as stored);
 file_ratio_names: bytes of all files with the index ``synonyms``, for which names are embedded, / (text + vectors of
 chunks and of names); replace_p50_ms: put of a document of 20 chunks, durable; compact_ratio: the file after a tenth of
-the documents went and COMPACT, / a fresh one of the rest; check_s: CHECK.
+the documents went and COMPACT, / a fresh one of the rest; check_s: CHECK; ask_s: ``kvstore ask`` of a question about
+the first passage, answered by extraction, from the start of its process to its end.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from kvstore.ingest.extraction import extract
 from kvstore.models.language import LanguagePipeline
 
 KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder file_ratio file_ratio_names
-replace_p50_ms edit_p50_ms compact_ratio check_s""".split()
+replace_p50_ms edit_p50_ms compact_ratio check_s ask_s""".split()
 EMBEDDER = "all-MiniLM-L6-v2"
 DIMENSION = 384
 REPLACEMENTS = 60
@@ -130,7 +131,19 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
         "ratio": ratios[0],
         "ratio_parser": ratios[1] if len(ratios) > 1 else None,
         "peak_mb_above_embedder": round(max(ingest.megabytes for ingest in ingests) - alone.megabytes, 1),
+        "ask_s": measure_ask(path, f"Who or what is {passages[0].get('title') or passages[0]['id']}?"),
     } | measure_size(path)
+
+
+def measure_ask(path: Path, question: str) -> float:
+    """Median seconds of seven processes that open a store and answer a question."""
+    command = [sys.executable, "-c", "from kvstore_shell.cli import main; main()", "ask", str(path), question]
+    times = []
+    for _ in range(7):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - start)
+    return round(statistics.median(times), 2)
 
 
 def measure_size(path: Path) -> dict[str, float]:
