@@ -290,14 +290,13 @@ def test_a_hundred_thousand_small_documents_take_little_memory(make_store: MakeS
             text = f"Captain Reid {number % 3000} met Port Ellen {number * 7 % 2000} in the year {number}."
             file.write(json.dumps({"id": f"note {number}", "text": text}) + "\n")
     command = [Path(sys.executable).with_name("kvstore"), "ingest", tmp_path / "store", tmp_path / "notes.jsonl"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, "--quiet"])
     most = 0
     while process.poll() is None:
         with suppress(OSError):
             most = max(most, memory_of(process.pid))
         time.sleep(0.1)
-    assert process.stdout is not None
-    assert "100000 added" in process.stdout.read().replace(",", "")
+    assert process.returncode == 0
     assert 50 < most < 512
     assert make_store().statistics()["documents"] == 100_000
 
