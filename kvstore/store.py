@@ -13,9 +13,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from .changing import Changing
-from .errors import InputError, LockTimeoutError, ReadOnlyError
+from .errors import InputError, KvstoreError, LockTimeoutError, ReadOnlyError
 from .ingesting import Ingesting
 from .keeping import Keeping
+from .storage import tables
+from .storage.environment import WriteTransaction
+from .storage.recent import SOON_READ
 
 if TYPE_CHECKING:
     from .ingest.pipeline import IngestProgress
@@ -50,7 +53,18 @@ class Store(Keeping, Changing, Ingesting):
             # Counts may be lost, data never; whoever writes now must not be kept waiting.
             with suppress(LockTimeoutError):
                 self.flush(timeout=0)
+            with suppress(KvstoreError):
+                self._settle()
             self.environment.close()
+
+    def _settle(self) -> None:
+        """Put recent changes in place where there are so many that whoever opens the store next would notice."""
+        if self.readonly:
+            return
+        with self.reading() as view:
+            waiting = sum(len(part) for _, part in view.view.scan(tables.RECENT))
+        if waiting > SOON_READ:
+            self.environment.write_with_growth(WriteTransaction.settle, timeout=0)
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,6 +13,8 @@ import pytest
 
 import kvstore
 from kvstore import errors
+from kvstore.storage import tables
+from kvstore.storage.recent import SOON_READ
 
 TEA = "Tea is made from the leaves of Camellia sinensis. Robert Fortune brought plants to Darjeeling in 1848."
 
@@ -364,3 +367,24 @@ def test_unknown_things_suggest_the_nearest(store: kvstore.Store) -> None:
         store.retrieve("tea", using="bridge", options={"pol": 1})
     with pytest.raises(errors.ModelError, match="language model 'gpt'.* needs a key"):
         store.ask("tea?", model="gpt")
+
+
+def test_closing_leaves_few_recent_changes_to_be_read_by_the_next(make_store: Callable[..., kvstore.Store]) -> None:
+    names = " ".join(f"Alpha{number} Beta{number}." for number in range(4000))
+
+    def waiting(store: kvstore.Store) -> int:
+        with store.reading() as view:
+            return sum(len(part) for _, part in view.view.scan(tables.RECENT))
+
+    store = make_store()
+    store.put("few", "Port Ellen.")
+    store.close()
+    store = make_store()
+    assert 0 < waiting(store) < SOON_READ
+    store.put("many", names)
+    assert waiting(store) > SOON_READ
+    held = store.keys(), store.lookup("Alpha7 Beta7")[0].document
+    store.close()
+    store = make_store()
+    assert waiting(store) == 0
+    assert (store.keys(), store.lookup("Alpha7 Beta7")[0].document) == held

@@ -4,7 +4,7 @@ A document names dozens of entities and hundreds of terms, and what is kept of e
 that wrote them where they belong would write many hundreds of pages for a few bytes on each. So a small commit writes
 its changes of these tables (``GATHERED``) as one record, a *part*; once the parts are many, or large, one commit puts
 all that they hold in its place, each page once however many parts changed it, and removes them. A large transaction
-puts its changes, and those of the parts before it, in place at once.
+puts its changes, and those of the parts before it, in place at once, and so does closing a store, unless they are few.
 
 In: changes of records, oldest first. On disk: ``recent``: number of the part (u32) and eight random bytes → sealed
 msgpack map: table → map of keys to values, nil for a record that is removed. Out: for every table and key what the
@@ -36,6 +36,8 @@ GATHERED = frozenset(
 )
 #: Bytes of changes beyond which a transaction is large, and parts and bytes beyond which they are put in place.
 LARGE = 2 << 20
+#: Bytes that are read in no time: as many may wait when a store is closed.
+SOON_READ = 1 << 17
 MOST_PARTS = 32
 MOST_BYTES = 16 << 20
 
