@@ -63,11 +63,12 @@ class GraphStrategy:
             step.detail, step.count = str(parts), len(names)
         nearest = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, max(_NEAREST, query.reach))]
         starts = masses_of_names(view, names, parts.compared)
+        terms = question_terms(view, parts.rest)
         share = option(query, self, "passages") if starts else 1.0
         for ranking in nearest:
             _add_starts(starts, ranking[:_STARTS], share / len(nearest))
         if weight := option(query, self, "relations"):
-            for node, mass in _relations(query, parts.rest, nearest).items():
+            for node, mass in _relations(query, terms, nearest).items():
                 starts[node] = starts.get(node, 0.0) + weight * mass
         if not starts:
             return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
@@ -77,7 +78,7 @@ class GraphStrategy:
             )
             step.detail, step.count = ranks.cost, len(ranks.passages)
         chunks, masses = _candidates(query, ranks, nearest)
-        relevance = _relevance(query, parts.rest, chunks)
+        relevance = _relevance(query, parts.rest, terms, chunks)
         scores = masses * np.exp(option(query, self, "relevance") * relevance)
         ranking = ranked(chunks, scores, query.reach)
         why = paths(view, ranks, [chunk for chunk, _ in ranking])
@@ -93,11 +94,11 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
             starts[node] = starts.get(node, 0.0) + share * score / total
 
 
-def _relations(query: Query, rest: str, nearest: list[Ranking]) -> dict[int, float]:
+def _relations(query: Query, terms: list[str], nearest: list[Ranking]) -> dict[int, float]:
     """Entities of the relations that talk about what is asked, stated around the nearest passages."""
     with query.trace.step("relations that match") as step:
         chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_STATING]]
-        masses = masses_of_relations(query.view, question_terms(query.view, rest), chunks)
+        masses = masses_of_relations(query.view, terms, chunks)
         step.detail = ", ".join(query.view.entities.get(entity_of(node)).key for node in masses) or "none"
         step.count = len(masses)
     return masses
@@ -119,13 +120,13 @@ def _candidates(query: Query, ranks: PageRank, nearest: list[Ranking]) -> tuple[
     return chunks, shares + _UNREACHED
 
 
-def _relevance(query: Query, rest: str, chunks: Ids) -> npt.NDArray[np.float64]:
+def _relevance(query: Query, rest: str, terms: list[str], chunks: Ids) -> npt.NDArray[np.float64]:
     """How much each chunk talks about what a question asks beside its names, from 0 to 2."""
     view = query.view
     vector = query.vector_of(rest)
     with query.trace.step("relevance of candidates") as step:
         cosines = cosines_of(view, chunks, vector)
-        by_words = word_scores_of(view, question_terms(view, rest), chunks)
+        by_words = word_scores_of(view, terms, chunks)
         step.detail, step.count = f"cosine and BM25 of {rest!r}", len(chunks)
     return _of_best(cosines.astype(np.float64)) + _of_best(by_words)
 

@@ -134,13 +134,8 @@ class Documents:
 
     def identify(self, key: str) -> int | None:
         """The id of the document with this key, or None; raises CorruptionError where the key leads to another."""
-        value = self._view.get(tables.DOCUMENT_KEYS, key_bytes(key)) if key else None
-        if value is None:
-            return None
-        document = int(records.U64.unpack(value)[0])
-        if self.get(document).key != key:
-            raise CorruptionError(f"document key {key!r} leads to another document; run CHECK")
-        return document
+        record = self.find(key)
+        return None if record is None else record.id
 
     def get(self, document: int) -> DocumentRecord:
         """The record of a document id that must exist; raises CorruptionError where it does not."""
@@ -151,9 +146,14 @@ class Documents:
         return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
 
     def find(self, key: str) -> DocumentRecord | None:
-        """The record of the document with this key, or None."""
-        document = self.identify(key)
-        return None if document is None else self.get(document)
+        """The record of the document with this key, or None; raises CorruptionError where the key leads to another."""
+        value = self._view.get(tables.DOCUMENT_KEYS, key_bytes(key)) if key else None
+        if value is None:
+            return None
+        record = self.get(int(records.U64.unpack(value)[0]))
+        if record.key != key:
+            raise CorruptionError(f"document key {key!r} leads to another document; run CHECK")
+        return record
 
     def scan(self) -> Iterator[DocumentRecord]:
         """All documents in order of their ids."""
@@ -173,24 +173,28 @@ class Documents:
 
     def text(self, document: int) -> bytes:
         """The stored text of a document, UTF-8."""
-        value, read = self._stored(document), self._read
-        if read is None or read[0] != document:
-            key = records.u64(document)
-            read = self._read = document, decoded_text(records.unseal(value, tables.TEXTS, key), key)
-        return read[1]
+        return self._text(document, self._stored(document))
 
     def text_slice(self, document: int, start: int, end: int) -> str:
         """Bytes ``start`` to ``end`` of the stored text, decoded."""
         value = self._stored(document)
         stored = value[len(PLAIN) : -records.CHECKSUM.size]
         # A slice is served without reading the whole of a long text; CHECK verifies the checksum of all of it.
-        text = stored if len(stored) > LONGEST_COMPRESSED else self.text(document)
+        text = stored if len(stored) > LONGEST_COMPRESSED else self._text(document, value)
         if not 0 <= start <= end <= len(text):
             raise CorruptionError(f"document {document}: no text at bytes {start} to {end}; run CHECK")
         try:
             return bytes(text[start:end]).decode()
         except UnicodeDecodeError as error:
             raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
+
+    def _text(self, document: int, value: memoryview) -> bytes:
+        """The text of a document whose record in ``texts`` is ``value``."""
+        read = self._read
+        if read is None or read[0] != document:
+            key = records.u64(document)
+            read = self._read = document, decoded_text(records.unseal(value, tables.TEXTS, key), key)
+        return read[1]
 
     def _stored(self, document: int) -> memoryview:
         value = self._view.get(tables.TEXTS, records.u64(document))
