@@ -32,6 +32,7 @@ from .storage.aliases import Alias
 from .storage.data_file import flush
 from .storage.documents import DocumentRecord
 from .storage.forest import StatedEdge
+from .storage.location import require_free
 from .storage.store_view import StoreView
 from .storage.vectors import Matrix
 from .transaction import Transaction
@@ -113,10 +114,7 @@ def export(view: StoreView, path: str | os.PathLike[str]) -> ExportReport:
     Raises InputError when ``path`` exists or its folder does not, StoreFullError when it cannot be written.
     """
     target = Path(path)
-    if target.exists() or target.is_symlink():
-        raise InputError(f"{target}: exists already; name a path that does not")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
+    require_free(target)
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
     written = dict.fromkeys(_LINES, 0)
     try:

@@ -21,7 +21,7 @@ import lmdb
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError
 from .dense_copy import write_densely
 from .lmdb_errors import translate
-from .location import COMPACTED_FILE, DATA_FILE
+from .location import COMPACTED_FILE, DATA_FILE, require_free
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
@@ -215,10 +215,7 @@ class DataFile:
 
         Raises InputError when ``target`` exists or its folder does not, StoreFullError when it cannot be written.
         """
-        if target.exists() or target.is_symlink():
-            raise InputError(f"{target}: exists already; name a path that does not")
-        if not target.parent.is_dir():
-            raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
+        require_free(target)
         partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
         try:
             partial.mkdir()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from ..errors import CorruptionError, NotAStoreError, ReadOnlyError, StoreNotFoundError
+from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreNotFoundError
 
 DATA_FILE = "data.mdb"
 COMPACTED_FILE = "data.mdb.new"
@@ -62,6 +62,15 @@ def examine(path: Path, *, create: bool) -> bool:
     if not create:
         raise StoreNotFoundError(f"{path}: the directory is empty; there is no store in it")
     return True
+
+
+def require_free(target: Path) -> None:
+    """Raise InputError where something, a link that leads nowhere included, stands at ``target``, or has no folder to
+    be in: a copy or an export replaces nothing."""
+    if target.exists() or target.is_symlink():
+        raise InputError(f"{target}: exists already; name a path that does not")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
 
 
 def make_directory(path: Path) -> None:
