@@ -9,18 +9,15 @@ from hypothesis import strategies as st
 
 from kvstore.storage.block_lists import BLOCK, BlockLists
 from kvstore.storage.environment import Environment
-from kvstore_cext.compact import (
-    change_numbers,
-    change_postings,
-    count_postings,
-    pack_numbers,
-    unpack_numbers,
-    unpack_postings,
-)
+from kvstore.storage.records import seal
+from kvstore_cext.compact import change_numbers, pack_numbers, unpack_numbers
+from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 
 NUMBERS = st.sets(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=200)
 CHUNKS = st.sets(st.integers(1, 2000) | st.integers(1, 2**40), max_size=300)
 Posting = tuple[int, int, int]
+PREFIX = b"tea\x00"
+Blocks = dict[bytes, bytes]
 
 
 def numbers(first: int, payload: bytes) -> list[int]:
@@ -56,6 +53,34 @@ def test_numbers_change_as_in_a_set(present: set[int], gone: set[int], added: se
     assert numbers(0, pack_numbers(sorted(added)))[1:] == sorted(added)
 
 
+def changed(blocks: Blocks, gone: list[int], added: list[Posting], most: int) -> Blocks:
+    """The blocks of a term after a change, asked for as a view gives them: the last below a key."""
+    changes = PostingChanges(most)
+    changes.remove(0, [])
+    for chunk in gone:
+        changes.remove(chunk, ["tea"])
+    for chunk, frequency, length in added:
+        changes.add(chunk, {"tea": frequency}, length)
+    result = dict(blocks)
+    terms, prefixes, stops = changes.terms(), [PREFIX], [PREFIX + b"\xff" * 9]
+    while terms:
+        key = max((key for key in result if key < stops[0]), default=None)
+        written: dict[bytes, bytes | None] = {}
+        found = None if key is None else (key, memoryview(result[key]))
+        terms, prefixes, stops = changes.change(terms, prefixes, [found], written)
+        for key, value in written.items():
+            if value is None:
+                del result[key]
+            else:
+                assert result.get(key) != value, "a block is written that is as before"
+                result[key] = value
+    return dict(sorted(result.items()))
+
+
+def in_order(blocks: Blocks) -> list[list[Posting]]:
+    return [postings(int.from_bytes(key[len(PREFIX) :], "big"), value[:-4]) for key, value in blocks.items()]
+
+
 @settings(max_examples=150, deadline=None)
 @given(present=CHUNKS, gone=CHUNKS, data=st.data(), most=st.integers(1, 300))
 def test_postings_change_as_in_a_dictionary(present: set[int], gone: set[int], data: st.DataObject, most: int) -> None:
@@ -67,16 +92,20 @@ def test_postings_change_as_in_a_dictionary(present: set[int], gone: set[int], d
         ]
 
     before = made(sorted(present))
-    left = [posting for posting in before if posting[0] not in gone]
     after = max(present, default=0) + 1
     added = made(list(range(after, after + 20, 3)))
-    first = payload = None
-    if before:
-        ((first, payload),) = change_postings(None, None, (), before, 1000)
-        assert postings(first, payload) == before
-    blocks = change_postings(first, payload, sorted(gone), added, most)
-    assert [posting for block in blocks for posting in postings(*block)] == left + added
-    assert [len(postings(*block)) for block in blocks[:-1]] == [most] * (len(blocks) - 1)
+    first = changed({}, [], before, most)
+    assert [posting for block in in_order(first) for posting in block] == before
+    assert all(value == seal(value[:-4]) for value in first.values())
+    assert [len(block) for block in in_order(first)[:-1]] == [most] * (len(first) - 1)
+    second = changed(first, sorted(gone), added, most)
+    left = [posting for posting in before if posting[0] not in gone]
+    assert [posting for block in in_order(second) for posting in block] == left + added
+    assert all(0 < len(block) <= most for block in in_order(second))
+
+
+def test_counts_that_do_not_fit_are_stored_as_far_as_they_do() -> None:
+    assert in_order(changed({}, [], [(7, 1000, 70000)], 256)) == [[(7, 255, 65535)]]
 
 
 @settings(max_examples=300, deadline=None)
@@ -91,7 +120,20 @@ def test_other_bytes_are_refused_or_read(first: int, payload: bytes) -> None:
 
 def test_a_posting_cannot_be_added_before_others() -> None:
     with pytest.raises(ValueError, match="before one that is there"):
-        change_postings(None, None, (), [(5, 1, 9), (5, 1, 9)], 256)
+        changed({}, [], [(5, 1, 9), (5, 1, 9)], 256)
+
+
+@pytest.mark.parametrize("damage", ["checksum", "key", "empty", "payload"])
+def test_a_damaged_block_is_not_changed(damage: str) -> None:
+    ((key, value),) = changed({}, [], [(5, 1, 9)], 256).items()
+    damaged = {
+        "checksum": (key, value[:-1] + bytes([value[-1] ^ 1])),
+        "key": (key[:-1], value),
+        "empty": (key, seal(b"\x00")),
+        "payload": (key, seal(value[:-5])),
+    }[damage]
+    with pytest.raises(ValueError, match="key 746561|cut short"):
+        changed(dict([damaged]), [5], [], 256)
 
 
 @settings(max_examples=25, deadline=None)

@@ -8,14 +8,13 @@ time, since rarity changes with every document. Blocks of a term never overlap. 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.compact import change_postings, count_postings, unpack_postings
+from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 
 from ..errors import CorruptionError
 from . import records, tables
@@ -109,38 +108,24 @@ class Postings:
         return self._view.scan(tables.POSTINGS, prefix, prefix[:-1] + b"\x01")
 
 
-class _Change(NamedTuple):
-    """What is to be changed of a term's blocks whose first chunk is below ``reach``: chunks that go and postings that
-    come behind all there are, both ascending."""
-
-    prefix: bytes
-    reach: bytes
-    gone: list[int]
-    added: list[tuple[int, int, int]]
-
-
-#: Of one chunk: term → how often, and the chunk's length in words.
-TermCounts = Mapping[str, int]
-
-
 class PostingWriter(Postings):
     """The postings of one write transaction; changes are gathered by term and written by :meth:`flush`."""
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
-        self._added: dict[str, list[tuple[int, int, int]]] = {}
-        self._removed: dict[str, list[int]] = {}
+        self._changes = PostingChanges(FULL)
 
-    def add(self, chunk: int, counts: TermCounts, length: int) -> None:
-        """Add a chunk that has no postings yet; its id is larger than any before it."""
-        for term, count in counts.items():
-            self._added.setdefault(term, []).append((chunk, min(count, 255), min(length, 65535)))
+    def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:
+        """Add a chunk that has no postings yet: how often it has each term, and its length in words.
 
-    def remove(self, chunk: int, terms: Set[str]) -> None:
+        Its id is larger than any before it.
+        """
+        self._changes.add(chunk, counts, length)
+
+    def remove(self, chunk: int, terms: Iterable[str]) -> None:
         """Remove a chunk's postings; ``terms`` are those it was added with."""
-        for term in terms:
-            self._removed.setdefault(term, []).append(chunk)
+        self._changes.remove(chunk, terms)
 
     def get(self, term: str) -> TermPostings:
         self.flush()
@@ -148,35 +133,17 @@ class PostingWriter(Postings):
 
     def flush(self) -> None:
         """Write what was gathered: by term, removals first, then additions, each block once."""
-        terms = sorted(self._removed.keys() | self._added.keys())
-        for first in range(0, len(terms), _PORTION):
-            changes = [
-                _Change(term_bytes(term), _END, sorted(self._removed.get(term, ())), sorted(self._added.get(term, ())))
-                for term in terms[first : first + _PORTION]
-            ]
-            while changes:
-                changes = self._change_last(changes)
-        self._added.clear()
-        self._removed.clear()
-
-    def _change_last(self, changes: list[_Change]) -> list[_Change]:
-        """Change the last block of each term that is in reach; returns what is to be changed before it."""
-        further: list[_Change] = []
-        written: dict[bytes, bytes | None] = {}
-        reached = self._view.last_many(tables.POSTINGS, [(prefix, prefix + reach) for prefix, reach, _, _ in changes])
-        for (prefix, _, gone, added), found in zip(changes, reached, strict=True):
-            first = payload = None
-            here = 0
-            if found is not None:
-                first, payload = _first(found[0]), records.unseal(found[1], tables.POSTINGS, found[0])
-                here = bisect_left(gone, first)
-            blocks = change_postings(first, payload, gone[here:], added, FULL)
-            if found is not None and (not blocks or blocks[0][0] != first):
-                written[found[0]] = None
-            for start, changed in blocks:
-                if start != first or payload is None or changed != bytes(payload):
-                    written[prefix + records.u64(start)] = records.seal(changed)
-            if found is not None and here:
-                further.append(_Change(prefix, records.u64(gone[here - 1]) + b"\x00", gone[:here], []))
-        self._write.change_many(tables.POSTINGS, written)
-        return further
+        every = self._changes.terms()
+        for first in range(0, len(every), _PORTION):
+            terms = every[first : first + _PORTION]
+            prefixes = [term_bytes(term) for term in terms]
+            stops = [prefix + _END for prefix in prefixes]
+            while terms:
+                written: dict[bytes, bytes | None] = {}
+                blocks = self._view.last_many(tables.POSTINGS, list(zip(prefixes, stops, strict=True)))
+                try:
+                    terms, prefixes, stops = self._changes.change(terms, prefixes, blocks, written)
+                except ValueError as error:
+                    raise CorruptionError(f"table {tables.POSTINGS}: {error}; run CHECK") from error
+                self._write.change_many(tables.POSTINGS, written)
+        self._changes.clear()

@@ -83,18 +83,23 @@ class Recent:
                 keys.sort()  # of two runs, which is a merge
         before.update(changes)
 
-    def between(self, table: str, start: bytes, stop: bytes | None) -> list[bytes]:
-        """The keys of the changed records with ``start <= key < stop``, ascending."""
+    def keys(self, table: str) -> list[bytes]:
+        """The keys of the changed records of a table, ascending; not to be changed by the caller."""
         keys = self._keys.get(table)
         if keys is None:
             keys = self._keys[table] = sorted(self._changes[table])
+        return keys
+
+    def between(self, table: str, start: bytes, stop: bytes | None) -> list[bytes]:
+        """The keys of the changed records with ``start <= key < stop``, ascending."""
+        keys = self.keys(table)
         first = bisect_left(keys, start)
         return keys[first : len(keys) if stop is None else bisect_left(keys, stop, first)]
 
     def all(self) -> Iterator[tuple[str, bytes, bytes | None]]:
         """Every changed record: table, key and value, in order of the keys within a table."""
         for table in sorted(GATHERED):
-            for key in self.between(table, b"", None):
+            for key in self.keys(table):
                 yield table, key, self._changes[table][key]
 
     def merged(

@@ -9,6 +9,7 @@ it stood in its place. Errors of LMDB leave as the errors of ``kvstore.errors``.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -187,7 +188,8 @@ class LmdbView:
         transaction = self._current()
         handle = self._handles.get(table)
         found: list[Record | None] = [None] * len(ranges)
-        changes = self._recent().of(table) if table in GATHERED else {}
+        recent = self._recent() if table in GATHERED else None
+        changes = recent.of(table) if recent else {}
         try:
             if handle is not None:
                 with transaction.cursor(db=handle) as cursor:
@@ -200,13 +202,17 @@ class LmdbView:
                             more = cursor.prev()
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        if changes:
+        if recent and changes:
+            keys = recent.keys(table)
             for place, (start, stop) in enumerate(ranges):
                 record = found[place]
-                for key in reversed(self._recent().between(table, start if record is None else record[0], stop)):
-                    value = changes[key]
+                least = start if record is None else record[0]
+                at = bisect_left(keys, stop)
+                while at and keys[at - 1] >= least:
+                    at -= 1
+                    value = changes[keys[at]]
                     if value is not None:
-                        found[place] = key, memoryview(value)
+                        found[place] = keys[at], memoryview(value)
                         break
         return found
 

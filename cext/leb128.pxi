@@ -1,0 +1,19 @@
+# Numbers in groups of seven bits, lowest first, the eighth bit set on all but the last (LEB128).
+
+cdef inline void _write(vector[uint8_t]& out, uint64_t number) noexcept:
+    while number >= 128:
+        out.push_back(<uint8_t> (number | 128))
+        number >>= 7
+    out.push_back(<uint8_t> number)
+
+
+cdef inline const uint8_t* _read(const uint8_t* at, const uint8_t* end, uint64_t* number) except NULL:
+    cdef int shift = 0
+    number[0] = 0
+    while at < end and shift < 64:
+        number[0] |= <uint64_t> (at[0] & 127) << shift
+        if at[0] < 128:
+            return at + 1
+        at += 1
+        shift += 7
+    raise ValueError("a number is cut short")

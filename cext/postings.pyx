@@ -1,0 +1,269 @@
+# distutils: language = c++
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""Postings in few bytes, and what changes of them gathered by term and carried into many blocks at a time.
+
+In: blocks as stored, with the first chunk that their keys give; terms of chunks that go and come. Out: packed arrays,
+or the blocks that result. A payload holds the number of its postings, then of each the distance from the chunk before,
+the frequency and the chunk's length, as LEB128 numbers; chunks are written as Lucene's first format did: the lowest bit
+of a distance says that the term occurs once. Bytes that are no such payload raise ValueError.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+from libcpp.algorithm cimport lower_bound, sort
+from libcpp.vector cimport vector
+
+include "leb128.pxi"
+include "checksum.pxi"
+
+
+cdef struct Posting:
+    uint64_t chunk
+    uint16_t length
+    uint8_t frequency
+
+
+cdef const uint8_t* _payload_end(const uint8_t* at, const uint8_t* end, uint64_t first, vector[Posting]& postings) except NULL:
+    """Read the postings of a payload."""
+    cdef const uint8_t* begin = at
+    cdef uint64_t count, distance, length
+    cdef Posting posting
+    posting.chunk = first
+    at = _read(at, end, &count)
+    if count > <uint64_t> (end - begin):
+        raise ValueError("more postings are announced than there can be")
+    postings.reserve(count)
+    while count:
+        at = _read(at, end, &distance)
+        posting.chunk += distance >> 1
+        posting.frequency = 1
+        if not distance & 1:
+            if at == end:
+                raise ValueError("a posting is cut short")
+            posting.frequency = at[0]
+            at += 1
+        at = _read(at, end, &length)
+        posting.length = <uint16_t> length
+        postings.push_back(posting)
+        count -= 1
+    if at != end:
+        raise ValueError("something follows the postings")
+    return at
+
+
+cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]& out) noexcept:
+    cdef uint64_t chunk = postings[0].chunk, distance
+    cdef size_t at
+    out.clear()
+    _write(out, count)
+    for at in range(count):
+        distance = postings[at].chunk - chunk
+        chunk = postings[at].chunk
+        if postings[at].frequency == 1:
+            _write(out, distance << 1 | 1)
+        else:
+            _write(out, distance << 1)
+            out.push_back(postings[at].frequency)
+        _write(out, postings[at].length)
+
+
+def count_postings(payload) -> int:
+    """How many postings a payload holds."""
+    cdef Py_buffer buffer
+    cdef uint64_t count
+    PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
+    try:
+        _read(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, &count)
+    finally:
+        PyBuffer_Release(&buffer)
+    return count
+
+
+def unpack_postings(uint64_t first, payload) -> tuple:
+    """Chunks (packed u64), frequencies (bytes) and chunk lengths (packed u16) of a payload."""
+    cdef vector[Posting] postings
+    cdef Py_buffer buffer
+    cdef size_t i
+    PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
+    try:
+        _payload_end(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, first, postings)
+    finally:
+        PyBuffer_Release(&buffer)
+    chunks = PyBytes_FromStringAndSize(NULL, 8 * postings.size())
+    frequencies = PyBytes_FromStringAndSize(NULL, postings.size())
+    lengths = PyBytes_FromStringAndSize(NULL, 2 * postings.size())
+    cdef uint64_t* chunk = <uint64_t*> <char*> chunks
+    cdef uint8_t* frequency = <uint8_t*> <char*> frequencies
+    cdef uint16_t* length = <uint16_t*> <char*> lengths
+    for i in range(postings.size()):
+        chunk[i] = postings[i].chunk
+        frequency[i] = postings[i].frequency
+        length[i] = postings[i].length
+    return chunks, frequencies, lengths
+
+
+cdef uint64_t _big_endian(const uint8_t* at) noexcept:
+    cdef uint64_t number = 0
+    cdef int i
+    for i in range(8):
+        number = number << 8 | at[i]
+    return number
+
+
+cdef bytes _with_number(bytes prefix, uint64_t number, bytes after):
+    """A prefix, a number as eight bytes, big-endian, and something after it."""
+    cdef uint8_t[8] packed
+    cdef int i
+    for i in range(8):
+        packed[i] = <uint8_t> (number >> (56 - 8 * i))
+    return prefix + packed[:8] + after
+
+
+cdef class PostingChanges:
+    """What goes and comes, gathered by term; carried into stored blocks by :meth:`change`, from each term's last."""
+
+    cdef dict _places
+    cdef vector[vector[uint64_t]] _gone
+    cdef vector[vector[Posting]] _added
+    cdef size_t _most
+
+    def __cinit__(self, size_t most):
+        """``most``: postings of a full block."""
+        self._places = {}
+        self._most = most
+
+    def add(self, uint64_t chunk, counts, length) -> None:
+        """A chunk is to have postings: how often it has each term, and its length; both are stored as far as they
+        fit."""
+        cdef Posting posting
+        cdef size_t place
+        posting.chunk, posting.length = chunk, min(length, 65535)
+        for term, count in counts.items():
+            place = self._place(term)
+            posting.frequency = min(count, 255)
+            self._added[place].push_back(posting)
+
+    def remove(self, uint64_t chunk, terms) -> None:
+        """A chunk is to have no postings under some terms any more."""
+        for term in terms:
+            self._gone[self._place(term)].push_back(chunk)
+
+    def terms(self) -> list:
+        """The terms of which something changes, in order."""
+        return sorted(self._places)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._places.clear()
+        self._gone.clear()
+        self._added.clear()
+
+    def change(self, terms, prefixes, blocks, dict written) -> tuple:
+        """Change one block of each of some terms: the last, or what :meth:`change` said of an earlier call.
+
+        ``prefixes`` are what the keys of the terms' blocks begin with, ``blocks`` their keys and sealed values, None for
+        a term that has none. Keys and new values, None for a block that goes, are put into ``written``. Returns the
+        terms of which an earlier block changes, their prefixes, and above which key that block does not lie. Raises
+        ValueError, with the key, for a damaged block, or a chunk that is not above those that stay.
+        """
+        further: list = []
+        further_prefixes: list = []
+        stops: list = []
+        cdef vector[Posting] old, new
+        cdef vector[uint8_t] out
+        cdef bytes prefix
+        for term, prefix, found in zip(terms, prefixes, blocks):
+            place = self._places[term]
+            here = self._change_block(place, prefix, found, old, new, out, written)
+            self._added[place].clear()
+            if here:
+                further.append(term)
+                further_prefixes.append(prefix)
+                stops.append(_with_number(prefix, self._gone[place].back(), b"\0"))
+        return further, further_prefixes, stops
+
+    cdef size_t _place(self, term) except? 0:
+        place = self._places.get(term)
+        if place is None:
+            place = self._places[term] = self._gone.size()
+            self._gone.push_back(vector[uint64_t]())
+            self._added.push_back(vector[Posting]())
+        return place
+
+    cdef size_t _change_block(
+        self,
+        size_t place,
+        bytes prefix,
+        found,
+        vector[Posting]& old,
+        vector[Posting]& new,
+        vector[uint8_t]& out,
+        dict written,
+    ) except? 0:
+        """Change one block; returns how many chunks that go lie before it, which are all that is left of the change."""
+        cdef Py_buffer buffer
+        cdef bytes key = None
+        cdef uint64_t chunk
+        cdef size_t at = 0, begin, end, here = 0
+        cdef Py_ssize_t size = -1
+        cdef bint unchanged = False
+        cdef vector[uint64_t]* gone = &self._gone[place]
+        cdef vector[Posting]* added = &self._added[place]
+        sort(gone.begin(), gone.end())
+        old.clear()
+        new.clear()
+        if found is not None:
+            key, value = found
+            PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+        try:
+            if key is not None:
+                size = _unsealed(<const uint8_t*> buffer.buf, buffer.len)
+                if size < 0 or len(key) != len(prefix) + 8:
+                    raise ValueError(f"key {key.hex()}: the block fails its checksum, or has a key that is none")
+                _payload_end(
+                    <const uint8_t*> buffer.buf,
+                    <const uint8_t*> buffer.buf + size,
+                    _big_endian(<const uint8_t*> PyBytes_AS_STRING(key) + len(key) - 8),
+                    old,
+                )
+                if old.empty():
+                    raise ValueError(f"key {key.hex()}: a block without postings")
+                here = lower_bound(gone.begin(), gone.end(), old[0].chunk) - gone.begin()
+            for begin in range(here, gone.size()):
+                chunk = gone[0][begin]
+                while at < old.size() and old[at].chunk < chunk:
+                    new.push_back(old[at])
+                    at += 1
+                if at < old.size() and old[at].chunk == chunk:
+                    at += 1
+            while at < old.size():
+                new.push_back(old[at])
+                at += 1
+            for at in range(added.size()):
+                if new.size() and added[0][at].chunk <= new.back().chunk:
+                    raise ValueError("a chunk is added before one that is there")
+                new.push_back(added[0][at])
+            if key is not None and (not new.size() or new[0].chunk != old[0].chunk):
+                written[key] = None
+            for begin in range(0, new.size(), self._most):
+                end = min(begin + self._most, new.size())
+                _write_payload(&new[begin], end - begin, out)
+                unchanged = (
+                    key is not None
+                    and begin == 0
+                    and new[0].chunk == old[0].chunk
+                    and <Py_ssize_t> out.size() == size
+                    and memcmp(out.data(), buffer.buf, size) == 0
+                )
+                if not unchanged:
+                    _seal(out)
+                    written[_with_number(prefix, new[begin].chunk, b"")] = PyBytes_FromStringAndSize(
+                        <char*> out.data(), out.size()
+                    )
+        finally:
+            if key is not None:
+                PyBuffer_Release(&buffer)
+        gone.resize(here)
+        return here
