@@ -174,9 +174,9 @@ class Changes:
         stem = stemmer(self._settings.stemmer)
         self._files.remove(record.source)
         self._remove_triples(record, linker, names)
-        for entity, place in self._entities.introductions(record.id):
-            linker.learn(entity, names.withdraw_place(entity, place))
-            self.counters.introductions -= 1
+        introductions = self._entities.introductions(record.id)
+        linker.learn(names.withdraw_places(introductions))
+        self.counters.introductions -= len(introductions)
         linker.unlink_document(record)
         text = self.documents.text(record.id)
         for chunk in record.chunk_ids():

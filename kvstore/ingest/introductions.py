@@ -6,7 +6,7 @@ which names are new, and which nothing introduces any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..storage.entities import EntityRecord, EntityWriter, Slot
 from ..storage.entity_filter import EntityFilter
@@ -29,12 +29,16 @@ class NameChanges:
         self._introduced.setdefault(key, []).append((form, kind))
 
     def withdraw(self, entity: int, form: str, kind: str) -> None:
-        self.withdraw_place(entity, self._record(entity).place(form, kind))
+        self._read([entity])
+        record = self._known[entity]
+        record.remove(record.place(form, kind))
 
-    def withdraw_place(self, entity: int, place: int) -> str:
-        """Take back an introduction by the place of its slot; returns the normal form of the name."""
-        self._record(entity).remove(place)
-        return self._keys[entity]
+    def withdraw_places(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
+        """Take back introductions, each an entity and the place of its slot; returns the normal forms of the names."""
+        self._read([entity for entity, _ in introductions])
+        for entity, place in introductions:
+            self._known[entity].remove(place)
+        return {entity: self._keys[entity] for entity, _ in introductions}
 
     def without_introduction(self) -> list[tuple[int, str]]:
         """Known names (their ids and normal forms) that nothing introduces any more, in this apply or before."""
@@ -55,11 +59,10 @@ class NameChanges:
     def settle(self, new: Mapping[str, int]) -> dict[str, int]:
         """Write the records of all names touched and still introduced; returns the ids of those introduced here."""
         self._ids.update(new)
+        self._known.update((entity, EntityRecord()) for entity in new.values())
+        self._read([self._ids[key] for key in self._introduced])
         for key, ways in self._introduced.items():
-            entity = self._ids[key]
-            if key in new:
-                self._known[entity] = EntityRecord()
-            record = self._record(entity)
+            record = self._known[self._ids[key]]
             for way in ways:
                 record.add(*way)
         changed = {
@@ -74,11 +77,11 @@ class NameChanges:
         """The place of the slot that an introduction is counted in; to be asked after :meth:`settle`."""
         return self._known[entity].place(form, kind)
 
-    def _record(self, entity: int) -> EntityRecord:
-        record = self._known.get(entity)
-        if record is None:
-            record = self._known[entity] = self._entities.get(entity)
+    def _read(self, entities: Sequence[int]) -> None:
+        """Learn what is stored of some entities, unless it is known."""
+        missing = [entity for entity in dict.fromkeys(entities) if entity not in self._known]
+        for entity, record in zip(missing, self._entities.get_many(missing), strict=True):
+            self._known[entity] = record
             self._stored[entity] = record.slots.copy()
             key = self._keys[entity] = record.key
             self._ids[key] = entity
-        return record

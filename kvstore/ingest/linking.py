@@ -84,9 +84,9 @@ class Linker:
         self._rows.clear()
         self._graph.flush()
 
-    def learn(self, entity: int, key: str) -> None:
-        """Take note of the normal form of an entity."""
-        self._keys[entity] = key
+    def learn(self, keys: Mapping[int, str]) -> None:
+        """Take note of the normal forms of entities."""
+        self._keys.update(keys)
 
     def link_node(self, entity: int, node: int) -> None:
         """Give an entity the address of a tree node."""

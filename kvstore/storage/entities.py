@@ -8,7 +8,7 @@ as an entity and one of its slots). An entity exists while its counts are not al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 
 #: Entities whose records are stored together: each would be smaller than what LMDB and a checksum add to it.
 BLOCK = 16
+#: Blocks from which on a writer reads them anew.
+_MOST_KNOWN = 1024
 #: A record as it is stored: form, kind and count of each slot.
 Row = list[Any]
 
@@ -131,14 +133,23 @@ class Entities:
 
     def get(self, entity: int) -> EntityRecord:
         """The record of an entity that must exist; raises CorruptionError where it does not."""
-        row = self._row(entity)
-        if row is None:
-            raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
-        return _decoded(row, entity)
+        return self.get_many([entity])[0]
+
+    def get_many(self, entities: Sequence[int]) -> list[EntityRecord]:
+        """The records of entities that must exist; raises CorruptionError for one that does not."""
+        blocks = self._read({entity // BLOCK for entity in entities})
+        found = []
+        for entity in entities:
+            row = blocks[entity // BLOCK][entity % BLOCK]
+            if row is None:
+                raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
+            found.append(_decoded(row, entity))
+        return found
 
     def __contains__(self, entity: int) -> bool:
         """Whether there is an entity with this number, which may be any."""
-        return 0 <= entity < 1 << 32 and self._row(entity) is not None
+        block, place = divmod(entity, BLOCK)
+        return 0 <= entity < 1 << 32 and self._read({block})[block][place] is not None
 
     def identify(self, key: str) -> int | None:
         """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
@@ -179,15 +190,14 @@ class Entities:
             raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
         return record
 
-    def _row(self, entity: int) -> Row | None:
-        return self._rows(entity // BLOCK)[entity % BLOCK]
-
-    def _rows(self, block: int) -> list[Row | None]:
-        """The entities of a block, None for those that there are not."""
-        key = records.u32(block)
-        value = self._view.get(tables.ENTITIES, key)
-        rows: list[Row | None] = [None] * BLOCK if value is None else records.unpack(value, tables.ENTITIES, key)
-        return rows
+    def _read(self, blocks: Set[int]) -> Mapping[int, list[Row | None]]:
+        """The entities of some blocks, None for those that there are not."""
+        keys = {block: records.u32(block) for block in sorted(blocks)}
+        values = self._view.get_many(tables.ENTITIES, list(keys.values()))
+        return {
+            block: [None] * BLOCK if value is None else records.unpack(value, tables.ENTITIES, key)
+            for (block, key), value in zip(keys.items(), values, strict=True)
+        }
 
     def introductions(self, document: int) -> list[tuple[int, int]]:
         """What a document introduces: entity id, and the place of a slot of that entity."""
@@ -213,6 +223,7 @@ class EntityWriter(Entities):
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
+        self._known: dict[int, list[Row | None]] = {}
 
     def put_many(self, changed: Mapping[int, EntityRecord]) -> None:
         """Write the records of some entities in place of what was known of them."""
@@ -235,13 +246,19 @@ class EntityWriter(Entities):
         self._write.delete(tables.INTRODUCTIONS, records.u64(document))
 
     def _put_rows(self, changed: Mapping[int, Row | None]) -> None:
-        by_block: dict[int, dict[int, Row | None]] = {}
+        blocks = self._read({entity // BLOCK for entity in changed})
         for entity, row in changed.items():
-            by_block.setdefault(entity // BLOCK, {})[entity % BLOCK] = row
+            blocks[entity // BLOCK][entity % BLOCK] = row
         written: dict[bytes, bytes | None] = {}
-        for block, changes in sorted(by_block.items()):
-            rows = self._rows(block)
-            for place, row in changes.items():
-                rows[place] = row
-            written[records.u32(block)] = records.pack(rows) if any(rows) else None
+        for block in sorted({entity // BLOCK for entity in changed}):
+            written[records.u32(block)] = records.pack(blocks[block]) if any(blocks[block]) else None
         self._write.change_many(tables.ENTITIES, written)
+
+    def _read(self, blocks: Set[int]) -> Mapping[int, list[Row | None]]:
+        """As the reader's; what was read, or written, is kept."""
+        if len(self._known) > _MOST_KNOWN:
+            self._known = {}
+        missing = blocks - self._known.keys()
+        if missing:
+            self._known.update(super()._read(missing))
+        return self._known

@@ -37,6 +37,14 @@ class MeasuredView:
             self._note(value)
         return value
 
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
+        """The value under each of some keys, or None."""
+        found = self._view.get_many(table, keys)
+        for value in found:
+            if value is not None:
+                self._note(value)
+        return found
+
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         found = self._view.get_below(table, prefixes)

@@ -46,6 +46,10 @@ class View(Protocol):
         """The value under ``key``, or None."""
         ...
 
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
+        """The value under each of some keys, or None."""
+        ...
+
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         ...
@@ -136,19 +140,24 @@ class LmdbView:
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """The value under ``key``, or None; raises InputError for a key of 0 or more than 511 bytes."""
+        return self.get_many(table, (key,))[0]
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
+        """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
-        if table in GATHERED:
-            changes = self._recent().of(table)
-            if key in changes:
-                value = changes[key]
-                return None if value is None else memoryview(value)
         handle = self._handles.get(table)
-        if handle is None:
-            return None
+        changes = self._recent().of(table) if table in GATHERED else None
+        found: list[memoryview | None] = []
         try:
-            return transaction.get(key, db=handle)
+            for key in keys:
+                if changes and key in changes:
+                    value = changes[key]
+                    found.append(None if value is None else memoryview(value))
+                else:
+                    found.append(None if handle is None else transaction.get(key, db=handle))
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
+        return found
 
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
