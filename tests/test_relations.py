@@ -166,6 +166,27 @@ def test_any_tree_of_words_is_read(drawn: list[tuple[str, str, str, str, int]], 
             assert 0 < found.confidence <= 1
 
 
+def test_a_long_list_is_gathered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser may take thousands of words in a row for a list: each of them is looked at a few times, not by each."""
+    count = 1000
+    looked_at = 0
+    is_phrase = NounPhrases.is_phrase
+
+    def counted(self: NounPhrases, place: int) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return is_phrase(self, place)
+
+    monkeypatch.setattr(NounPhrases, "is_phrase", counted)
+    words = ["x"] * count
+    labels = ["ROOT", *["appos"] * (count - 1)]
+    kinds = {"tags": ["NN"] * count, "pos": ["NOUN"] * count, "lemmas": words}
+    doc = Doc(VOCAB, words, heads=[0] * count, deps=labels, **kinds)
+    for sentence in sentences_of(doc):
+        assert statements(sentence) == []
+    assert count - 1 <= looked_at <= 4 * count
+
+
 def test_a_document_without_a_parse_states_nothing() -> None:
     assert list(sentences_of(spacy.blank("en")("Whales are mammals."))) == []
 

@@ -48,6 +48,7 @@ class NounPhrases:
     def __init__(self, sentence: Sentence) -> None:
         self._sentence = sentence
         self._words = sentence.words
+        self._members: dict[int, tuple[int, ...]] = {}
 
     def name(self, place: int) -> str | None:
         """What the phrase around the noun at ``place`` is called, a plural in the singular; None where it names
@@ -115,11 +116,17 @@ class NounPhrases:
         head = self._words[before].head
         return before if first <= head <= place or self._words[first].head == before else None
 
-    def members(self, place: int) -> list[int]:
+    def members(self, place: int) -> tuple[int, ...]:
         """The noun at ``place`` and those coordinated with it, clauses left out."""
+        if place not in self._members:  # each member of a long list asks for the list
+            self._members[place] = tuple(self._gathered(place))
+        return self._members[place]
+
+    def _gathered(self, place: int) -> list[int]:
         found = [place]
+        determiners = self._sentence.lemmas(place, "det")
         for other in self._sentence.having(place, "conj", "appos"):
-            inner = self._list_goes_on(place, other)
+            inner = self._list_goes_on(place, other, determiners)
             if self.is_phrase(other) and (self._words[other].label == "conj" or inner):
                 if any(word.tag in FINITE or word.text in ";:" for word in self._words[found[-1] + 1 : other]):
                     break
@@ -146,7 +153,7 @@ class NounPhrases:
         last_of_clause = at < len(words) and (words[at].tag in FINITE or words[at].label in ("cop", "aux"))
         parsed = self.members(place)
         if not joined or last_of_clause or len(found) < 3:
-            return parsed
+            return list(parsed)
         return [*found, *(other for other in parsed if other > found[-1])]
 
     def _next_head(self, at: int) -> int | None:
@@ -164,13 +171,13 @@ class NounPhrases:
             at = words[at].head
         return at
 
-    def _list_goes_on(self, place: int, other: int) -> list[int]:
+    def _list_goes_on(self, place: int, other: int, determiners: set[str]) -> list[int]:
         """The conjuncts of an apposition that is none but the middle of a list: ``the nose, the throat and the
         lungs``."""
         if self._words[other].label != "appos" or self._words[place].tag == "NNS":
             return []
         alike = self._words[place].proper == self._words[other].proper and (
-            self._sentence.lemmas(place, "det") == self._sentence.lemmas(other, "det")
+            determiners == self._sentence.lemmas(other, "det")
         )
         return [inner for inner in self._sentence.having(other, "conj") if self.is_phrase(inner)] if alike else []
 
