@@ -3,9 +3,15 @@
 from collections.abc import Iterable, Sequence
 
 Payload = bytes | memoryview
+Changes = dict[int, tuple[Sequence[int], Sequence[int]]]
 
 def unpack_numbers(first: int, payload: Payload) -> bytes: ...
 def pack_numbers(numbers: Iterable[int]) -> bytes: ...
-def change_numbers(
-    first: int | None, payload: Payload | None, gone: Iterable[int], added: Sequence[int], most: int
-) -> tuple[list[tuple[int, bytes]], int, int, int]: ...
+def last_blocks(changes: Changes) -> list[tuple[bytes, bytes]]: ...
+def change_blocks(
+    changes: Changes,
+    blocks: Sequence[tuple[bytes, Payload] | None],
+    most: int,
+    small: int,
+    written: dict[bytes, bytes | None],
+) -> tuple[list[tuple[int, int]], Changes, dict[int, tuple[bytes, int]]]: ...

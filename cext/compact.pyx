@@ -1,17 +1,18 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Ascending numbers in few bytes, and changes of them without a way through arrays.
+"""Ascending numbers in few bytes, and lists of them in blocks, changed many at a time.
 
-In: a payload as stored, with the number that its key gives, and what is to go and to come. Out: packed arrays, or the
-new payloads. Of numbers in order only the distances are written. Bytes that are no such payload raise ValueError.
+In: a block as stored, with the number that its key gives, and what is to go and to come. Out: packed arrays, or the
+blocks that result. Of numbers in order only the distances are written. Bytes that are no such payload raise ValueError.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t, uint64_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
 include "leb128.pxi"
+include "sealed.pxi"
 
 
 cdef bytes _bytes(vector[uint8_t]& out):
@@ -21,28 +22,25 @@ cdef bytes _bytes(vector[uint8_t]& out):
 # A payload holds the distances of all numbers but the first, which is in the key.
 
 
-cdef int _read_numbers(uint64_t first, object payload, vector[uint64_t]& numbers) except -1:
-    cdef Py_buffer buffer
-    cdef const uint8_t* at
-    cdef const uint8_t* end
+cdef int _read_numbers(uint64_t first, const uint8_t* at, size_t length, vector[uint64_t]& numbers) except -1:
+    cdef const uint8_t* end = at + length
     cdef uint64_t distance
     numbers.push_back(first)
-    PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
-    try:
-        at = <const uint8_t*> buffer.buf
-        end = at + buffer.len
-        while at < end:
-            at = _read(at, end, &distance)
-            numbers.push_back(numbers.back() + distance)
-    finally:
-        PyBuffer_Release(&buffer)
+    while at < end:
+        at = _read(at, end, &distance)
+        numbers.push_back(numbers.back() + distance)
     return 0
 
 
 def unpack_numbers(uint64_t first, payload) -> bytes:
     """The numbers of a payload, as packed u64."""
     cdef vector[uint64_t] numbers
-    _read_numbers(first, payload, numbers)
+    cdef Py_buffer buffer
+    PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
+    try:
+        _read_numbers(first, <const uint8_t*> buffer.buf, buffer.len, numbers)
+    finally:
+        PyBuffer_Release(&buffer)
     return PyBytes_FromStringAndSize(<char*> numbers.data(), 8 * numbers.size())
 
 
@@ -56,25 +54,21 @@ def pack_numbers(numbers) -> bytes:
     return _bytes(out)
 
 
-def change_numbers(first, payload, gone, added, size_t most) -> tuple:
-    """Take numbers out of a payload and put others in; ``first`` is None where there is no payload yet.
-
-    ``gone`` and ``added`` are ascending. Returns the payloads that result, each with its first number, of equal size
-    and no longer than ``most``; how many numbers they hold, how many were there to go, and how many were new.
-    """
-    cdef vector[uint64_t] old, new
-    cdef vector[uint8_t] out
+cdef int _change(
+    vector[uint64_t]& old, vector[uint64_t]& new, gone, added, size_t* removed, size_t* fresh
+) except -1:
+    """Take numbers out of ``old`` and put others in, both ascending; the result is in ``new``."""
     cdef uint64_t number
-    cdef size_t at = 0, removed = 0, fresh = 0, part, parts, begin, end
-    if first is not None:
-        _read_numbers(first, payload, old)
+    cdef size_t at = 0
+    removed[0] = fresh[0] = 0
+    new.clear()
     for number in gone:
         while at < old.size() and old[at] < number:
             new.push_back(old[at])
             at += 1
         if at < old.size() and old[at] == number:
             at += 1
-            removed += 1
+            removed[0] += 1
     while at < old.size():
         new.push_back(old[at])
         at += 1
@@ -89,17 +83,110 @@ def change_numbers(first, payload, gone, added, size_t most) -> tuple:
             if at < old.size() and old[at] == number:
                 continue
             new.push_back(number)
-            fresh += 1
+            fresh[0] += 1
         while at < old.size():
             new.push_back(old[at])
             at += 1
+    return 0
+
+
+cdef bytes _key(uint32_t owner, uint64_t first):
+    """The key of a block: whose it is, and its first number, both big-endian."""
+    cdef uint8_t[12] packed
+    cdef int i
+    for i in range(4):
+        packed[i] = <uint8_t> (owner >> (24 - 8 * i))
+    for i in range(8):
+        packed[4 + i] = <uint8_t> (first >> (56 - 8 * i))
+    return packed[:12]
+
+
+cdef uint64_t _last(numbers) except? 0:
+    return numbers[len(numbers) - 1] if numbers else 0
+
+
+def last_blocks(dict changes) -> list:
+    """For each owner the keys between which the block lies that its largest number belongs to; ``changes`` are as
+    :func:`change_blocks` takes them."""
+    cdef uint64_t largest
     found = []
-    parts = (new.size() + most - 1) // most
-    end = 0
-    for part in range(parts):
-        begin, end = end, (part + 1) * new.size() // parts
-        out.clear()
-        for at in range(begin + 1, end):
-            _write(out, new[at] - new[at - 1])
-        found.append((new[begin], _bytes(out)))
-    return found, new.size(), removed, fresh
+    for owner, (gone, added) in changes.items():
+        largest = max(_last(gone), _last(added))
+        found.append((_key(owner, 0)[:4], _key(owner, largest) + b"\0"))
+    return found
+
+
+def change_blocks(dict changes, blocks, size_t most, size_t small, dict written) -> tuple:
+    """Change one block of each of some lists of numbers: the last that is concerned.
+
+    ``changes``: owner → the numbers that go and those that come, both ascending. ``blocks``: key and sealed value of
+    the block, whose first number is below the largest of them or which is the list's first; None where the list is
+    empty. Keys and values that result, None for a block that goes, are put into ``written``; a block has at most
+    ``most`` numbers.
+
+    Returns for each owner how many numbers were there to go, and how many were new; what is to be changed in blocks
+    before; and the blocks that have fallen below ``small``: owner → key and size. Raises ValueError, with the key, for
+    a damaged block.
+    """
+    cdef vector[uint64_t] old, new
+    cdef vector[uint8_t] out
+    cdef Py_buffer buffer
+    cdef Py_ssize_t size
+    cdef size_t removed, fresh, here, coming, part, parts, begin, end, at
+    cdef bytes key
+    cdef const uint8_t* number
+    counted = []
+    before = {}
+    fallen = {}
+    for (owner, (gone, added)), block in zip(changes.items(), blocks):
+        old.clear()
+        key = None
+        here = coming = 0
+        if block is not None:
+            key, value = block
+            if len(key) != 12:
+                raise ValueError(f"key {key.hex()}: not that of a block")
+            number = <const uint8_t*> PyBytes_AS_STRING(key) + 4
+            PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+            try:
+                size = _unsealed(<const uint8_t*> buffer.buf, buffer.len)
+                if size < 0:
+                    raise ValueError(f"key {key.hex()}: the block fails its checksum")
+                _read_numbers(_big_endian(number), <const uint8_t*> buffer.buf, size, old)
+            finally:
+                PyBuffer_Release(&buffer)
+            here, coming = _below(gone, old[0]), _below(added, old[0])
+            if here == <size_t> len(gone) and coming == <size_t> len(added):
+                here = coming = 0  # the list's first block takes what is below it
+            elif here or coming:
+                before[owner] = gone[:here], added[:coming]
+                gone, added = gone[here:], added[coming:]
+        _change(old, new, gone, added, &removed, &fresh)
+        counted.append((removed, fresh))
+        if not removed and not fresh:
+            continue
+        if key is not None and (new.empty() or key != _key(owner, new[0])):
+            written[key] = None
+        parts = (new.size() + most - 1) // most
+        end = 0
+        for part in range(parts):
+            begin, end = end, (part + 1) * new.size() // parts
+            out.clear()
+            for at in range(begin + 1, end):
+                _write(out, new[at] - new[at - 1])
+            _seal(out)
+            written[_key(owner, new[begin])] = _bytes(out)
+        if 0 < new.size() < small <= new.size() + removed - fresh:
+            fallen[owner] = _key(owner, new[0]), new.size()
+    return counted, before, fallen
+
+
+cdef size_t _below(numbers, uint64_t limit) except? 0:
+    """How many of ascending numbers are below a limit."""
+    cdef size_t count = 0
+    cdef uint64_t number
+    for number in numbers:
+        if number >= limit:
+            break
+        count += 1
+    return count

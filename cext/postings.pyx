@@ -16,7 +16,7 @@ from libcpp.algorithm cimport lower_bound, sort
 from libcpp.vector cimport vector
 
 include "leb128.pxi"
-include "checksum.pxi"
+include "sealed.pxi"
 
 
 cdef struct Posting:
@@ -102,14 +102,6 @@ def unpack_postings(uint64_t first, payload) -> tuple:
         frequency[i] = postings[i].frequency
         length[i] = postings[i].length
     return chunks, frequencies, lengths
-
-
-cdef uint64_t _big_endian(const uint8_t* at) noexcept:
-    cdef uint64_t number = 0
-    cdef int i
-    for i in range(8):
-        number = number << 8 | at[i]
-    return number
 
 
 cdef bytes _with_number(bytes prefix, uint64_t number, bytes after):

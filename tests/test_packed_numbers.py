@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from kvstore.storage.block_lists import BLOCK, BlockLists
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import seal
-from kvstore_cext.compact import change_numbers, pack_numbers, unpack_numbers
+from kvstore_cext.compact import change_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 
 NUMBERS = st.sets(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=200)
@@ -37,20 +39,54 @@ def postings(first: int, payload: bytes) -> list[Posting]:
     )
 
 
+def test_numbers_are_packed_and_unpacked() -> None:
+    some = [1, 2, 127, 128, 300, 2**64 - 1]
+    assert numbers(0, pack_numbers(some)) == [0, *some]
+    assert numbers(7, b"") == [7]
+
+
 @settings(max_examples=150, deadline=None)
 @given(present=NUMBERS, gone=NUMBERS, added=NUMBERS, most=st.integers(1, 130))
-def test_numbers_change_as_in_a_set(present: set[int], gone: set[int], added: set[int], most: int) -> None:
-    first = payload = None
+def test_a_block_of_numbers_changes_as_a_set(present: set[int], gone: set[int], added: set[int], most: int) -> None:
+    written: Blocks = {}
     if present:
-        ((first, payload),) = change_numbers(None, None, (), sorted(present), 1000)[0]
-        assert numbers(first, payload) == sorted(present)
-    blocks, size, removed, new = change_numbers(first, payload, sorted(gone), sorted(added), most)
-    left = present - gone
-    assert [number for block in blocks for number in numbers(*block)] == sorted(left | added)
-    assert (size, removed, new) == (len(left | added), len(present & gone), len(added - left))
-    assert len({len(numbers(*block)) for block in blocks}) <= 2, "blocks of nearly equal size"
-    assert all(len(numbers(*block)) <= most for block in blocks)
-    assert numbers(0, pack_numbers(sorted(added)))[1:] == sorted(added)
+        change_blocks({5: ((), sorted(present))}, [None], 1000, 0, written)
+        ((key, value),) = written.items()
+        assert key == struct.pack(">IQ", 5, min(present)) and value == seal(value[:-4])
+        assert numbers(min(present), value[:-4]) == sorted(present)
+    before = dict(written)
+    block = next(iter(before.items()), None)
+    counted, earlier, fallen = change_blocks({5: (sorted(gone), sorted(added))}, [block], most, 40, written)
+    first = min(present, default=0)
+    if max(gone | added, default=0) >= first:
+        earlier_gone, earlier_added = earlier.get(5, ([], []))
+        assert (earlier_gone, earlier_added) == (
+            [n for n in sorted(gone) if n < first],
+            sorted(added)[: len(earlier_added)],
+        )
+        gone, added = gone.difference(earlier_gone), added.difference(earlier_added)
+    result = (present - gone) | added
+    for key, value in written.items():
+        if value is None:
+            before.pop(key)
+        else:
+            before[key] = value
+    blocks = [numbers(struct.unpack(">IQ", key)[1], value[:-4]) for key, value in sorted(before.items())]
+    assert [number for block in blocks for number in block] == sorted(result)
+    assert counted == [(len(present & gone), len(added - (present - gone)))]
+    if counted != [(0, 0)]:
+        assert len({len(block) for block in blocks}) <= 2, "blocks of nearly equal size"
+        assert all(len(block) <= most for block in blocks)
+        assert bool(fallen) == (0 < len(result) < 40 <= len(present))
+
+
+def test_a_damaged_block_of_numbers_is_not_changed() -> None:
+    written: Blocks = {}
+    change_blocks({5: ((), [1, 900])}, [None], 100, 0, written)
+    ((key, value),) = written.items()
+    for damaged in ((key, value[:-1] + bytes([value[-1] ^ 1])), (key[:-1], value), (key, seal(b"\x80"))):
+        with pytest.raises(ValueError, match="key 00000005|cut short"):
+            change_blocks({5: ([1], [])}, [damaged], 100, 0, written)
 
 
 def changed(blocks: Blocks, gone: list[int], added: list[Posting], most: int) -> Blocks:

@@ -9,14 +9,13 @@ addresses so, the graph the passages of an entity.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.compact import change_numbers, unpack_numbers
+from kvstore_cext.compact import change_blocks, last_blocks, unpack_numbers
 
 from ..errors import CorruptionError, ReadOnlyError
 from . import records, tables
@@ -83,57 +82,30 @@ class BlockLists:
         """Remove and add numbers of many entities, both ascending."""
         view = self._writable()
         done = dict.fromkeys(changes, Changed(0, 0))
-        waiting = {entity: (gone, added) for entity, (gone, added) in changes.items() if gone or added}
+        waiting = {entity: change for entity, change in changes.items() if any(change)}
         while waiting:
             # From the end: the block that the largest number left belongs to takes all that begin with it or later.
-            reaches = [
-                (records.u32(entity), _key(entity, max(gone[-1] if gone else 0, added[-1] if added else 0)) + b"\x00")
-                for entity, (gone, added) in waiting.items()
+            blocks = [
+                next(view.scan(self._table, records.u32(entity), _end(entity)), None) if block is None else block
+                for entity, block in zip(waiting, view.last_many(self._table, last_blocks(waiting)), strict=True)
             ]
-            further: dict[int, tuple[Sequence[int], Sequence[int]]] = {}
             written: dict[bytes, bytes | None] = {}
-            found = view.last_many(self._table, reaches)
-            for (entity, (gone, added)), block in zip(waiting.items(), found, strict=True):
-                if block is None:
-                    block = next(view.scan(self._table, records.u32(entity), _end(entity)), None)
-                    here = new = 0
-                else:
-                    first = _first(block[0])
-                    here, new = bisect_left(gone, first), bisect_left(added, first)
-                changed = self._change_block(view, entity, block, gone[here:], added[new:], written)
-                done[entity] = Changed(done[entity].removed + changed.removed, done[entity].new + changed.new)
-                if here or new:
-                    further[entity] = gone[:here], added[:new]
+            counted, before, fallen = self._changed(waiting, blocks, _SMALL, written)
+            for entity, (removed, new) in zip(waiting, counted, strict=True):
+                done[entity] = Changed(done[entity].removed + removed, done[entity].new + new)
+            for entity, (key, size) in fallen.items():
+                self._join(view, entity, key, size, written)
             view.change_many(self._table, written)
-            waiting = further
+            waiting = before
         return done
 
-    def _change_block(
-        self,
-        view: WriteView,
-        entity: int,
-        found: Record | None,
-        gone: Sequence[int],
-        added: Sequence[int],
-        written: dict[bytes, bytes | None],
-    ) -> Changed:
-        """Change one block, or make the first of a list; what is to be stored goes into ``written``."""
-        first = payload = None
-        if found is not None:
-            first, payload = _first(found[0]), records.unseal(found[1], self._table, found[0])
-        blocks, size, removed, new = self._changed(first, payload, gone, added)
-        if 0 < size < _SMALL <= size + removed - new:
-            following = next(view.scan(self._table, _key(entity, first or 0) + b"\x00", _end(entity)), None)
-            numbers = [] if following is None else _decode(self._table, *following).tolist()
-            if following is not None and size + len(numbers) <= _JOINED:
-                written[following[0]] = None
-                blocks = self._changed(*blocks[0], (), numbers)[0]
-        if removed or new:
-            if found is not None and (not blocks or blocks[0][0] != first):
-                written[found[0]] = None
-            for start, changed in blocks:
-                written[_key(entity, start)] = records.seal(changed)
-        return Changed(removed, new)
+    def _join(self, view: View, entity: int, key: bytes, size: int, written: dict[bytes, bytes | None]) -> None:
+        """Put the block that follows one of ``written`` into it, if it is small enough."""
+        following = next(view.scan(self._table, key + b"\x00", _end(entity)), None)
+        numbers = [] if following is None else _decode(self._table, *following).tolist()
+        if following is not None and size + len(numbers) <= _JOINED:
+            self._changed({entity: ((), numbers)}, [(key, memoryview(written[key] or b""))], 0, written)
+            written[following[0]] = None
 
     def take(self, entity: int) -> bytes:
         """Remove a whole list; returns its numbers as packed little-endian u64."""
@@ -155,14 +127,17 @@ class BlockLists:
         return self._view  # type: ignore[return-value]
 
     def _changed(
-        self, first: int | None, payload: memoryview | bytes | None, gone: Sequence[int], added: Sequence[int]
-    ) -> tuple[list[tuple[int, bytes]], int, int, int]:
+        self,
+        changes: dict[int, tuple[Sequence[int], Sequence[int]]],
+        blocks: Sequence[Record | None],
+        small: int,
+        written: dict[bytes, bytes | None],
+    ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
+        """As :func:`change_blocks`; raises CorruptionError."""
         try:
-            return change_numbers(first, payload, gone, added, BLOCK)
+            return change_blocks(changes, blocks, BLOCK, small, written)
         except ValueError as error:
-            raise CorruptionError(
-                f"table {self._table}: the block of first number {first}: {error}; run CHECK"
-            ) from error
+            raise CorruptionError(f"table {self._table}: {error}; run CHECK") from error
 
     def _blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
         """Blocks of an entity that begin at ``start`` or later: the first number by the key, and the numbers."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -151,9 +151,10 @@ class Graph:
 
     def heads(self, entities: npt.NDArray[np.uint32]) -> Heads:
         """How many passages each of some entities has, and whether it has links; their rows are not read."""
-        blocks, which = np.unique(entities // np.uint32(HEADS), return_inverse=True)
-        places = np.array([self._page_place(block) for block in blocks.tolist()], np.int64)
-        return Heads(self._pages[places[which], entities % np.uint32(HEADS)])
+        blocks = (entities // np.uint32(HEADS)).tolist()
+        self._read_pages(set(blocks))
+        places = [self._page_places[block] for block in blocks]
+        return Heads(self._pages[places, entities % np.uint32(HEADS)])
 
     def entities(self, entities: npt.NDArray[np.uint32], heads: Heads, most: int) -> EntityRows:
         """The passages of entities, ascending; ``heads`` are theirs. One with more than ``most`` has an empty row."""
@@ -208,22 +209,22 @@ class Graph:
                 yield entity
             last = entity
 
-    def _page(self, block: int) -> Numbers:
-        place = self._page_place(block)  # first: it may put a larger array into self._pages
-        page: Numbers = self._pages[place]
-        return page
-
-    def _page_place(self, block: int) -> int:
-        place = self._page_places.get(block)
-        if place is None:
-            place = self._page_places[block] = len(self._page_places)
-            if place == len(self._pages):
-                self._pages = np.concatenate((self._pages, np.zeros_like(self._pages)))
-            key = records.u32(block)
-            value = self._view.get(tables.ENTITY_HEADS, key)
+    def _read_pages(self, blocks: Set[int]) -> None:
+        """Have the pages of heads of some blocks of entities in memory."""
+        missing = sorted(blocks - self._page_places.keys())
+        if not missing:
+            return
+        first, needed = len(self._page_places), len(self._page_places) + len(missing)
+        if needed > len(self._pages):
+            more = np.zeros((max(needed, 2 * len(self._pages)) - len(self._pages), HEADS), np.uint64)
+            self._pages = np.concatenate((self._pages, more))
+        keys = list(map(records.u32, missing))
+        for place, (key, value) in enumerate(
+            zip(keys, self._view.get_many(tables.ENTITY_HEADS, keys), strict=True), first
+        ):
             if value is not None:
                 self._pages[place] = _decoded(key, value)
-        return place
+        self._page_places.update(zip(missing, range(first, needed), strict=True))
 
 
 class GraphWriter(Graph):
@@ -267,7 +268,7 @@ class GraphWriter(Graph):
         heads = self._flush_passages(before)
         written: dict[bytes, bytes | None] = {}
         for block, here in groupby(entities, lambda entity: entity // HEADS):
-            page = self._page(block)
+            page = self._pages[self._page_places[block]]
             for entity in here:
                 page[entity % HEADS] = heads[entity] | (_LINKED if linked.get(entity, before[entity] & _LINKED) else 0)
             written[records.u32(block)] = _encoded(page) if page.any() else None

@@ -1,5 +1,5 @@
-# The CRC-32 of zlib, eight bytes at a time, and sealed records: a payload and its checksum, little-endian
-# (kvstore/storage/records.py).
+# Sealed records: a payload and its CRC-32 (zlib's, taken eight bytes at a time), little-endian, as
+# kvstore/storage/records.py writes them; and the numbers in their keys.
 
 cdef extern from *:
     """
@@ -53,3 +53,12 @@ cdef inline void _seal(vector[uint8_t]& out) noexcept:
     cdef int shift
     for shift in range(0, 32, 8):
         out.push_back(<uint8_t> (crc >> shift))
+
+
+cdef inline uint64_t _big_endian(const uint8_t* at) noexcept:
+    """Eight bytes as a number."""
+    cdef uint64_t number = 0
+    cdef int i
+    for i in range(8):
+        number = number << 8 | at[i]
+    return number
