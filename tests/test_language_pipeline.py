@@ -177,12 +177,16 @@ def test_a_long_text_is_read_in_pieces_that_say_where_they_begin(english: Langua
     assert list(english.read([text, "", "Short."], joined)) == [text, "", "Short."]
 
 
-def test_words_of_a_batch_are_forgotten_after_it(english: LanguagePipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language, "BATCH", 1000)
-    texts = (" ".join(f"word{number}x{place} is here." for place in range(50)) for number in range(20))
-    sizes = list(english.read(texts, lambda _, parses: len(parses[0].doc.vocab.strings)))
+def test_words_are_kept_until_there_are_many_and_then_forgotten_after_their_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(language, "BATCH", 500)
+    monkeypatch.setattr(language, "KEPT_WORDS", 1000)
+    pipeline = LanguagePipeline("en")
+    texts = (" ".join(f"word{number}x{place} is here." for place in range(50)) for number in range(40))
+    sizes = list(pipeline.read(texts, lambda _, parses: len(parses[0].doc.vocab.strings)))
     # A text is a batch of its own; each brings 50 new words.
-    assert sizes[-1] < sizes[0] + 10 * 50
+    assert sizes[0] + 50 <= sizes[1] <= sizes[-1] < sizes[0] + 10 * 50
 
 
 def test_a_parse_is_the_same_whatever_is_parsed_with_it(english: LanguagePipeline) -> None:

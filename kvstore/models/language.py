@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +35,9 @@ RULES = "rules"
 #: Characters that are parsed as one document at most, and characters of texts that are parsed together.
 PIECE = 20_000
 BATCH = 8_000
+
+#: Words that are kept, with all that is known of them: the first ones met, which are the most frequent.
+KEPT_WORDS = 8192
 
 Result = TypeVar("Result")
 
@@ -80,8 +84,8 @@ class LanguagePipeline:
 
         A text longer than :data:`PIECE` characters is parsed in pieces that end where a paragraph does, else a line, a
         sentence, a word. The parses live until ``extract`` returns: what it makes of them must not hold words, spans
-        or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after it. The parse
-        of a text depends on nothing but the text.
+        or documents of spaCy. Texts are taken a batch at a time, and what a batch brought is freed after it, but for
+        the first words met. The parse of a text depends on nothing but the text.
         """
         batch: list[str] = []
         size = 0
@@ -99,7 +103,7 @@ class LanguagePipeline:
         with self._lock:
             nlp, together = self._pipeline()
             # Words met for the first time are forgotten when the zone ends; without it the vocabulary grows for ever.
-            with nlp.memory_zone():
+            with nlp.memory_zone() if len(nlp.vocab) >= KEPT_WORDS else nullcontext():
                 docs = nlp.pipe((text[start:end] for text in texts for start, end in pieces(text)), **together)
                 return [extract(text, [Parse(start, next(docs)) for start, _ in pieces(text)]) for text in texts]
 
