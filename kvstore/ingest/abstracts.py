@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 
 from ..storage.chunks import GROUP
+from ..text.words import FUNCTION_WORDS, term_counts
 from .chunking import Chunk, Heading, Span
 
 #: More neighbours than this under one heading are joined by similarity first.
@@ -55,15 +59,16 @@ TermCounts = dict[str, int]
 def build_tree(
     sections: Sequence[Heading],
     chunks: Sequence[Chunk],
-    terms: Sequence[TermCounts],
     sentences: Sequence[Mapping[Span, str]],
+    texts: Sequence[str],
+    stem: Callable[[str], str],
 ) -> AbstractTree:
     """The abstract tree of a document of at least one chunk.
 
-    ``terms[i]`` counts the terms of chunk *i* without function words, ``sentences[i]`` are its sentences by their
-    spans, in order of the text.
+    ``sentences[i]`` are the sentences of chunk *i* by their spans, in order of the text; ``texts[i]`` is its text,
+    whose words ``stem`` makes terms.
     """
-    return _TreeBuilder(sections, chunks, terms, sentences).build()
+    return _TreeBuilder(sections, chunks, sentences, texts, stem).build()
 
 
 class _TreeBuilder:
@@ -71,20 +76,28 @@ class _TreeBuilder:
         self,
         sections: Sequence[Heading],
         chunks: Sequence[Chunk],
-        terms: Sequence[TermCounts],
         sentences: Sequence[Mapping[Span, str]],
+        texts: Sequence[str],
+        stem: Callable[[str], str],
     ) -> None:
         self._sections = sections
         self._chunks = chunks
-        self._terms = terms
+        self._texts = texts
+        self._stem = stem
         self._spans = [list(found) for found in sentences]
         self._sentences = {span: sentence for found in sentences for span, sentence in found.items()}
         self._drafts: list[Draft] = []
-        spread: TermCounts = {}
-        for counts in terms:
-            for term in counts:
-                spread[term] = spread.get(term, 0) + 1
-        self._rarity = {term: math.log(1 + len(terms) / count) for term, count in spread.items()}
+
+    @cached_property  # most documents are too short to need it
+    def _content(self) -> list[TermCounts]:
+        """Of each chunk its terms without function words."""
+        return [term_counts(text, self._stem, FUNCTION_WORDS) for text in self._texts]
+
+    @cached_property
+    def _rarity(self) -> dict[str, float]:
+        """Of each such term how few chunks have it."""
+        spread = Counter(chain.from_iterable(self._content))
+        return {term: math.log(1 + len(self._texts) / count) for term, count in spread.items()}
 
     def build(self) -> AbstractTree:
         for first, last in self._leaf_spans():
@@ -208,21 +221,19 @@ class _TreeBuilder:
         draft = self._drafts[number]
         counts: TermCounts = {}
         for chunk in range(draft.first_chunk, draft.last_chunk + 1):
-            for term, count in self._terms[chunk].items():
+            for term, count in self._content[chunk].items():
                 counts[term] = counts.get(term, 0) + count
         return {term: (1 + math.log(count)) * self._rarity[term] for term, count in counts.items()}
 
     def _choose(self, candidates: list[Span]) -> list[Span]:
         """The sentences that carry most of what the candidates are about, within the length of a summary."""
         texts = [(span, self._sentences[span].lower().split()) for span in candidates if self._sentences[span]]
-        shared: dict[str, int] = {}
-        for _, words in texts:
-            for word in set(words):
-                shared[word] = shared.get(word, 0) + 1
+        # Central words are long and shared; the first sentences of a text say what it is about.
+        central = [{word for word in set(words) if len(word) > 3} for _, words in texts]
+        weights = {word: math.log(1 + count) for word, count in Counter(chain.from_iterable(central)).items()}
         scored = []
-        for order, (span, words) in enumerate(texts):
-            # Central words are long and shared; the first sentences of a text say what it is about.
-            weight = sum(math.log(1 + shared[word]) for word in set(words) if len(word) > 3) / (4 + len(words))
+        for order, ((span, words), long) in enumerate(zip(texts, central, strict=True)):
+            weight = sum(map(weights.__getitem__, long)) / (4 + len(words))
             scored.append((-weight * (1 + 1 / (2 + order)), span, len(words)))
         chosen: list[Span] = []
         room = _SUMMARY_WORDS

@@ -31,7 +31,7 @@ from ..storage.triples import KIND, DocumentTriples, TripleWriter
 from ..storage.vectors import Matrix, VectorWriter
 from ..storage.view import WriteView
 from ..text.normalize import entity_key
-from ..text.words import chunk_terms, stemmer, word_counts
+from ..text.words import chunk_terms, stemmer
 from .extraction import Extracted
 from .introductions import NameChanges
 from .linking import Linker
@@ -183,7 +183,7 @@ class Changes:
             stored = self._chunks.get(chunk)
             piece = text[stored.start : stored.end].decode()
             path = heading_path(outline, stored.section)
-            self._postings.remove(chunk, chunk_terms(record.title, path, word_counts([piece]), stem).keys())
+            self._postings.remove(chunk, chunk_terms(record.title, path, piece, stem).keys())
             self._vectors.remove(stored.block, stored.row)
             self._chunks.remove(chunk)
             self.counters.words -= stored.words

@@ -23,7 +23,7 @@ from ..storage.documents import Section, heading_path
 from ..text.blocks import Block, blocks, plain, summary_sentence
 from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
 from ..text.normalize import entity_key
-from ..text.words import FUNCTION_WORDS, chunk_terms, stemmer, term_counts, word_counts
+from ..text.words import chunk_terms, stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_text
 from .examination import LONGEST_ENTITY_KEY, Examined, content_digest, examine, stated_tree
@@ -154,9 +154,7 @@ def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extrac
     to_bytes = written.to_bytes
     stem = stemmer(settings.stemmer)
     pieces = [text[chunk.start : chunk.end] for chunk in chunks]
-    counted = [word_counts([piece]) for piece in pieces]
-    content = [term_counts(counts, stem, FUNCTION_WORDS) for counts in counted]
-    tree = build_tree(sections, chunks, content, [_sentences(text, chunk, to_bytes) for chunk in chunks])
+    tree = build_tree(sections, chunks, [_sentences(text, chunk, to_bytes) for chunk in chunks], pieces, stem)
     outline = [
         Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
         for index, s in enumerate(sections)
@@ -171,8 +169,8 @@ def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extrac
         if entity_key(relation.child) in known and entity_key(relation.parent) in known
     ]
     extracted = _extracted(given, outline=outline, tree=tree, introductions=introductions, relations=relations)
-    for chunk, piece, counts in zip(chunks, pieces, counted, strict=True):
-        terms = chunk_terms(given.title, extracted.headings(chunk.section), counts, stem)
+    for chunk, piece in zip(chunks, pieces, strict=True):
+        terms = chunk_terms(given.title, extracted.headings(chunk.section), piece, stem)
         start, end = int(to_bytes[chunk.start]), int(to_bytes[chunk.end])
         extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, sum(terms.values())))
     return extracted

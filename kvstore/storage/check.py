@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import KvstoreError
 from ..text.normalize import entity_key, fold
-from ..text.words import chunk_terms, stemmer, word_counts
+from ..text.words import chunk_terms, stemmer
 from . import addresses, tables
 from .aliases import ALIAS, MERGE
 from .chunks import GROUP, ChunkRecord
@@ -171,7 +171,7 @@ class _Check:
         path: list[str],
         rows: MentionArray,
     ) -> Iterator[str]:
-        terms = chunk_terms(record.title, path, word_counts([piece]), self._stem)
+        terms = chunk_terms(record.title, path, piece, self._stem)
         length = min(sum(terms.values()), 65535)
         expected = sum(hash((term_bytes(term), min(count, 255), length)) for term, count in terms.items())
         if self._posted.pop(chunk, 0) != expected:

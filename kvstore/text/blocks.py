@@ -39,12 +39,17 @@ class Block:
 
 def plain(text: str) -> str:
     """A piece of Markdown without its emphasis marks, on one line."""
-    return " ".join(_MARKS.sub("", text).split())
+    return " ".join(_unmarked(text).split())
 
 
 def summary_sentence(text: str) -> str:
     """A sentence as a summary gives it: in plain words, cut where it is longer than a summary."""
-    return " ".join(plain(text).split()[:_SENTENCE_WORDS])[:_SENTENCE_CHARACTERS]
+    return " ".join(_unmarked(text).split()[:_SENTENCE_WORDS])[:_SENTENCE_CHARACTERS]
+
+
+def _unmarked(text: str) -> str:
+    marked = "*" in text or "`" in text or "\\" in text  # as few texts are
+    return _MARKS.sub("", text) if marked else text
 
 
 def blocks(text: str, format: str) -> list[Block]:

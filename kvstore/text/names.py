@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from kvstore_cext.words import name_pieces
+
 from .blocks import plain
 from .normalize import entity_key
 from .words import FUNCTION_WORDS
@@ -44,17 +46,12 @@ _BRIDGES_TWO = frozenset(
     }
 )
 
-# Words first: most pieces are, and no other piece begins as one does.
-_PIECE = re.compile(
-    r"(?P<word>(?:[^\W\d_]\.){2,}|[^\W_]\w*(?:(?:[-'’&](?=\w)|\.(?=[^\W\d_]\.))\w*)*\.?)|(?P<code>`[^`\n]{1,100}`)"
-    r"|(?P<emphasis>(?<![\w*])\*{1,2}(?=[^\s*])[^*\n]{2,60}?(?<=[^\s*])\*{1,2}(?![\w*]))|(?P<mark>\S)"
-)
 _IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
 _IN_TEXT = re.compile(
     r"(?<![\w`$.])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
 )
-#: What every identifier in running text has somewhere.
-_CODE_LIKE = re.compile(r"_|--|\(\)|[a-z][A-Z]")
+#: What every identifier in running text has somewhere, found by a character that few texts have.
+_CODE_LIKE = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
 #: Ends of words that end in an s and are no plurals, and of plurals that lose it alone.
 _NO_PLURAL = (
     *("ss", "us", "is", "series", "species", "news", "means", "diabetes", "rabies", "measles", "mumps", "herpes"),
@@ -128,29 +125,19 @@ class SentenceNames:
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        # Of each sentence its pieces: word, code, emphasis or mark, the other three empty.
-        self._pieces: list[list[tuple[str, str, str, str]]] = [_PIECE.findall(sentence) for sentence in sentences]
-        every: set[str] = set()
-        inner: set[str] = set()
-        for pieces in self._pieces:
-            found = [word for word, _, _, _ in pieces if word]
-            every.update(found)
-            inner.update(found[1:])
-        self._common = {word.rstrip(".") for word in every if word[0].islower()}
-        self._capitalised = {word.rstrip(".") for word in inner if word[0].isupper()}
+        self._common: set[str] = set()
+        self._capitalised: set[str] = set()
+        self._pieces = [name_pieces(sentence, self._common, self._capitalised) for sentence in sentences]
 
     def names(self, sentence: int) -> Iterator[Name]:
         """The names that sentence number ``sentence`` introduces."""
         run: list[str] = []
         pending: list[str] = []
         first = at_start = True
-        for text, code, emphasis, _ in self._pieces[sentence]:
-            if text:
-                if not run and not text[0].isupper():  # as most words
-                    first = False
-                    continue
-                ended = text.endswith(".") and not _keeps_dot(text)
-                word = text[:-1] if ended else text
+        for piece in self._pieces[sentence]:
+            if piece[0].isalnum():
+                ended = piece.endswith(".") and not _keeps_dot(piece)
+                word = piece[:-1] if ended else piece
                 if _is_capitalised(word, bool(run)):
                     if not run:
                         at_start = first
@@ -169,12 +156,13 @@ class SentenceNames:
                 continue
             yield from self._finish(run, at_start)
             run, pending = [], []
-            if code:
-                first = False
-                yield from _code_names(code.strip("`"))
-            elif emphasis:
-                first = False
-                term = plain(emphasis)
+            if len(piece) == 1:  # a mark
+                continue
+            first = False
+            if piece[0] == "`":
+                yield from _code_names(piece.strip("`"))
+            else:
+                term = plain(piece)
                 if len(term.split()) <= 5 and term[:1].isalpha() and entity_key(term) not in FUNCTION_WORDS:
                     yield Name(term, "term")
         yield from self._finish(run, at_start)

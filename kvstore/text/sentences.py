@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_END = re.compile(r"(?:[.!?…]+[\"'”’)\]*`]*(?=\s))|[。！？]+[」』”]*|\n\s*\n")
+# A search runs to the first character fast; which it is decides what follows.
+_END = re.compile(
+    r"[.!?…。！？\n](?:(?<=[.!?…])[.!?…]*[\"'”’)\]*`]*(?=\s)|(?<=[。！？])[。！？]*[」』”]*|(?<=\n)\s*\n)"
+)
 _LAST_WORD = re.compile(r"[\w.]+\Z")
 _ABBREVIATIONS = frozenset(
     """

@@ -10,7 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from itertools import chain
+
+from kvstore_cext.words import count_terms, count_tokens
 
 from ..errors import InputError
 from .normalize import fold_case
@@ -42,7 +43,7 @@ def words(text: str) -> list[str]:
 
 def token_count(text: str) -> int:
     """Size of a text in tokens, as chunks are measured."""
-    return len(TOKEN.findall(text))
+    return count_tokens(text)
 
 
 @lru_cache(maxsize=8)
@@ -72,27 +73,23 @@ def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in every if word not in FUNCTION_WORDS] or [stem(word) for word in every]
 
 
-def word_counts(texts: Iterable[str]) -> Counter[str]:
-    """How often each word occurs in some texts, in order of their first occurrences."""
-    return Counter(chain.from_iterable(map(words, texts)))
+def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()) -> dict[str, int]:
+    """The terms of a text, counted, without those of some words; in order of their first occurrences."""
+    return count_terms(fold_case(text), stem, leaving_out)
 
 
-def term_counts(
-    counts: Mapping[str, int], stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()
-) -> dict[str, int]:
-    """The terms of words that were counted, counted, without some of the words."""
-    found: dict[str, int] = {}
-    for word, count in counts.items():
-        if word not in leaving_out:
-            term = stem(word)
-            found[term] = found.get(term, 0) + count
+def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]) -> dict[str, int]:
+    """The terms a chunk is found by, counted: those of its text, of its document's title and of the headings above
+    it."""
+    found = term_counts(text, stem)
+    for term, count in _terms_above(tuple(dict.fromkeys([title or "", *headings])), stem).items():
+        found[term] = found.get(term, 0) + count
     return found
 
 
-def chunk_terms(
-    title: str | None, headings: Iterable[str], text: Counter[str], stem: Callable[[str], str]
-) -> dict[str, int]:
-    """The terms a chunk is found by, counted: those of its text (given as its words, counted), of its document's title
-    and of the headings above it."""
-    above = word_counts(dict.fromkeys([title or "", *headings]))
-    return term_counts(text + above if above else text, stem)
+@lru_cache(maxsize=64)  # one chunk stands under the same headings as the next
+def _terms_above(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
+    found: Counter[str] = Counter()
+    for text in texts:
+        found.update(term_counts(text, stem))
+    return found

@@ -1,0 +1,76 @@
+"""Texts cut into words by the kernel: the same as regular expressions cut them, whatever the text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvstore.text.names import SentenceNames
+from kvstore.text.words import FUNCTION_WORDS, TOKEN, chunk_terms, stemmer, term_counts, token_count, words
+from kvstore_cext.words import name_pieces
+
+PIECE = re.compile(
+    r"(?P<word>(?:[^\W\d_]\.){2,}|[^\W_]\w*(?:(?:[-'’&](?=\w)|\.(?=[^\W\d_]\.))\w*)*\.?)|(?P<code>`[^`\n]{1,100}`)"
+    r"|(?P<emphasis>(?<![\w*])\*{1,2}(?=[^\s*])[^*\n]{2,60}?(?<=[^\s*])\*{1,2}(?![\w*]))|(?P<mark>\S)"
+)
+FRAGMENTS = st.sampled_from(
+    ["Ada", "Bank", "of", "the", "de", "la", "river", "U.S.", "a.b.c", "x.", "'s", "’", "-", "&", ".", "`", "*", "**",
+     "_", "\n", " ", "  ", "2", "1999", "²", "½", "٣", "ǅ", "Éa", "ß", "漢字", "𝒜", "é", "e\u0301", "word" * 20]
+)  # fmt: skip
+TEXTS = st.text() | st.lists(FRAGMENTS, max_size=40).map("".join) | st.lists(FRAGMENTS, max_size=40).map(" ".join)
+
+
+@given(TEXTS)
+def test_tokens_are_counted(text: str) -> None:
+    assert token_count(text) == len(TOKEN.findall(text))
+
+
+@given(TEXTS, st.sampled_from(["english", "none"]))
+def test_terms_are_counted_in_order_of_their_first_words(text: str, language: str) -> None:
+    stem = stemmer(language)
+    for leaving_out in (frozenset[str](), FUNCTION_WORDS):
+        expected = Counter(stem(word) for word in words(text) if word not in leaving_out)
+        assert list(term_counts(text, stem, leaving_out).items()) == list(expected.items())
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_the_terms_of_a_chunk_are_those_of_its_text_and_of_what_stands_above_it_once(
+    text: str, title: str, heading: str
+) -> None:
+    stem = stemmer("english")
+    texts = [text, *dict.fromkeys([title, heading])]
+    expected = Counter(stem(word) for part in texts for word in words(part))
+    assert chunk_terms(title, [heading, title, heading], text, stem) == expected
+    assert chunk_terms(None, [], text, stem) == term_counts(text, stem)
+
+
+@given(TEXTS)
+def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
+    expected: list[str] = []
+    spoken: list[str] = []
+    gap = 3
+    for match in PIECE.finditer(text):
+        piece = match.group()
+        if match["word"]:
+            spoken.append(piece)
+            gap = 0 if piece[0].isupper() or piece[0].isdigit() else gap + 1
+        else:
+            gap = 3
+        if gap <= 3 or spoken == [piece]:
+            expected.append(piece)
+    lower: set[str] = set()
+    upper: set[str] = set()
+    assert name_pieces(text, lower, upper) == expected
+    assert lower == {word.rstrip(".") for word in spoken if word[0].islower()}
+    assert upper == {word.rstrip(".") for word in spoken[1:] if word[0].isupper()}
+
+
+@given(st.lists(TEXTS, max_size=4))
+def test_what_is_no_piece_of_a_name_makes_none(sentences: list[str]) -> None:
+    seen, whole = SentenceNames(sentences), SentenceNames(sentences)
+    whole._pieces = [[match.group() for match in PIECE.finditer(sentence)] for sentence in sentences]
+    for index in range(len(sentences)):
+        assert list(seen.names(index)) == list(whole.names(index))
