@@ -117,6 +117,18 @@ def test_a_tree_without_headings_follows_similarity() -> None:
     )
 
 
+def test_a_summary_does_not_depend_on_how_sets_are_ordered() -> None:
+    """The first two sentences weigh the same; which set of words comes in which order, their hashes decide."""
+    summaries = set()
+    for vocabulary in range(60):
+        words = [f"word{vocabulary:02}{letter}" for letter in "abcdefghijkl"]
+        sentences = [["So", "as", *words], words, *(words[:size] for size in (3, 5, 7, 9))]
+        tree = extract("k", "".join(" ".join(sentence).capitalize() + ". " for sentence in sentences), SETTINGS).tree
+        assert tree is not None
+        summaries.add(tuple(tree.drafts[0].summary))
+    assert len(summaries) == 1
+
+
 def test_extraction_is_a_pure_function() -> None:
     text = "# Ada\n\nAda Lovelace met Charles Babbage. " * 30
     one = extract("k", text, SETTINGS, format="markdown", title="T", meta={"a": 1})

@@ -233,7 +233,8 @@ class _TreeBuilder:
         weights = {word: math.log(1 + count) for word, count in Counter(chain.from_iterable(central)).items()}
         scored = []
         for order, ((span, words), long) in enumerate(zip(texts, central, strict=True)):
-            weight = sum(map(weights.__getitem__, long)) / (4 + len(words))
+            # Added exactly: a set has no order, and the same text always gets the same summary.
+            weight = math.fsum(map(weights.__getitem__, long)) / (4 + len(words))
             scored.append((-weight * (1 + 1 / (2 + order)), span, len(words)))
         chosen: list[Span] = []
         room = _SUMMARY_WORDS
