@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..storage.entities import EntityRecord, EntityWriter, Slot
+from ..storage.entities import EntityRecord, EntityWriter
 from ..storage.entity_filter import EntityFilter
 
 
@@ -19,8 +19,6 @@ class NameChanges:
         self._entities = entities
         self._filter = entity_filter
         self._known: dict[int, EntityRecord] = {}
-        # The slots of those records as they are stored.
-        self._stored: dict[int, list[Slot]] = {}
         self._introduced: dict[str, list[tuple[str, str]]] = {}
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
@@ -45,7 +43,7 @@ class NameChanges:
         return [
             (entity, key)
             for key, entity in self._ids.items()
-            if not self._known[entity].slots and key not in self._introduced
+            if not self._known[entity].introduced and key not in self._introduced
         ]
 
     def new_keys(self) -> list[str]:
@@ -65,12 +63,7 @@ class NameChanges:
             record = self._known[self._ids[key]]
             for way in ways:
                 record.add(*way)
-        changed = {
-            entity: record
-            for entity, record in self._known.items()
-            if record.slots and record.slots != self._stored.get(entity)
-        }
-        self._entities.put_many(changed)
+        self._entities.put_many({entity: record for entity, record in self._known.items() if record.introduced})
         return {key: self._ids[key] for key in self._introduced}
 
     def place(self, entity: int, form: str, kind: str) -> int:
@@ -82,6 +75,5 @@ class NameChanges:
         missing = [entity for entity in dict.fromkeys(entities) if entity not in self._known]
         for entity, record in zip(missing, self._entities.get_many(missing), strict=True):
             self._known[entity] = record
-            self._stored[entity] = record.slots.copy()
             key = self._keys[entity] = record.key
             self._ids[key] = entity

@@ -36,22 +36,35 @@ class Slot(NamedTuple):
     times: int
 
 
-_FREE = Slot("", KINDS[0], 0)
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+#: A slot that is free, as it is stored.
+_FREE = ["", 0, 0]
 
 
 @dataclass(slots=True)
 class EntityRecord:
-    """What is known of an entity: how it is introduced.
+    """What is known of an entity: how it is introduced; ``row`` is as stored.
 
     Documents refer to slots by their places, so a slot keeps its place as long as it is in use.
     """
 
-    slots: list[Slot] = field(default_factory=list)
+    row: Row = field(default_factory=list)
+
+    @property
+    def slots(self) -> list[Slot]:
+        """The slots in order of their places."""
+        values = iter(self.row)
+        return [Slot(form, KINDS[kind], times) for form, kind, times in zip(values, values, values, strict=True)]
+
+    @property
+    def introduced(self) -> bool:
+        """Whether anything introduces it."""
+        return bool(self.row)
 
     @property
     def key(self) -> str:
         """The normal form, which all forms share."""
-        return entity_key(next(slot.form for slot in self.slots if slot.times))
+        return entity_key(next(form for form, times in zip(self.row[::3], self.row[2::3], strict=True) if times))
 
     @property
     def forms(self) -> dict[str, int]:
@@ -75,30 +88,39 @@ class EntityRecord:
 
     def place(self, form: str, kind: str) -> int:
         """The place of the slot of a form and kind; raises CorruptionError where there is none."""
-        for place, slot in enumerate(self.slots):
-            if slot[:2] == (form, kind):
-                return place
-        raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
+        place = self._find(form, _KIND_NUMBERS[kind])
+        if place is None:
+            raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
+        return place
 
     def add(self, form: str, kind: str) -> None:
         """Count one more introduction."""
-        free = len(self.slots)
-        for place, slot in enumerate(self.slots):
-            if slot[:2] == (form, kind):
-                self.slots[place] = Slot(form, kind, slot.times + 1)
-                return
-            if not slot.times:
-                free = min(free, place)
-        self.slots[free : free + 1] = [Slot(form, kind, 1)]
+        number = _KIND_NUMBERS[kind]
+        place = self._find(form, number)
+        if place is not None:
+            self.row[3 * place + 2] += 1
+            return
+        counts = self.row[2::3]
+        free = 3 * counts.index(0) if 0 in counts else len(self.row)
+        self.row[free : free + 3] = form, number, 1
 
     def remove(self, place: int) -> None:
         """Count one introduction less, of the slot at ``place``; raises CorruptionError where it is free."""
-        form, kind, times = self.slots[place] if place < len(self.slots) else _FREE
-        if not times:
+        at = 3 * place
+        if at >= len(self.row) or not self.row[at + 2]:
             raise CorruptionError(f"an introduction refers to slot {place} of an entity, which is free; run CHECK")
-        self.slots[place] = Slot(form, kind, times - 1) if times > 1 else _FREE
-        while self.slots and self.slots[-1] == _FREE:
-            self.slots.pop()
+        self.row[at + 2] -= 1
+        if not self.row[at + 2]:
+            self.row[at : at + 3] = _FREE
+            while self.row and not self.row[-1]:
+                del self.row[-3:]
+
+    def _find(self, form: str, kind: int) -> int | None:
+        row = self.row
+        for at in range(0, len(row), 3):
+            if row[at] == form and row[at + 1] == kind and row[at + 2]:
+                return at // 3
+        return None
 
 
 def _summed(counted: Iterable[tuple[str, int]]) -> dict[str, int]:
@@ -113,16 +135,10 @@ def _most_frequent(counts: dict[str, int]) -> str:
     return min(counts, key=lambda name: (-counts[name], name))
 
 
-def _encoded(record: EntityRecord) -> Row:
-    return [value for form, kind, times in record.slots for value in (form, KINDS.index(kind), times)]
-
-
 def _decoded(row: Row, entity: int) -> EntityRecord:
-    values = iter(row)
-    slots = [Slot(form, KINDS[kind], times) for form, kind, times in zip(values, values, values, strict=True)]
-    if not any(slot.times for slot in slots):
+    if len(row) % 3 or not any(row[2::3]):
         raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
-    return EntityRecord(slots)
+    return EntityRecord(row.copy())
 
 
 class Entities:
@@ -227,7 +243,7 @@ class EntityWriter(Entities):
 
     def put_many(self, changed: Mapping[int, EntityRecord]) -> None:
         """Write the records of some entities in place of what was known of them."""
-        self._put_rows({entity: _encoded(record) for entity, record in changed.items()})
+        self._put_rows({entity: record.row for entity, record in changed.items()})
 
     def put_name(self, key: str, entity: int) -> None:
         self._write.put(tables.ENTITY_NAMES, key.encode(), records.u32(entity))
@@ -247,10 +263,14 @@ class EntityWriter(Entities):
 
     def _put_rows(self, changed: Mapping[int, Row | None]) -> None:
         blocks = self._read({entity // BLOCK for entity in changed})
+        different: set[int] = set()
         for entity, row in changed.items():
-            blocks[entity // BLOCK][entity % BLOCK] = row
+            block, place = divmod(entity, BLOCK)
+            if blocks[block][place] != row:
+                blocks[block][place] = row
+                different.add(block)
         written: dict[bytes, bytes | None] = {}
-        for block in sorted({entity // BLOCK for entity in changed}):
+        for block in sorted(different):
             written[records.u32(block)] = records.pack(blocks[block]) if any(blocks[block]) else None
         self._write.change_many(tables.ENTITIES, written)
 
