@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from .errors import InputError, KvstoreError
 from .settings import FixedSettings
+from .storage.chunks import GROUP
 from .storage.counters import Counters
 from .storage.environment import Environment, WriteView
 from .storage.index_building import Progress, VectorIndexBuilder
@@ -48,6 +49,8 @@ class Indexing:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
+        #: Before new chunks are numbered from here on, there cannot be enough of them outside the file.
+        self._enough_at = 0
 
     def create(self, kind: str, options: Mapping[str, Any], progress: Progress | None = None) -> None:
         """Say that the store has an index, and build it; raises InputError where it has it already."""
@@ -64,6 +67,7 @@ class Indexing:
             IndexWriter(view).put(replace(stored or IndexRecord(kind), options=given, created=True))
 
         self._store.environment.write_with_growth(create)
+        self._enough_at = 0
         self.refresh(kind, progress)
 
     def drop(self, kind: str) -> None:
@@ -103,8 +107,11 @@ class Indexing:
         """
         try:
             with self._store.environment.snapshot() as snapshot:
+                counters = Counters.load(snapshot)
+                if GROUP * counters.next_group < self._enough_at:
+                    return
                 record = Indexes(snapshot).get(VECTORS)
-                if record is None or not uses_file(record, Counters.load(snapshot)):
+                if record is None or not uses_file(record, counters):
                     return
             with self._lock:
                 if self._thread is None and not self._stopped.is_set():
@@ -123,8 +130,10 @@ class Indexing:
 
     def _extend(self, record: IndexRecord) -> None:
         try:
-            while not self._cancelled() and self._vectors.lag() >= record.count("extend_after"):
-                if not self._vectors.refresh(cancelled=self._cancelled):
+            while not self._cancelled():
+                lag, stop = self._vectors.lag()
+                self._enough_at = stop + record.count("extend_after") - lag
+                if self._enough_at > stop or not self._vectors.refresh(cancelled=self._cancelled):
                     break
         except KvstoreError as error:
             self._store.open_indexes.vectors.file.problem = str(error)

@@ -112,15 +112,15 @@ class VectorIndexBuilder:
             del graph
             return publish(self._environment, draft, record, token, cancelled)
 
-    def lag(self) -> int:
-        """How many chunks of the store the file does not hold."""
+    def lag(self) -> tuple[int, int]:
+        """How many chunks of the store the file does not hold, and the number that the next new chunk may have."""
         try:
             head = index_file.read_head(self._path, VECTORS, self._dimension, self._trusted)
             stop = head["coverage"][-1][1]
         except (FileNotFoundError, IndexUnavailableError):
             stop = 0
-        with self._state() as (_, _, chunks, _):
-            return sum(1 for _ in chunks.scan(stop))
+        with self._state() as (_, counters, chunks, _):
+            return sum(1 for _ in chunks.scan(stop)), GROUP * counters.next_group
 
     def _begin(self, record: IndexRecord) -> tuple[Graph, Coverage, int]:
         """The graph to go on with, or an empty one where that is better; and how many chunks it lacks."""
