@@ -44,7 +44,7 @@ def plain(text: str) -> str:
 
 def summary_sentence(text: str) -> str:
     """A sentence as a summary gives it: in plain words, cut where it is longer than a summary."""
-    return " ".join(_unmarked(text).split()[:_SENTENCE_WORDS])[:_SENTENCE_CHARACTERS]
+    return " ".join(_unmarked(text).split(None, _SENTENCE_WORDS)[:_SENTENCE_WORDS])[:_SENTENCE_CHARACTERS]
 
 
 def _unmarked(text: str) -> str:

@@ -15,7 +15,7 @@ from kvstore_cext.words import name_pieces
 
 from .blocks import plain
 from .normalize import entity_key
-from .words import FUNCTION_WORDS
+from .words import FUNCTION_WORDS, words
 
 #: Bytes of the longest key that becomes an entity.
 LONGEST_KEY = 200
@@ -73,11 +73,7 @@ class Name(NamedTuple):
 def is_name_key(key: str, most_words: int) -> bool:
     """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a
     text."""
-    return (
-        any(character.isalpha() for character in key)
-        and len(key.encode()) <= LONGEST_KEY
-        and len(re.findall(r"\w+", key)) <= most_words
-    )
+    return any(map(str.isalpha, key)) and len(key.encode()) <= LONGEST_KEY and len(words(key)) <= most_words
 
 
 def title_forms(title: str) -> tuple[str, ...]:
@@ -141,27 +137,23 @@ class SentenceNames:
                 if _is_capitalised(word, bool(run)):
                     if not run:
                         at_start = first
-                        pending = []
                     run += [*pending, word]
                     pending = []
                 elif run and not ended and _may_bridge(pending, word):
                     pending.append(word)
                 else:
-                    yield from self._finish(run, at_start)
-                    run, pending = [], []
+                    ended = True
                 first = False
-                if ended:
-                    yield from self._finish(run, at_start)
-                    run, pending = [], []
-                continue
-            yield from self._finish(run, at_start)
-            run, pending = [], []
-            if len(piece) == 1:  # a mark
-                continue
-            first = False
-            if piece[0] == "`":
+                if not ended:
+                    continue
+            if run:
+                yield from self._finish(run, at_start)
+                run, pending = [], []
+            if len(piece) > 1 and piece[0] == "`":
+                first = False
                 yield from _code_names(piece.strip("`"))
-            else:
+            elif len(piece) > 1 and piece[0] == "*":
+                first = False
                 term = plain(piece)
                 if len(term.split()) <= 5 and term[:1].isalpha() and entity_key(term) not in FUNCTION_WORDS:
                     yield Name(term, "term")
