@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,6 +88,7 @@ class _TreeBuilder:
         self._spans = [list(found) for found in sentences]
         self._sentences = {span: sentence for found in sentences for span, sentence in found.items()}
         self._drafts: list[Draft] = []
+        self._leaf_ends: list[int] = []
 
     @cached_property  # most documents are too short to need it
     def _content(self) -> list[TermCounts]:
@@ -104,6 +106,7 @@ class _TreeBuilder:
             section = self._common_section(first, last)
             self._drafts.append(Draft(0, first, last, [], section))
         leaves = len(self._drafts)
+        self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
         for draft in self._drafts:
             spans = self._spans[draft.first_chunk : draft.last_chunk + 1]
             draft.summary = self._choose([span for found in spans for span in found])
@@ -189,11 +192,8 @@ class _TreeBuilder:
     def _draft_of(self, section: int, node_of: dict[int, int]) -> int:
         if section in node_of:
             return node_of[section]
-        start = self._sections[section].start
-        for number, draft in enumerate(self._drafts):
-            if draft.level == 0 and start < self._chunks[draft.last_chunk].end:
-                return number
-        return len(self._drafts) - 1
+        leaf = bisect_right(self._leaf_ends, self._sections[section].start)
+        return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1
 
     def _parent(self, children: list[int], section: int) -> int:
         drafts = [self._drafts[child] for child in children]

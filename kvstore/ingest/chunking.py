@@ -75,16 +75,18 @@ def chunk_text(text: str, found: Sequence[Block], tokens: int) -> tuple[list[Hea
 
 def _sections(found: Sequence[Block], end: int) -> list[Heading]:
     headings = [block for block in found if block.kind == "heading"]
-    sections: list[Heading] = []
+    parents: list[int] = []
+    stops = [end] * len(headings)
     open_sections: list[int] = []
     for index, heading in enumerate(headings):
         while open_sections and headings[open_sections[-1]].level >= heading.level:
-            open_sections.pop()
-        stop = next((later.start for later in headings[index + 1 :] if later.level <= heading.level), end)
-        parent = open_sections[-1] if open_sections else -1
-        sections.append(Heading(heading.level, heading.title, parent, heading.start, stop))
+            stops[open_sections.pop()] = heading.start
+        parents.append(open_sections[-1] if open_sections else -1)
         open_sections.append(index)
-    return sections
+    return [
+        Heading(heading.level, heading.title, parent, heading.start, stop)
+        for heading, parent, stop in zip(headings, parents, stops, strict=True)
+    ]
 
 
 def _unit(text: str, start: int, end: int, kind: str) -> Unit:

@@ -7,6 +7,7 @@ question's; the rarer a word, the more it says. Out: the entities that the best 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..storage.store_view import StoreView
@@ -28,7 +29,7 @@ def masses_of_relations(view: StoreView, terms: Sequence[str], chunks: Iterable[
     found: dict[tuple[str, str], float] = {}
     for document in dict.fromkeys(view.chunks.get(chunk).document for chunk in chunks):
         for subject, words, other in _relations(view, document):
-            score = sum(rarity.get(term, 0.0) for term in set(content_terms(f"{subject} {words} {other}", stem)))
+            score = math.fsum(rarity.get(term, 0.0) for term in set(content_terms(f"{subject} {words} {other}", stem)))
             if score > 0:
                 found[subject, other] = max(score, found.get((subject, other), 0.0))
     best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:_STARTS]

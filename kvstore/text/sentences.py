@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-# A search runs to the first character fast; which it is decides what follows.
+# A search runs to the first character fast; which it is decides what follows. A run of marks is looked at from its
+# first alone: a text of such marks would cost the square of its length.
 _END = re.compile(
-    r"[.!?…。！？\n](?:(?<=[.!?…])[.!?…]*[\"'”’)\]*`]*(?=\s)|(?<=[。！？])[。！？]*[」』”]*|(?<=\n)\s*\n)"
+    r"[.!?…。！？\n](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*`]*(?=\s)|(?<=[。！？])[。！？]*[」』”]*|(?<=\n)\s*\n)"
 )
 _LAST_WORD = re.compile(r"[\w.]+\Z")
 _ABBREVIATIONS = frozenset(
