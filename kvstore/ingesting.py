@@ -14,6 +14,7 @@ from .errors import DocumentNotFoundError, InputError, ReadOnlyError
 from .ingest.extraction import vectors_for
 from .ingest.kept_vectors import kept_vectors
 from .opened import Opened
+from .settings import TIME_LIMIT
 from .storage.compaction import compacting_growth
 from .storage.triples import DocumentTriples
 
@@ -38,7 +39,7 @@ class Ingesting(Opened):
         options: Mapping[str, Any] | None = None,
         progress: Callable[[IngestProgress], None] | None = None,
         workers: int | None = None,
-        time_limit: float = 120.0,
+        time_limit: float = TIME_LIMIT,
         memory_limit: float | None = None,
     ) -> IngestReport:
         """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.

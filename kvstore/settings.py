@@ -17,6 +17,9 @@ from .errors import InputError, SettingsMismatchError
 #: Changes whenever words, names or chunk borders are found differently, so that an old store is never half new.
 TOKENIZER = "words-1"
 
+#: Seconds that a worker may be silent while it reads a file, where an ingest is not told another limit.
+TIME_LIMIT = 120.0
+
 
 @dataclass(frozen=True, slots=True)
 class FixedSettings:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from kvstore.settings import TIME_LIMIT
+
 if TYPE_CHECKING:
     import kvstore
 
@@ -131,7 +133,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
-    default=120.0,
+    default=TIME_LIMIT,
     metavar="SECONDS",
     show_default=True,
     help="How long reading a file may take.",

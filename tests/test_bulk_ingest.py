@@ -143,9 +143,23 @@ def test_small_inputs_are_read_in_this_process_unless_their_reader_may_hang(
 
     monkeypatch.setattr("kvstore.ingest.worker_pool.WorkerPool", refuse)
     assert store.ingest(folder).added == 141
-    (folder / "a.pdf").write_bytes(b"%PDF-1.4")
-    with pytest.raises(RuntimeError, match="a worker"):
-        store.ingest(folder)
+    (folder / "page.html").write_text("<p>" + "Captain Reid. " * 9_000)
+    assert store.ingest(folder).added == 1
+    for name, content in (("a.pdf", b"%PDF-1.4"), ("long.html", b"<p>" + b"Captain Reid. " * 10_000)):
+        (folder / name).write_bytes(content)
+        with pytest.raises(RuntimeError, match="a worker"):
+            store.ingest(folder)
+        (folder / name).unlink()
+
+
+def test_html_is_read_under_the_time_limit_where_its_parser_could_hang(store: kvstore.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / "good.html").write_text("<h1>Pier</h1><p>Captain Reid built it.")
+    (folder / "bad.html").write_text("<select>" + "<option>x" * 80_000)  # 25 seconds, all of them in the parser
+    report = store.ingest(folder, time_limit=2)
+    assert report.added == 1
+    assert [failure.reason.split(";")[0] for failure in report.failures] == ["took longer than 2 seconds"]
 
 
 def test_an_embedder_of_the_programs_own_stays_in_its_process(make_store: MakeStore, folder: Path) -> None:

@@ -12,6 +12,7 @@ import sys
 import tarfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kvstore.errors import InputError, ReaderError
+from kvstore.ingest.pipeline import WORKER_FORMATS
 from kvstore.ingest.readers import FORMATS, RawDocument, ReadFailure, read, read_bytes
 from kvstore.ingest.sources import find_sources
 from kvstore.sample import QUESTIONS, UPDATE, folder, hierarchy
@@ -300,6 +302,31 @@ def test_html_titles() -> None:
 def test_html_declares_its_encoding(declaration: str) -> None:
     assert one(f"{declaration}<p>“café”".encode("cp1252"), "a.html").text == "“café”\n"
     assert one(f"{declaration}<p>“café”".encode(), "a.html").text == "“café”\n"
+
+
+#: HTML that costs its parser or its reader more than its length says, the worst first.
+HOSTILE = {
+    "attributes": lambda size: "<p " + " ".join(f"a{i}=1" for i in range(size // 8)) + ">x",
+    "formatting never closed": lambda size: "".join(f"<b id={i}>" for i in range(min(size // 9, 18_000))) + "<p>x" * 99,
+    "code in code": lambda size: "<code>\n" * min(size // 16, 4_900) + "<pre>x</pre>" + "</code>" * 4_900,
+    "options": lambda size: "<select>" + "<option>x" * (size // 9) + "</select><p>x",
+    "bars around bars": lambda size: "<div class=sidebar>" * 4_900 + "<main>x</main>" + "</div>" * 4_900,
+    "lists in lists": lambda size: "<ul><li>x" * 4_900 + "</ul>" * (size // 9),
+    "tables in tables": lambda size: "<table><tr><td>" * 4_900 + "x" + "</table>" * (size // 15),
+    "terms": lambda size: "<dl>" + "<dt>a" * (size // 5),
+    "wide cells": lambda size: "<table>" + "<tr><td rowspan=50 colspan=50>a" * (size // 31),
+    "entities": lambda size: "&CounterClockwiseContourIntegral;" * (size // 33),
+    "bodies": lambda size: "<body>x" + "".join(f"<body b{i}=1>" for i in range(size // 13)),
+    "names cut short": lambda size: "&CounterClockwiseContourIntegra" * (size // 31),
+}
+
+
+@pytest.mark.parametrize("shape", HOSTILE)
+def test_html_that_is_read_in_this_process_takes_no_time(shape: str) -> None:
+    """The largest that comes to no worker, and so under no time limit, whatever it is made of."""
+    page = HOSTILE[shape](WORKER_FORMATS["html"])
+    with suppress(ReaderError):  # that it has no text
+        one(page[: WORKER_FORMATS["html"]], "a.html")
 
 
 def test_html_that_cannot_be_read() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import InputError, ReaderError
-from ..settings import FixedSettings
+from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.ingested_files import IngestedFile
 from ..storage.triples import DocumentTriples
 from ..storage.vectors import Matrix
@@ -26,7 +26,7 @@ from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of
 from .file_visit import FileVisit, way_of_reading
 from .readers import RawTriples, ReadOptions, check_format, format_of
 from .sources import Source, find_sources
-from .worker import TIME_LIMIT, Job, Limits
+from .worker import Job, Limits
 
 #: A batch is committed when it holds this many chunks or documents.
 BATCH_CHUNKS = 256
@@ -34,9 +34,11 @@ BATCH_DOCUMENTS = 256
 
 
 #: Without being told, an ingest starts workers for so many bytes of files: below, starting them costs more than they
-#: save. Files of these formats are read by a worker always, because their readers can be made to hang or crash.
+#: save. A file of one of these formats that has more than so many bytes is read by a worker always, because its reader
+#: can be made to hang or crash. The parser of HTML may take a time that grows with the square of the length: the worst
+#: of the shapes tried (those of ``tests/test_readers.py`` and 80 others) takes 0.7 s at this size, 46 s at eight times.
 WORKER_BYTES = 1 << 20
-WORKER_FORMATS = frozenset({"pdf", "docx"})
+WORKER_FORMATS = {"pdf": 0, "docx": 0, "html": 1 << 17}
 #: Workers are as many as there are processors beside the writer's, and no more than this: each holds models.
 MOST_WORKERS = 4
 
@@ -263,18 +265,18 @@ class _Ingest:
 
     def _worth(self, sources: Sequence[Source]) -> tuple[int, bool]:
         """How many workers the files are worth, and whether it is worth that these load the embedder too."""
-        large = False
-        size = 0
+        total = 0
+        risky = False
         for source in sources:
+            size = 0
             with suppress(OSError):
-                size += source.path.stat().st_size
-            large = size >= WORKER_BYTES
-            if large:
-                break
-        if large:
-            return max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
-        formats = {source.format or self._format or format_of(source.path.name) for source in sources}
-        return int(not WORKER_FORMATS.isdisjoint(formats)), False
+                size = source.path.stat().st_size
+            total += size
+            if total >= WORKER_BYTES:
+                return max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
+            form = source.format or self._format or format_of(source.path.name)
+            risky = risky or size > WORKER_FORMATS.get(form or "", WORKER_BYTES)
+        return int(risky), False
 
     def _take(self, found: Found, visit: FileVisit) -> None:
         if isinstance(found, RawTriples):

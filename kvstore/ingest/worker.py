@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from ..errors import KvstoreError
 from ..models.embedder import open_embedder
 from ..models.language import open_language
-from ..settings import FixedSettings
+from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.documents import Documents
 from ..storage.environment import Environment
 from ..storage.vectors import Matrix
@@ -34,8 +34,6 @@ from .file_documents import FileDocument, FoundItem, NewDocument, ReadItem, docu
 from .sources import Source
 from .transport import frame, read_message
 
-#: Seconds that a worker may be silent while it reads a file.
-TIME_LIMIT = 120.0
 #: Bytes of memory that a worker gets at least where no limit is given.
 LEAST_MEMORY = 2 << 30
 
