@@ -13,7 +13,7 @@ from kvstore.storage.documents import DocumentRecord, encoded_text
 from kvstore.storage.entities import KINDS
 from kvstore.storage.graph import HEADS
 from kvstore.storage.vectors import ENCODING, block_shape
-from kvstore_cext.compact import change_numbers
+from kvstore_cext.compact import pack_numbers
 
 FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
 
@@ -57,7 +57,7 @@ def test_records_hold_what_is_listed_in_that_order() -> None:
 
 
 def test_distances_are_as_in_the_example() -> None:
-    assert change_numbers(None, None, (), [7, 8, 308], 9)[0][0][1].hex(" ") == "01 ac 02"
+    assert pack_numbers([7, 8, 308]).hex(" ") == "07 01 ac 02"
     assert "`01 ac 02`" in FORMAT
 
 
