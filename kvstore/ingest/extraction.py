@@ -32,6 +32,9 @@ from .pairs import pairs_of
 from .prose import Prose, read_prose
 from .relation import Relation, tree_of
 
+#: Makes something of embedding texts.
+TextsKnown = Callable[[list[str]], None]
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkDraft:
@@ -105,10 +108,19 @@ def derive(given: Examined, settings: FixedSettings) -> Extracted:
     return found
 
 
-def derive_all(documents: Iterable[Examined], settings: FixedSettings) -> Iterator[Extracted | InputError]:
+def forget_texts(texts: list[str]) -> None:
+    """Make nothing of embedding texts."""
+
+
+def derive_all(
+    documents: Iterable[Examined],
+    settings: FixedSettings,
+    texts_known: TextsKnown = forget_texts,
+) -> Iterator[Extracted | InputError]:
     """Everything that follows from each of some documents, in order, or why it cannot be one; raises LanguageError.
 
-    It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster.
+    It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster. ``texts_known`` is
+    told all their embedding texts before anything is parsed.
     """
     begun: list[_Written | Extracted | InputError] = []
     for document in documents:
@@ -116,9 +128,11 @@ def derive_all(documents: Iterable[Examined], settings: FixedSettings) -> Iterat
             begun.append(_begun(document, settings))
         except InputError as error:
             begun.append(error)
-    written = [(item.text, item.chunks, item.to_bytes) for item in begun if isinstance(item, _Written)]
+    written = [item for item in begun if isinstance(item, _Written)]
+    texts_known([text for item in written for text in item.embedding_texts()])
     pipeline = open_language(settings.language)
-    prose = repeat(Prose()) if pipeline is None else read_prose(written, pipeline)
+    parsed = [(item.text, item.chunks, item.to_bytes) for item in written]
+    prose = repeat(Prose()) if pipeline is None else read_prose(parsed, pipeline)
     for item in begun:
         yield _derived(item, next(prose), settings) if isinstance(item, _Written) else item
 
@@ -133,6 +147,15 @@ class _Written:
     sections: list[Heading]
     chunks: list[Chunk]
     to_bytes: npt.NDArray[np.int64]
+
+    def embedding_texts(self) -> list[str]:
+        """As :meth:`Extracted.embedding_texts`."""
+        return [
+            embedding_text(
+                self.given.title, heading_path(self.sections, chunk.section), self.text[chunk.start : chunk.end]
+            )
+            for chunk in self.chunks
+        ]
 
 
 def _begun(given: Examined, settings: FixedSettings) -> _Written | Extracted:

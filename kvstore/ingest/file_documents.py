@@ -16,7 +16,7 @@ from ..errors import InputError, KvstoreError, ReaderError
 from ..settings import FixedSettings
 from ..storage.vectors import Matrix
 from .examination import Examined, examine
-from .extraction import Extracted, derive_all
+from .extraction import Extracted, TextsKnown, derive_all, forget_texts
 from .readers import RawDocument, RawTriples, read
 from .sources import Source
 
@@ -58,8 +58,8 @@ ReadItem = tuple[int, NewDocument | Found | None]
 FoundItem = tuple[int, Found | None]
 
 #: What is read is extracted (and embedded) when it comes to so many items, or bytes of texts of new documents.
-PORTION_ITEMS = 256
-PORTION_BYTES = 128 << 10
+PORTION_ITEMS = 512
+PORTION_BYTES = 256 << 10
 
 TOO_LITTLE_MEMORY = "there is too little memory for it; raise the memory limit, or split it"
 
@@ -115,9 +115,15 @@ def portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
         yield portion
 
 
-def extracted(portion: Sequence[ReadItem], settings: FixedSettings) -> Iterator[FoundItem]:
-    """A portion with its new documents extracted, together, or failed; raises LanguageError."""
-    outcomes = iter(_extracted([item.examined for _, item in portion if isinstance(item, NewDocument)], settings))
+def extracted(
+    portion: Sequence[ReadItem], settings: FixedSettings, texts_known: TextsKnown = forget_texts
+) -> Iterator[FoundItem]:
+    """A portion with its new documents extracted, together, or failed; raises LanguageError.
+
+    ``texts_known`` is told their embedding texts before anything is parsed, where one of them does not forbid it.
+    """
+    documents = [item.examined for _, item in portion if isinstance(item, NewDocument)]
+    outcomes = iter(_extracted(documents, settings, texts_known))
     for number, item in portion:
         if not isinstance(item, NewDocument):
             yield number, item
@@ -129,9 +135,11 @@ def extracted(portion: Sequence[ReadItem], settings: FixedSettings) -> Iterator[
             yield number, failure(item.place, outcome)
 
 
-def _extracted(documents: Sequence[Examined], settings: FixedSettings) -> list[Extracted | InputError | str]:
+def _extracted(
+    documents: Sequence[Examined], settings: FixedSettings, texts_known: TextsKnown = forget_texts
+) -> list[Extracted | InputError | str]:
     try:
-        return list(derive_all(documents, settings))
+        return list(derive_all(documents, settings, texts_known))
     except KvstoreError:
         raise
     except Exception as error:  # a fault of ours, or of a library, must not cost the other documents

@@ -3,9 +3,10 @@
 In (standard input, messages of ``transport.py``): a :class:`Job`'s fields, then tasks, each a list of ``(number, items
 to leave out, Source)``. Out (standard output): ``("begin", number)`` when a file is read on, ``("busy",)`` when
 it does something else, ``("found", number, Found)`` in the order of the file, ``("done", number)``;
-``("failed", class, message)`` for what ends the ingest. While one portion is embedded and sent, the next is read and
-extracted. The store is opened to read only, to tell which documents are in it already. When standard input ends,
-because the other process closed it or died, the worker ends too, whatever it is doing.
+``("failed", class, message)`` for what ends the ingest. A portion is embedded from the moment when its texts are known,
+while it is parsed and then while the next is read and parsed. The store is opened to read only, to tell which documents
+are in it already. When standard input ends, because the other process closed it or died, the worker ends too, whatever
+it is doing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 from typing import Any, BinaryIO
 
@@ -30,7 +32,7 @@ from ..storage.documents import Documents
 from ..storage.environment import Environment
 from ..storage.vectors import Matrix
 from .extraction import vectors_for
-from .file_documents import FileDocument, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
+from .file_documents import FileDocument, FoundItem, ReadItem, documents_of, extracted, portions
 from .sources import Source
 from .transport import frame, read_message
 
@@ -109,7 +111,9 @@ class _Worker:
         self._environment = environment
         self._results = results
         self._sending = threading.Lock()
-        self._beside = ThreadPoolExecutor(1)
+        # A portion is embedded while the one before it waits for the other process to take it.
+        self._embedding = ThreadPoolExecutor(1)
+        self._delivering = ThreadPoolExecutor(1)
         self._embedder = None if job.embedder is None else open_embedder(job.embedder)
 
     def work(self, task: list[tuple[int, int, Source]]) -> None:
@@ -117,10 +121,11 @@ class _Worker:
         delivered: Future[None] | None = None
         for portion in portions(self._read(task)):
             self._send(("busy",))
-            found = self._extracted(portion)
+            embedded: list[Future[dict[str, Matrix]]] = []
+            found = list(extracted(portion, self._job.settings, partial(self._begin, embedded)))
             if delivered is not None:
                 delivered.result()
-            delivered = self._beside.submit(self._deliver, found)
+            delivered = self._delivering.submit(self._deliver, found, embedded)
             self._send(("begin", portion[-1][0]))
         self._send(("busy",))
         if delivered is not None:
@@ -139,18 +144,24 @@ class _Worker:
             record = Documents(snapshot).find(key)
             return None if record is None else record.digest
 
-    def _extracted(self, portion: Sequence[ReadItem]) -> list[FoundItem]:
-        language = open_language(self._job.settings.language)
-        if language is not None and any(isinstance(item, NewDocument) for _, item in portion):
-            language.load_without_torch()
-        return list(extracted(portion, self._job.settings))
+    def _begin(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
+        """Begin to embed the texts of a portion, and load what parses them."""
+        if texts:
+            embedded.append(self._embedding.submit(self._embed, texts))
+            language = open_language(self._job.settings.language)
+            if language is not None:
+                language.load_without_torch()
 
-    def _deliver(self, found: Sequence[FoundItem]) -> None:
-        """Embed the documents of a portion, and send all of it."""
+    def _embed(self, texts: Sequence[str]) -> dict[str, Matrix]:
+        return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}
+
+    def _deliver(self, found: Sequence[FoundItem], embedded: Sequence[Future[dict[str, Matrix]]]) -> None:
+        """Send a portion, with the vectors of its documents."""
         documents = [item.extracted for _, item in found if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[Matrix | None] = repeat(None)
         if self._embedder is not None:
-            vectors = iter(vectors_for([(document, None) for document in documents], self._embedder.embed))
+            known = {text: vector for future in embedded for text, vector in future.result().items()}
+            vectors = iter(vectors_for([(document, None) for document in documents], self._embedder.embed, known))
         for number, item in found:
             if isinstance(item, FileDocument) and item.extracted:
                 self._send(("found", number, replace(item, vectors=next(vectors))))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,6 +53,17 @@ class Parse:
     doc: Doc
 
 
+class _NoTorch(MetaPathFinder):
+    """Makes an import of torch by one thread fail, as if it were not installed."""
+
+    def __init__(self, thread: int) -> None:
+        self._thread = thread
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        if name == "torch" and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 class LanguagePipeline:
     """One pipeline; it is loaded when it first reads, and may be shared between threads."""
 
@@ -68,16 +80,18 @@ class LanguagePipeline:
     def load_without_torch(self) -> None:
         """The same where torch is not to be imported: it costs a second and 170 MB, and ``en`` has no use for it.
 
-        thinc looks for torch once, when spaCy is imported. So this is for processes that run nothing but ours.
+        thinc looks for torch once, when spaCy is imported. So this is for processes that run nothing but ours. Other
+        threads import what they like.
         """
-        if self.name != ENGLISH or "torch" in sys.modules:
+        if self.name != ENGLISH:
             self.load()
             return
-        sys.modules["torch"] = None  # type: ignore[assignment]  # an import of it fails, as if it were not installed
+        refusal = _NoTorch(threading.get_ident())
+        sys.meta_path.insert(0, refusal)
         try:
             self.load()
         finally:
-            del sys.modules["torch"]
+            sys.meta_path.remove(refusal)
 
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """``extract(text, its parses)`` of each text, in order; raises LanguageError.

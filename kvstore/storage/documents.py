@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import CorruptionError
 from . import records, tables
@@ -246,7 +246,19 @@ class DocumentWriter(Documents):
         self._write.delete(tables.OUTLINES, key)
 
 
-def heading_path(outline: list[Section], section: int) -> list[str]:
+class Titled(Protocol):
+    """A section, stored or to be."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def parent(self) -> int:
+        """The index of the enclosing section; -1: none."""
+        ...
+
+
+def heading_path(outline: Sequence[Titled], section: int) -> list[str]:
     """Titles from the outermost section down to ``section``; empty for -1.
 
     Raises CorruptionError where the outline has no such section, or a section stands below a later one.
