@@ -8,9 +8,13 @@ as an entity and one of its slots). An entity exists while its counts are not al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import msgpack
+
+from kvstore_cext.msgpack_rows import elements, with_elements
 
 from ..errors import CorruptionError
 from ..text.normalize import entity_key
@@ -22,8 +26,7 @@ KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 
 #: Entities whose records are stored together: each would be smaller than what LMDB and a checksum add to it.
 BLOCK = 16
-#: Blocks from which on a writer reads them anew.
-_MOST_KNOWN = 1024
+_EMPTY_BLOCK = records.pack([None] * BLOCK)
 #: A record as it is stored: form, kind and count of each slot.
 Row = list[Any]
 
@@ -141,6 +144,21 @@ def _decoded(row: Row, entity: int) -> EntityRecord:
     return EntityRecord(row.copy())
 
 
+def _rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[Row | None]:
+    """Some rows of a block, by entities in order."""
+    if value is None:
+        return [None] * len(entities)
+    try:
+        packed = elements(value, [entity % BLOCK for entity in entities])
+        return [None if row is None else msgpack.unpackb(row) for row in packed]
+    except ValueError as error:
+        raise _damaged(key, error) from error
+
+
+def _damaged(key: bytes, error: ValueError) -> CorruptionError:
+    return CorruptionError(f"table {tables.ENTITIES}, key {key.hex()}: {error}; run CHECK, and restore from a backup")
+
+
 class Entities:
     """The entities of one view."""
 
@@ -153,19 +171,20 @@ class Entities:
 
     def get_many(self, entities: Sequence[int]) -> list[EntityRecord]:
         """The records of entities that must exist; raises CorruptionError for one that does not."""
-        blocks = self._read({entity // BLOCK for entity in entities})
-        found = []
-        for entity in entities:
-            row = blocks[entity // BLOCK][entity % BLOCK]
-            if row is None:
-                raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
-            found.append(_decoded(row, entity))
-        return found
+        found: dict[int, EntityRecord] = {}
+        for key, value, members in self._blocks(entities):
+            for entity, row in zip(members, _rows(key, value, members), strict=True):
+                if row is None:
+                    raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
+                found[entity] = _decoded(row, entity)
+        return [found[entity] for entity in entities]
 
     def __contains__(self, entity: int) -> bool:
         """Whether there is an entity with this number, which may be any."""
-        block, place = divmod(entity, BLOCK)
-        return 0 <= entity < 1 << 32 and self._read({block})[block][place] is not None
+        if not 0 <= entity < 1 << 32:
+            return False
+        ((key, value, members),) = self._blocks([entity])
+        return _rows(key, value, members) != [None]
 
     def identify(self, key: str) -> int | None:
         """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
@@ -206,14 +225,14 @@ class Entities:
             raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
         return record
 
-    def _read(self, blocks: Set[int]) -> Mapping[int, list[Row | None]]:
-        """The entities of some blocks, None for those that there are not."""
-        keys = {block: records.u32(block) for block in sorted(blocks)}
-        values = self._view.get_many(tables.ENTITIES, list(keys.values()))
-        return {
-            block: [None] * BLOCK if value is None else records.unpack(value, tables.ENTITIES, key)
-            for (block, key), value in zip(keys.items(), values, strict=True)
-        }
+    def _blocks(self, entities: Iterable[int]) -> Iterator[tuple[bytes, memoryview | None, list[int]]]:
+        """The blocks of some entities: the key of each, its value, and those of the entities that are in it, in
+        order."""
+        members: dict[bytes, list[int]] = {}
+        for entity in sorted(set(entities)):
+            members.setdefault(records.u32(entity // BLOCK), []).append(entity)
+        values = self._view.get_many(tables.ENTITIES, list(members))
+        return zip(members, values, members.values(), strict=True)
 
     def introductions(self, document: int) -> list[tuple[int, int]]:
         """What a document introduces: entity id, and the place of a slot of that entity."""
@@ -239,7 +258,6 @@ class EntityWriter(Entities):
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
-        self._known: dict[int, list[Row | None]] = {}
 
     def put_many(self, changed: Mapping[int, EntityRecord]) -> None:
         """Write the records of some entities in place of what was known of them."""
@@ -262,23 +280,14 @@ class EntityWriter(Entities):
         self._write.delete(tables.INTRODUCTIONS, records.u64(document))
 
     def _put_rows(self, changed: Mapping[int, Row | None]) -> None:
-        blocks = self._read({entity // BLOCK for entity in changed})
-        different: set[int] = set()
-        for entity, row in changed.items():
-            block, place = divmod(entity, BLOCK)
-            if blocks[block][place] != row:
-                blocks[block][place] = row
-                different.add(block)
         written: dict[bytes, bytes | None] = {}
-        for block in sorted(different):
-            written[records.u32(block)] = records.pack(blocks[block]) if any(blocks[block]) else None
+        for key, value, members in self._blocks(changed):
+            rows = {entity % BLOCK: changed[entity] for entity in members}
+            packed = {place: None if row is None else msgpack.packb(row) for place, row in rows.items()}
+            try:
+                after = with_elements(_EMPTY_BLOCK if value is None else value, packed)
+            except ValueError as error:
+                raise _damaged(key, error) from error
+            if after != value:
+                written[key] = after
         self._write.change_many(tables.ENTITIES, written)
-
-    def _read(self, blocks: Set[int]) -> Mapping[int, list[Row | None]]:
-        """As the reader's; what was read, or written, is kept."""
-        if len(self._known) > _MOST_KNOWN:
-            self._known = {}
-        missing = blocks - self._known.keys()
-        if missing:
-            self._known.update(super()._read(missing))
-        return self._known

@@ -1,0 +1,156 @@
+# distutils: language = c++
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""Elements of sealed msgpack arrays, read and put in place of others without decoding the rest.
+
+In: a record as stored: a msgpack array, and its checksum. Out: the msgpack of one element, or the record with other
+elements in its place. Only nil, numbers, strings, bytes and arrays of them are known. Bytes that are no such record
+raise ValueError.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libcpp.vector cimport vector
+
+include "sealed.pxi"
+
+cdef enum:
+    _NIL = 0xC0
+
+
+cdef inline const uint8_t* _length(const uint8_t* at, const uint8_t* end, int size, uint64_t* length) except NULL:
+    """Read a length of so many bytes, big-endian; returns what is behind it."""
+    if end - at < size:
+        raise ValueError("an element is cut short")
+    length[0] = 0
+    for _ in range(size):
+        length[0] = length[0] << 8 | at[0]
+        at += 1
+    return at
+
+
+cdef const uint8_t* _behind(const uint8_t* at, const uint8_t* end) except NULL:
+    """What follows the element at ``at``."""
+    cdef uint64_t wanted = 1, length
+    cdef uint8_t kind
+    while wanted:
+        wanted -= 1
+        if at >= end:
+            raise ValueError("an element is cut short")
+        kind = at[0]
+        at += 1
+        length = 0
+        if kind < 0x80 or kind >= 0xE0 or kind == _NIL:
+            continue
+        elif 0x90 <= kind < 0xA0:
+            wanted += kind & 15
+        elif 0xA0 <= kind < 0xC0:
+            length = kind & 31
+        elif 0xC4 <= kind <= 0xC6:
+            at = _length(at, end, 1 << (kind - 0xC4), &length)
+        elif 0xCC <= kind <= 0xD3:
+            length = 1 << (kind - 0xCC & 3)
+        elif kind == 0xCA or kind == 0xCB:
+            length = 4 if kind == 0xCA else 8
+        elif 0xD9 <= kind <= 0xDB:
+            at = _length(at, end, 1 << (kind - 0xD9), &length)
+        elif kind == 0xDC or kind == 0xDD:
+            at = _length(at, end, 2 if kind == 0xDC else 4, &length)
+            wanted += length
+            length = 0
+        else:
+            raise ValueError("an element of another kind")
+        if length > <uint64_t> (end - at):
+            raise ValueError("an element is cut short")
+        at += length
+    return at
+
+
+cdef const uint8_t* _elements(const uint8_t* at, const uint8_t* end, uint64_t* count) except NULL:
+    """Where the elements of the array at ``at`` begin, and how many there are."""
+    if at < end and 0x90 <= at[0] < 0xA0:
+        count[0] = at[0] & 15
+        return at + 1
+    if at < end and at[0] == 0xDC:
+        return _length(at + 1, end, 2, count)
+    raise ValueError("not an array")
+
+
+def elements(value, places) -> list:
+    """The msgpack of some elements of a record, by their places, ascending; None for nil."""
+    cdef Py_buffer buffer
+    cdef const uint8_t* at
+    cdef const uint8_t* end
+    cdef const uint8_t* behind
+    cdef uint64_t count, number = 0, place
+    cdef Py_ssize_t size
+    found = []
+    PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+    try:
+        at = <const uint8_t*> buffer.buf
+        size = _unsealed(at, buffer.len)
+        if size < 0:
+            raise ValueError("the value fails its checksum")
+        end = at + size
+        at = _elements(at, end, &count)
+        for place in places:
+            if place >= count:
+                raise ValueError("fewer elements than expected")
+            while number < place:
+                at = _behind(at, end)
+                number += 1
+            behind = _behind(at, end)
+            found.append(None if at[0] == _NIL else PyBytes_FromStringAndSize(<const char*> at, behind - at))
+    finally:
+        PyBuffer_Release(&buffer)
+    return found
+
+
+def with_elements(value, changed) -> bytes | None:
+    """A record with some elements (place → msgpack, None for nil) in place of what it had; None where all are nil.
+
+    The record keeps its length.
+    """
+    cdef Py_buffer buffer
+    cdef const uint8_t* at
+    cdef const uint8_t* end
+    cdef const uint8_t* behind
+    cdef const uint8_t* given
+    cdef uint64_t count, number
+    cdef Py_ssize_t size
+    cdef vector[uint8_t] out
+    cdef bint empty = True
+    cdef bytes element
+    PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+    try:
+        at = <const uint8_t*> buffer.buf
+        size = _unsealed(at, buffer.len)
+        if size < 0:
+            raise ValueError("the value fails its checksum")
+        end = at + size
+        behind = _elements(at, end, &count)
+        out.reserve(size + 64)
+        out.insert(out.end(), at, behind)
+        at = behind
+        for number in range(count):
+            behind = _behind(at, end)
+            if number in changed:
+                element = changed[number]
+                if element is None:
+                    out.push_back(_NIL)
+                else:
+                    given = element
+                    out.insert(out.end(), given, given + len(element))
+                    empty = False
+            else:
+                out.insert(out.end(), at, behind)
+                empty &= at[0] == _NIL
+            at = behind
+        if at != end:
+            raise ValueError("something follows the elements")
+    finally:
+        PyBuffer_Release(&buffer)
+    if empty:
+        return None
+    _seal(out)
+    return PyBytes_FromStringAndSize(<char*> out.data(), out.size())

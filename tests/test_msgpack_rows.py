@@ -1,0 +1,44 @@
+"""Elements of stored arrays: read and changed as those of a list, and no bytes are fatal."""
+
+from __future__ import annotations
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvstore.storage import records
+from kvstore_cext.msgpack_rows import elements, with_elements
+
+NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.sampled_from([0, 127, 128, 255, 256, 65535, 65536, -1, -32, -33, -129])
+VALUES = st.none() | NUMBERS | st.floats(allow_nan=False) | st.text(max_size=300) | st.binary(max_size=300)
+ROWS = st.lists(VALUES, max_size=20) | st.integers(65530, 65540).map("x".__mul__)
+ARRAYS = st.lists(st.none() | ROWS, max_size=20)
+
+
+@given(array=ARRAYS, data=st.data())
+def test_elements_are_read_and_changed_as_those_of_a_list(array: list[object], data: st.DataObject) -> None:
+    stored = records.pack(array)
+    places = sorted(data.draw(st.sets(st.integers(0, len(array) - 1)))) if array else []
+    read = elements(stored, places)
+    assert [None if row is None else msgpack.unpackb(row) for row in read] == [array[place] for place in places]
+    for place in places:
+        array[place] = data.draw(st.none() | ROWS)
+    changed = {place: None if array[place] is None else msgpack.packb(array[place]) for place in places}
+    after = with_elements(memoryview(stored), changed)
+    assert after == (records.pack(array) if any(row is not None for row in array) else None)
+    with pytest.raises(ValueError, match="fewer"):
+        elements(stored, [len(array)])
+
+
+@given(payload=st.binary(max_size=80) | st.binary(max_size=8).map(lambda rest: b"\xdd\xff\xff\xff\xff" + rest))
+def test_other_bytes_are_refused_or_read(payload: bytes) -> None:
+    for stored in (payload, records.seal(payload), records.seal(b"\x92" + payload)):
+        for read in (
+            lambda stored=stored: elements(stored, [0, 1]),
+            lambda stored=stored: with_elements(stored, {1: None}),
+        ):
+            try:
+                read()
+            except ValueError as error:
+                assert str(error)
