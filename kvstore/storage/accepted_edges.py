@@ -120,9 +120,9 @@ class AcceptedEdges:
         """
         forest = self._forest
         for tree in sorted(self._deferred):
-            verdicts = forest.tree_verdicts(tree)
+            verdicts, looped_before = forest.tree_verdicts(tree)
             looped = on_cycles(verdicts)
-            for edge in sorted(forest.looped_edges({child for child, _ in verdicts}) - looped):
+            for edge in sorted(looped_before - looped):
                 forest.delete(tables.LOOPED_EDGES, *edge)
             for edge in sorted(looped):
                 self._put_looped(*edge)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -183,20 +183,23 @@ class Forest:
                 last = edge
                 yield edge
 
-    def tree_verdicts(self, tree: int) -> dict[Edge, int]:
-        """The verdicts on all edges that are stated in one tree."""
-        nodes = [records.u64(node) for node, _ in self.nodes(tree)]
-        found: dict[Edge, int] = {
-            records.U64_PAIR.unpack(key): ACCEPTED for key, _ in self._view.get_below(tables.EDGES_UP, nodes)
-        }
-        for key, value in self._view.get_below(tables.REFUSED_UP, nodes):
-            found[records.U64_PAIR.unpack(key)] = int(records.unpack(value, tables.REFUSED_UP, key))
-        return found
+    def tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
+        """The verdicts on all edges that are stated in one tree, and those of them that lie on cycles.
 
-    def looped_edges(self, children: Iterable[int]) -> set[Edge]:
-        """The edges up from some nodes that lie on cycles of stated edges."""
-        found = self._view.get_below(tables.LOOPED_EDGES, [records.u64(child) for child in sorted(children)])
-        return {records.U64_PAIR.unpack(key) for key, _ in found}
+        Reads the whole forest: for a tree that is most of it.
+        """
+        nodes = {node for node, place in self.nodes() if place.tree == tree}
+        verdicts = dict.fromkeys((edge for edge, _ in self._above(tables.EDGES_UP, nodes)), ACCEPTED)
+        for edge, value in self._above(tables.REFUSED_UP, nodes):
+            verdicts[edge] = int(records.unpack(value, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
+        return verdicts, {edge for edge, _ in self._above(tables.LOOPED_EDGES, nodes)}
+
+    def _above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
+        """The edges up from some nodes, with what a table of all edges says of each."""
+        for key, value in self._view.scan(table):
+            edge: Edge = records.U64_PAIR.unpack(key)
+            if edge[0] in nodes:
+                yield edge, value
 
     def verdict(self, child: int, parent: int) -> int | None:
         """Whether an edge is accepted, or why not; None where nobody states it."""
