@@ -57,6 +57,7 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
     cdef uint64_t chunk = postings[0].chunk, distance
     cdef size_t at
     out.clear()
+    out.reserve(4 * count + 16)
     _write(out, count)
     for at in range(count):
         distance = postings[at].chunk - chunk

@@ -422,9 +422,9 @@ def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[
         raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
     if matrix.shape[0] not in (1, rows):
         raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
-    norms = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
+    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, np.newaxis]
     if not np.isfinite(norms).all() or (norms == 0).any():
         raise InputError("a vector is finite and not all zeros")
     # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.
-    units = np.where(abs(norms - 1) < 1e-6, matrix, matrix / norms).astype(np.float32)
+    units = np.where(abs(norms - 1) < 1e-6, matrix, matrix / norms).astype(np.float32, copy=False)
     return np.repeat(units, rows // matrix.shape[0], axis=0)

@@ -72,6 +72,8 @@ class DataFile:
 
     def _open(self, map_size: int) -> lmdb.Environment:
         """Map the file, with half the size as often as the system refuses."""
+        #: Bytes that the file is known to have.
+        self._long_enough = 0
         while True:
             try:
                 return lmdb.open(
@@ -181,9 +183,13 @@ class DataFile:
         LMDB leaves pages unwritten that were taken and freed within one transaction; when these are the last ones, the
         file is short and yet sound. Lengthened, it can be told from one that was cut.
         """
+        used = self.used
+        if used <= self._long_enough:
+            return
         if self.is_short():
             with contextlib.suppress(OSError):  # no space: the next opening verifies the pages instead
-                os.truncate(self.path, self.used)
+                os.truncate(self.path, used)
+        self._long_enough = self.size
 
     def refuse_cut(self) -> None:
         """Raise CorruptionError when pages in use are missing at the end; lengthen the file when they are free ones.

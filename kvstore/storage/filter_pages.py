@@ -94,6 +94,8 @@ class FilterPages:
         self._lmdb_view = view if isinstance(view, LmdbView) else None
         self._lock = lock
         self._sample = hasher(_SAMPLE)
+        #: Which of the block-list pages that were read are on the list of those with room.
+        self._roomy: dict[int, int] = {}
         head = self._read_head()
         self._stored = head is not None
         head = head or _Head(ENCODING, self._sample)
@@ -154,6 +156,7 @@ class FilterPages:
     def _flush_part(self, view: WriteView, part: _Part) -> None:
         released, taken = part.pages.freed()
         listed = part.pages is self.block_pages
+        roomy = self._roomy if listed else {}
         for number in released:
             key = records.u32(number)
             view.delete(part.table, part.prefix + key)
@@ -161,6 +164,7 @@ class FilterPages:
                 view.put(tables.FILTER_DIRECTORY, part.free + key, _LISTED)
             if listed:
                 view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
+                roomy.pop(number, None)
         for number in taken:
             view.delete(tables.FILTER_DIRECTORY, (part.free or b"") + records.u32(number))
         changed: dict[bytes, bytes | None] = {}
@@ -168,10 +172,12 @@ class FilterPages:
             key = records.u32(number)
             page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED:]))
             changed[part.prefix + key] = bytes(page)
-            if listed and page[ROOMY_OFFSET]:
-                view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED)
-            elif listed:
-                view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
+            if listed and page[ROOMY_OFFSET] != roomy.get(number):
+                roomy[number] = page[ROOMY_OFFSET]
+                if page[ROOMY_OFFSET]:
+                    view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED)
+                else:
+                    view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
         view.change_many(part.table, changed)
 
     def _read_head(self) -> _Head | None:
@@ -214,6 +220,8 @@ class FilterPages:
             elif head[2] != number:
                 fault = "carries another page's number"
             else:
+                if encoding == BLOCK_ENCODING and self.view.writable:
+                    self._roomy[number] = page[ROOMY_OFFSET]
                 # Last, so that nothing can close the snapshot between this and the use of the page.
                 self.require_open()
                 return page

@@ -269,9 +269,12 @@ class GraphWriter(Graph):
         written: dict[bytes, bytes | None] = {}
         for block, here in groupby(entities, lambda entity: entity // HEADS):
             page = self._pages[self._page_places[block]]
+            kept = False
             for entity in here:
-                page[entity % HEADS] = heads[entity] | (_LINKED if linked.get(entity, before[entity] & _LINKED) else 0)
-            written[records.u32(block)] = _encoded(page) if page.any() else None
+                head = heads[entity] | (_LINKED if linked.get(entity, before[entity] & _LINKED) else 0)
+                page[entity % HEADS] = head
+                kept |= head > 0
+            written[records.u32(block)] = _encoded(page) if kept or page.any() else None
         self._write.change_many(tables.ENTITY_HEADS, written)
         self._added.clear()
         self._removed.clear()
@@ -367,7 +370,7 @@ def _link_count(key: bytes, value: memoryview) -> int:
 
 
 def _encoded(page: Numbers) -> bytes:
-    packed = page.astype("<u8").tobytes()
+    packed = page.astype("<u8", copy=False).tobytes()
     return _HEAD_HEADER.pack(_HEAD_ENCODING, zlib.crc32(packed)) + packed
 
 

@@ -139,10 +139,11 @@ class VectorWriter(Vectors):
             self._space.append(next_block)
         number = self._space[-1]
         block = self._private(number)
-        row = int(np.argmax(block.ids == FREE))
+        free = (block.ids == FREE).nonzero()[0]
+        row = int(free[0])
         block.ids[row] = chunk
         block.matrix[row] = vector
-        if not (block.ids == FREE).any():
+        if len(free) == 1:
             self._space.pop()
         return number, row
 
