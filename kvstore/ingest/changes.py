@@ -179,8 +179,8 @@ class Changes:
         self.counters.introductions -= len(introductions)
         linker.unlink_document(record)
         text = self.documents.text(record.id)
-        for chunk in record.chunk_ids():
-            stored = self._chunks.get(chunk)
+        chunk_ids = list(record.chunk_ids())
+        for chunk, stored in zip(chunk_ids, self._chunks.get_many(chunk_ids), strict=True):
             piece = text[stored.start : stored.end].decode()
             path = heading_path(outline, stored.section)
             self._postings.remove(chunk, chunk_terms(record.title, path, piece, stem).keys())
@@ -328,7 +328,7 @@ class Changes:
             self._chunks.put(chunk, stored)
             self._postings.add(chunk, draft.terms, draft.length)
             counters.words += draft.length
-        linker.link_document(record, outline, [draft.text for draft in extracted.chunks])
+        linker.link_document(record, outline, extracted.chunks)
         self._state_relations(extracted, document, ids, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count

@@ -30,6 +30,7 @@ from ..storage.recognition import Mention, headed_places, mentions_in
 from ..storage.triples import DocumentTriples, Triples
 from ..text.normalize import entity_key, fold
 from ..text.words import stemmer
+from .extraction import ChunkDraft
 
 _WORD = re.compile(r"\w+")
 
@@ -65,8 +66,10 @@ class Linker:
         self._removed: dict[str, Places] = {}
         self._keys: dict[int, str] = {}
         self._stale: dict[int, set[int]] = {}
-        # The mentions of chunks as they were written last.
+        # The mentions of chunks as they were written last; of documents put: record, outline, and of each chunk its
+        # text and section.
         self._rows: dict[int, MentionArray] = {}
+        self._new: dict[int, tuple[DocumentRecord, list[Section], list[tuple[bytes, int]]]] = {}
 
     def flush(self) -> None:
         """Carry the gathered address changes into the block lists, removals first."""
@@ -82,6 +85,7 @@ class Linker:
             self._put_passages(document, self._stale[document])
         self._stale.clear()
         self._rows.clear()
+        self._new.clear()
         self._graph.flush()
 
     def learn(self, keys: Mapping[int, str]) -> None:
@@ -96,14 +100,14 @@ class Linker:
         """Take the address of a tree node from an entity."""
         self._removed.setdefault(self._key(entity), []).append((node, addresses.NODE))
 
-    def link_document(self, record: DocumentRecord, outline: list[Section], texts: Sequence[str]) -> None:
-        """Find every known name in a new document's chunks, title and headings, and link it; ``texts`` are the
-        chunks'."""
+    def link_document(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[ChunkDraft]) -> None:
+        """Find every known name in a new document's chunks, title and headings, and link it."""
         rows: dict[int, MentionArray] = {}
-        for chunk, text in zip(record.chunk_ids(), texts, strict=True):
-            found = self._mentions_in(text)
+        for chunk, draft in zip(record.chunk_ids(), chunks, strict=True):
+            found = self._mentions_in(draft.text)
             rows[chunk] = np.array([(entity, start, end - start) for entity, start, end, _ in found], MENTION)
             self._put_mentions(chunk, rows[chunk])
+        self._new[record.id] = record, outline, [(draft.text.encode(), draft.section) for draft in chunks]
         places = [
             (mention.entity, place.whole if mention.key == entity_key(place.text) else place.part, place.abstract)
             for place in headed_places(record, outline)
@@ -118,7 +122,7 @@ class Linker:
 
     def unlink_document(self, record: DocumentRecord) -> None:
         """Remove all mentions of a document that is about to go, and their addresses."""
-        rows = {chunk: self._mentions_of(chunk) for chunk in record.chunk_ids()}
+        rows = self._mentions_of(record)
         place_rows = self._mentions.in_places(record.id)
         for entity, pairs in places_of(rows, place_rows).items():
             self._removed.setdefault(self._key(entity), []).extend(pairs)
@@ -126,6 +130,7 @@ class Linker:
             self._put_mentions(chunk, np.empty(0, MENTION))
             self._graph.put_passage(chunk, {})
         self._stale.pop(record.id, None)
+        self._new.pop(record.id, None)
         self._change_title_link(record, -1)
         self._mentions.put_places(record.id, np.empty(0, PLACE_MENTION))
 
@@ -141,7 +146,7 @@ class Linker:
                 self._touch(document, self._documents.get(document).chunk_ids())
             if place < FIRST_UPPER:
                 for chunk in range(GROUP * place, GROUP * place + GROUP):
-                    rows = self._mentions_of(chunk)
+                    rows = self._mentions_in_chunk(chunk)
                     if len(rows):
                         self._put_mentions(chunk, rows[rows["entity"] != entity])
                         self._touch(document, [chunk])
@@ -199,7 +204,7 @@ class Linker:
             ]
             if found:
                 rows[chunk] = np.array(found, MENTION)
-                self._put_mentions(chunk, np.concatenate((self._mentions_of(chunk), rows[chunk])))
+                self._put_mentions(chunk, np.concatenate((self._mentions_in_chunk(chunk), rows[chunk])))
         self._touch(document, rows)
         record = self._documents.get(document)
         every = sorted({key for keys in candidates.values() for key in keys})
@@ -219,19 +224,31 @@ class Linker:
         self._stale.setdefault(document, set()).update(chunks)
 
     def _put_passages(self, document: int, chunks: set[int]) -> None:
-        record = self._documents.get(document)
-        mentions = {chunk: self._mentions_of(chunk) for chunk in record.chunk_ids()}
+        new = self._new.get(document)
+        record, outline = new[:2] if new else (self._documents.get(document), self._documents.outline(document))
+        mentions = self._mentions_of(record)
         pairs = self._pairs(self._triples.of(document))
         lone = unmentioned(pairs, list(mentions.values()))
-        outline = self._documents.outline(document)
         rows = DocumentPassages(record, outline, pairs, self._filter, self._settings.name_words)
-        text = self._documents.text(document)
+        texts = dict(zip(record.chunk_ids(), new[2], strict=True)) if new else self._texts(document, chunks)
         for chunk in sorted(chunks):
-            stored = self._chunks.get(chunk)
-            passage = Passage(chunk, text[stored.start : stored.end], stored.section, mentions[chunk])
-            self._graph.put_passage(chunk, rows.row(passage, lone))
+            text, section = texts[chunk]
+            self._graph.put_passage(chunk, rows.row(Passage(chunk, text, section, mentions[chunk]), lone))
 
-    def _mentions_of(self, chunk: int) -> MentionArray:
+    def _texts(self, document: int, chunks: set[int]) -> dict[int, tuple[bytes, int]]:
+        """The text of some chunks of a stored document, and the section each is in."""
+        text = self._documents.text(document)
+        stored = zip(chunks, self._chunks.get_many(chunks), strict=True)
+        return {chunk: (text[one.start : one.end], one.section) for chunk, one in stored}
+
+    def _mentions_of(self, record: DocumentRecord) -> dict[int, MentionArray]:
+        """The mentions in each chunk of a document."""
+        chunks = list(record.chunk_ids())
+        stored = [chunk for chunk in chunks if chunk not in self._rows]
+        rows = dict(zip(stored, self._mentions.in_chunks(stored), strict=True))
+        return {chunk: self._rows[chunk] if chunk in self._rows else rows[chunk] for chunk in chunks}
+
+    def _mentions_in_chunk(self, chunk: int) -> MentionArray:
         rows = self._rows.get(chunk)
         return self._mentions.in_chunk(chunk) if rows is None else rows
 

@@ -6,7 +6,7 @@ On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). Leaf abstract *i*
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,10 +52,17 @@ class Chunks:
 
     def get(self, chunk: int) -> ChunkRecord:
         """The record of a chunk that must exist; raises CorruptionError where it does not."""
-        record = self.find(chunk)
-        if record is None:
-            raise CorruptionError(f"chunk {chunk} is referred to but not stored; run CHECK")
-        return record
+        return self.get_many([chunk])[0]
+
+    def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
+        """The records of chunks that must exist; raises CorruptionError where one does not."""
+        keys = list(map(records.u64, chunks))
+        found = []
+        for key, value in zip(keys, self._view.get_many(tables.CHUNKS, keys), strict=True):
+            if value is None:
+                raise CorruptionError(f"chunk {records.U64.unpack(key)[0]} is referred to but not stored; run CHECK")
+            found.append(ChunkRecord._make(records.unpack(value, tables.CHUNKS, key)))
+        return found
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
         """Chunks with ``start`` <= id < ``stop``, in order of their ids."""

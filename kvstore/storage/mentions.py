@@ -6,7 +6,7 @@ headings), each a list of three numbers an occurrence. Damage is a CorruptionErr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,15 @@ class Mentions:
 
     def in_chunk(self, chunk: int) -> MentionArray:
         """Occurrences in a chunk's text, in order of start, length and entity; dtype MENTION."""
-        key = records.u64(chunk)
-        value = self._view.get(tables.MENTIONS, key)
-        return np.empty(0, MENTION) if value is None else _chunk_mentions(value, key)
+        return self.in_chunks([chunk])[0]
+
+    def in_chunks(self, chunks: Iterable[int]) -> list[MentionArray]:
+        """Occurrences in each of some chunks; see :meth:`in_chunk`."""
+        keys = list(map(records.u64, chunks))
+        return [
+            np.empty(0, MENTION) if value is None else _chunk_mentions(value, key)
+            for key, value in zip(keys, self._view.get_many(tables.MENTIONS, keys), strict=True)
+        ]
 
     def in_places(self, document: int) -> MentionArray:
         """Occurrences in a document's title and headings; dtype PLACE_MENTION."""
