@@ -13,7 +13,7 @@ import kvstore
 from kvstore.storage import accepted_edges, edge_filter
 from kvstore.storage.counters import Counters
 from kvstore.storage.edge_filter import ACCEPTED, CYCLIC, TRANSITIVE, Edge, judge, on_cycles
-from kvstore.storage.entities import EntityRecord, EntityWriter, Slot
+from kvstore.storage.entities import KINDS, EntityRecord, EntityWriter
 from kvstore.storage.environment import Environment
 from kvstore.storage.forest import Statement
 from kvstore.storage.forest_writer import ForestWriter
@@ -76,7 +76,7 @@ def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
     with pytest.MonkeyPatch.context() as patch, environment.write() as view:
         patch.setattr(accepted_edges, "_LEAST_WORK", least_work)
         entities = EntityWriter(view)
-        entities.put_many({node + 1: EntityRecord([Slot(f"name {node}", "tree", 1)]) for node in range(NODES)})
+        entities.put_many({node + 1: EntityRecord([f"name {node}", KINDS.index("tree"), 1]) for node in range(NODES)})
         forest = ForestWriter(view, Counters())
         documents: dict[int, dict[Edge, float]] = {}
         for document, edges in history:
