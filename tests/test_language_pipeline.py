@@ -203,16 +203,18 @@ def test_a_parse_is_the_same_whatever_is_parsed_with_it(english: LanguagePipelin
     assert list(english.read(texts[::-1], seen)) == alone[::-1]
 
 
-def test_a_process_of_ours_reads_without_torch() -> None:
+def test_a_process_of_ours_reads_without_torch_and_programs_of_spacy() -> None:
     code = """
 import sys
 from kvstore.models.language import open_language
 pipeline = open_language()
-pipeline.load_without_torch()
-pipeline.load_without_torch()
-assert not any(name.partition(".")[0] == "torch" for name in sys.modules)
+pipeline.load_lean()
+pipeline.load_lean()
+assert not any(name.partition(".")[0] in ("torch", "typer", "rich", "requests") for name in sys.modules)
 print(next(pipeline.read(["Dogs bark."], lambda text, parses: [token.lemma_ for token in parses[0].doc])))
 import torch
+from spacy.cli.info import info
+assert callable(info)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (run.stdout, run.stderr) == ("['dog', 'bark', '.']\n", "")

@@ -150,7 +150,7 @@ class _Worker:
             embedded.append(self._embedding.submit(self._embed, texts))
             language = open_language(self._job.settings.language)
             if language is not None:
-                language.load_without_torch()
+                language.load_lean()
 
     def _embed(self, texts: Sequence[str]) -> dict[str, Matrix]:
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LanguageError
+from .lean_import import lean_import
 
 if TYPE_CHECKING:
     from spacy.language import Language as SpacyLanguage
@@ -53,17 +52,6 @@ class Parse:
     doc: Doc
 
 
-class _NoTorch(MetaPathFinder):
-    """Makes an import of torch by one thread fail, as if it were not installed."""
-
-    def __init__(self, thread: int) -> None:
-        self._thread = thread
-
-    def find_spec(self, name: str, path: object, target: object = None) -> None:
-        if name == "torch" and threading.get_ident() == self._thread:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
 class LanguagePipeline:
     """One pipeline; it is loaded when it first reads, and may be shared between threads."""
 
@@ -77,21 +65,11 @@ class LanguagePipeline:
         with self._lock:
             self._pipeline()
 
-    def load_without_torch(self) -> None:
-        """The same where torch is not to be imported: it costs a second and 170 MB, and ``en`` has no use for it.
-
-        thinc looks for torch once, when spaCy is imported. So this is for processes that run nothing but ours. Other
-        threads import what they like.
-        """
-        if self.name != ENGLISH:
+    def load_lean(self) -> None:
+        """The same without what ``en`` has no use for; spaCy is imported once, so this is for processes that run
+        nothing but ours."""
+        with lean_import() if self.name == ENGLISH else nullcontext():
             self.load()
-            return
-        refusal = _NoTorch(threading.get_ident())
-        sys.meta_path.insert(0, refusal)
-        try:
-            self.load()
-        finally:
-            sys.meta_path.remove(refusal)
 
     def read(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """``extract(text, its parses)`` of each text, in order; raises LanguageError.

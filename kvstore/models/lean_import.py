@@ -1,0 +1,55 @@
+"""spaCy without what it imports for others: torch, which thinc looks for, and the programs of its command line.
+
+In: nothing. Out: a context in which the thread that entered it imports spaCy so, which takes a second and 170 MB less
+where torch is installed, and 18 MB less for the programs. Other threads import what they like meanwhile, and so does
+everybody afterwards; only ``spacy.info`` stays None.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+#: What ``spacy/__init__.py`` imports from its command line, and the package that is in.
+_PROGRAMS = ("spacy.cli", "spacy.cli.info")
+
+
+class _LeanImport(MetaPathFinder, Loader):
+    """Says to one thread that torch is not installed, and gives it empty modules for spaCy's programs."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if threading.get_ident() != self._thread:
+            return None
+        if fullname == "torch":
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+        return ModuleSpec(fullname, self, is_package=fullname == _PROGRAMS[0]) if fullname in _PROGRAMS else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.info = None  # type: ignore[attr-defined]  # what spaCy takes from there
+
+
+@contextmanager
+def lean_import() -> Iterator[None]:
+    """Import spaCy without torch and its programs, unless it is imported already."""
+    finder = _LeanImport()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in _PROGRAMS:
+            if getattr(sys.modules.get(name), "__loader__", None) is finder:
+                del sys.modules[name]
