@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kvstore.storage.environment import Environment
-from kvstore.storage.mentions import MENTION, PLACE_MENTION, Mentions, MentionWriter
+from kvstore.storage.mentions import Mentions, MentionWriter, Occurrence, PlaceOccurrence
 
 small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 chunk_rows = st.lists(st.tuples(large, small, small), max_size=40)
@@ -37,14 +36,14 @@ def test_mentions_are_those_put_last(
         view.clear("place_mentions")
         writer = MentionWriter(view)
         for number, chunk, places in puts:
-            writer.put_chunk(number, np.array(chunk, MENTION))
-            writer.put_places(number, np.array(places, PLACE_MENTION))
+            writer.put_chunk(number, map(Occurrence._make, chunk))
+            writer.put_places(number, map(PlaceOccurrence._make, places))
             in_chunks[number] = sorted(chunk, key=lambda row: (row[1], row[2], row[0]))
             in_places[number] = sorted(places, key=lambda row: (row[1], row[2], row[0]))
     with environment.snapshot() as snapshot:
         mentions = Mentions(snapshot)
         for number in range(1, 5):
-            assert mentions.in_chunk(number).tolist() == in_chunks.get(number, [])
-            assert mentions.in_places(number).tolist() == in_places.get(number, [])
-        scanned = {number: rows.tolist() for number, rows in mentions.scan()}
+            assert mentions.in_chunk(number) == in_chunks.get(number, [])
+            assert mentions.in_places(number) == in_places.get(number, [])
+        scanned = dict(mentions.scan())
         assert scanned == {number: rows for number, rows in sorted(in_chunks.items()) if rows}

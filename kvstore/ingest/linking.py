@@ -22,7 +22,7 @@ from ..storage.documents import DocumentRecord, Documents, Section
 from ..storage.entities import Entities
 from ..storage.entity_filter import EntityFilter, occurrences
 from ..storage.graph import TITLE_LINK, TRIPLE_LINK, GraphWriter
-from ..storage.mentions import MENTION, PLACE_MENTION, MentionArray, MentionWriter
+from ..storage.mentions import MentionWriter, Occurrence, PlaceOccurrence
 from ..storage.passages import DocumentPassages, Passage, title_pair, unmentioned
 from ..storage.places import Places, places_of
 from ..storage.postings import Postings
@@ -68,7 +68,7 @@ class Linker:
         self._stale: dict[int, set[int]] = {}
         # The mentions of chunks as they were written last; of documents put: record, outline, and of each chunk its
         # text and section.
-        self._rows: dict[int, MentionArray] = {}
+        self._rows: dict[int, list[Occurrence]] = {}
         self._new: dict[int, tuple[DocumentRecord, list[Section], list[tuple[bytes, int]]]] = {}
 
     def flush(self) -> None:
@@ -102,18 +102,19 @@ class Linker:
 
     def link_document(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[ChunkDraft]) -> None:
         """Find every known name in a new document's chunks, title and headings, and link it."""
-        rows: dict[int, MentionArray] = {}
+        rows: dict[int, list[Occurrence]] = {}
         for chunk, draft in zip(record.chunk_ids(), chunks, strict=True):
             found = self._mentions_in(draft.text)
-            rows[chunk] = np.array([(entity, start, end - start) for entity, start, end, _ in found], MENTION)
+            rows[chunk] = [Occurrence(entity, start, end - start) for entity, start, end, _ in found]
             self._put_mentions(chunk, rows[chunk])
         self._new[record.id] = record, outline, [(draft.text.encode(), draft.section) for draft in chunks]
-        places = [
-            (mention.entity, place.whole if mention.key == entity_key(place.text) else place.part, place.abstract)
+        place_rows = {
+            PlaceOccurrence(
+                mention.entity, place.whole if mention.key == entity_key(place.text) else place.part, place.abstract
+            )
             for place in headed_places(record, outline)
             for mention in self._mentions_in(place.text)
-        ]
-        place_rows = np.unique(np.array(places, PLACE_MENTION))
+        }
         self._mentions.put_places(record.id, place_rows)
         for entity, pairs in places_of(rows, place_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
@@ -127,12 +128,12 @@ class Linker:
         for entity, pairs in places_of(rows, place_rows).items():
             self._removed.setdefault(self._key(entity), []).extend(pairs)
         for chunk in rows:
-            self._put_mentions(chunk, np.empty(0, MENTION))
+            self._put_mentions(chunk, [])
             self._graph.put_passage(chunk, {})
         self._stale.pop(record.id, None)
         self._new.pop(record.id, None)
         self._change_title_link(record, -1)
-        self._mentions.put_places(record.id, np.empty(0, PLACE_MENTION))
+        self._mentions.put_places(record.id, ())
 
     def unlink_entity(self, entity: int, key: str) -> None:
         """Remove the mentions of a name that nothing introduces any more; its block list goes with the filter entry."""
@@ -140,15 +141,15 @@ class Linker:
             _, place = addresses.split(int(number))
             document = self._abstracts.get(place).document
             place_rows = self._mentions.in_places(document)
-            kept = place_rows["entity"] != entity
-            if not kept.all():
-                self._mentions.put_places(document, place_rows[kept])
+            kept = [row for row in place_rows if row.entity != entity]
+            if len(kept) < len(place_rows):
+                self._mentions.put_places(document, kept)
                 self._touch(document, self._documents.get(document).chunk_ids())
             if place < FIRST_UPPER:
                 for chunk in range(GROUP * place, GROUP * place + GROUP):
                     rows = self._mentions_in_chunk(chunk)
-                    if len(rows):
-                        self._put_mentions(chunk, rows[rows["entity"] != entity])
+                    if rows:
+                        self._put_mentions(chunk, [row for row in rows if row.entity != entity])
                         self._touch(document, [chunk])
 
     def change_triples(self, record: DocumentRecord, triples: DocumentTriples, by: int) -> None:
@@ -193,29 +194,28 @@ class Linker:
                 yield key, common
 
     def _link_older_document(self, document: int, candidates: Mapping[int, list[str]], new: Mapping[str, int]) -> None:
-        rows: dict[int, MentionArray] = {}
+        rows: dict[int, list[Occurrence]] = {}
         for chunk, keys in candidates.items():
             stored = self._chunks.get(chunk)
             folded = fold(self._documents.text_slice(document, stored.start, stored.end))
             found = [
-                (new[key], folded.original(start), folded.original(end) - folded.original(start))
+                Occurrence(new[key], folded.original(start), folded.original(end) - folded.original(start))
                 for key in keys
                 for start, end in occurrences(folded.data, key.encode(), self._settings.name_words)
             ]
             if found:
-                rows[chunk] = np.array(found, MENTION)
-                self._put_mentions(chunk, np.concatenate((self._mentions_in_chunk(chunk), rows[chunk])))
+                rows[chunk] = found
+                self._put_mentions(chunk, self._mentions_in_chunk(chunk) + found)
         self._touch(document, rows)
         record = self._documents.get(document)
         every = sorted({key for keys in candidates.values() for key in keys})
-        places = [
-            (new[key], place.whole if key == entity_key(place.text) else place.part, place.abstract)
+        place_rows = {
+            PlaceOccurrence(new[key], place.whole if key == entity_key(place.text) else place.part, place.abstract)
             for place in headed_places(record, self._documents.outline(document))
             for key in self._occurring(fold(place.text).data, every)
-        ]
-        place_rows = np.unique(np.array(places, PLACE_MENTION))
-        if len(place_rows):
-            self._mentions.put_places(document, np.concatenate((self._mentions.in_places(document), place_rows)))
+        }
+        if place_rows:
+            self._mentions.put_places(document, [*self._mentions.in_places(document), *place_rows])
             self._touch(document, record.chunk_ids())
         for entity, pairs in places_of(rows, place_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
@@ -241,18 +241,18 @@ class Linker:
         stored = zip(chunks, self._chunks.get_many(chunks), strict=True)
         return {chunk: (text[one.start : one.end], one.section) for chunk, one in stored}
 
-    def _mentions_of(self, record: DocumentRecord) -> dict[int, MentionArray]:
+    def _mentions_of(self, record: DocumentRecord) -> dict[int, list[Occurrence]]:
         """The mentions in each chunk of a document."""
         chunks = list(record.chunk_ids())
         stored = [chunk for chunk in chunks if chunk not in self._rows]
         rows = dict(zip(stored, self._mentions.in_chunks(stored), strict=True))
         return {chunk: self._rows[chunk] if chunk in self._rows else rows[chunk] for chunk in chunks}
 
-    def _mentions_in_chunk(self, chunk: int) -> MentionArray:
+    def _mentions_in_chunk(self, chunk: int) -> list[Occurrence]:
         rows = self._rows.get(chunk)
         return self._mentions.in_chunk(chunk) if rows is None else rows
 
-    def _put_mentions(self, chunk: int, rows: MentionArray) -> None:
+    def _put_mentions(self, chunk: int, rows: list[Occurrence]) -> None:
         self._rows[chunk] = rows
         self._mentions.put_chunk(chunk, rows)
 

@@ -112,15 +112,15 @@ class Reader:
         self._counted += 1
         if self._counted > _COUNTED_SINGLY:
             return self._mention_counts.get(entity, 0)
-        found = (self.mentions_in(chunk)["entity"] == entity for chunk in self.mention_chunks(key))
-        return sum(int(matches.sum()) for matches in found)
+        return sum(
+            mention.entity == entity for chunk in self.mention_chunks(key) for mention in self.mentions_in(chunk)
+        )
 
     @cached_property
     def _mention_counts(self) -> Mapping[int, int]:
         counts: Counter[int] = Counter()
         for _, mentions in self.view.mentions.scan():
-            entities, frequencies = np.unique(mentions["entity"], return_counts=True)
-            counts.update(dict(zip(entities.tolist(), frequencies.tolist(), strict=True)))
+            counts.update(mention.entity for mention in mentions)
         return counts
 
     @cached_property

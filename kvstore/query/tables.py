@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from typing import Any
 
-import numpy as np
-
 from ..storage import addresses, tables
 from ..storage.documents import heading_path
 from ..storage.edge_filter import ACCEPTED
@@ -170,21 +168,22 @@ def _mentions_in(reader: Reader, chunks: Iterator[int]) -> Rows:
 def _mentions_of(reader: Reader, name: str) -> Rows:
     entity = reader.entity_id(name)
     for chunk in () if entity is None else reader.mention_chunks(name):
-        for index in np.flatnonzero(reader.mentions_in(chunk)["entity"] == entity):
-            yield chunk, int(index)
+        for index, mention in enumerate(reader.mentions_in(chunk)):
+            if mention.entity == entity:
+                yield chunk, index
 
 
 _MENTIONS = SqlTable(
     "mentions",
     "where entities occur in chunks; start and end are bytes of the document's stored text",
     {
-        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(int(record[1]["entity"]))),
+        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(record[1].entity)),
         "document": ("TEXT", lambda reader, row, record: reader.document(record[0].document).key),
         "chunk": ("INTEGER", lambda reader, row, record: row[0]),
-        "start": ("INTEGER", lambda reader, row, record: record[0].start + int(record[1]["start"])),
+        "start": ("INTEGER", lambda reader, row, record: record[0].start + record[1].start),
         "end": (
             "INTEGER",
-            lambda reader, row, record: record[0].start + int(record[1]["start"]) + int(record[1]["length"]),
+            lambda reader, row, record: record[0].start + record[1].start + record[1].length,
         ),
     },
     scan=lambda reader: _mentions_in(reader, reader.ids(tables.MENTIONS)),

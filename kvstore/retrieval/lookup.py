@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-import numpy as np
-
 from ..storage import addresses
 from ..storage.aliases import Identity
 from ..storage.chunks import FIRST_UPPER, GROUP, AbstractRecord
@@ -84,8 +82,7 @@ def _sentence_with(view: StoreView, leaf: int, entities: list[int]) -> str | Non
     """The first sentence of a leaf abstract that mentions one of some entities, or a heading that does."""
     heading = None
     for chunk in range(GROUP * leaf, GROUP * leaf + GROUP):
-        rows = view.mentions.in_chunk(chunk)
-        starts = rows["start"][np.isin(rows["entity"], entities)].tolist()
+        starts = [start for entity, start, _ in view.mentions.in_chunk(chunk) if entity in entities]
         if not starts:
             continue
         text = view.chunk_text(chunk)

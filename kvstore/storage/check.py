@@ -22,7 +22,7 @@ from .documents import DocumentRecord, Section, heading_path
 from .forest_check import check_forest
 from .graph_check import GraphCheck
 from .indexes import KINDS
-from .mentions import PLACE_MENTION, MentionArray
+from .mentions import Occurrence
 from .places import Places, places_of
 from .postings import term_bytes
 from .recent import check_recent
@@ -125,7 +125,7 @@ class _Check:
         if len(text) != record.size:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
         outline = view.documents.outline(record.id)
-        rows: dict[int, MentionArray] = {}
+        rows: dict[int, list[Occurrence]] = {}
         end = 0
         for ordinal, chunk in enumerate(record.chunk_ids()):
             stored = view.chunks.get(chunk)
@@ -145,9 +145,9 @@ class _Check:
             for place in headed_places(record, outline)
             for mention in mentions_in(view.filter, fold(place.text), view.settings.name_words)
         }
-        if found != set(map(tuple, place_rows.tolist())) or len(found) != len(place_rows):
+        if found != set(place_rows) or len(found) != len(place_rows):
             yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
-        for entity, pairs in places_of(rows, place_rows.astype(PLACE_MENTION)).items():
+        for entity, pairs in places_of(rows, place_rows).items():
             self._places.setdefault(entity, []).extend(pairs)
         yield from self._graph.document(record, outline, text, rows)
         yield from self._check_abstracts(record, outline)
@@ -169,7 +169,7 @@ class _Check:
         stored: ChunkRecord,
         piece: str,
         path: list[str],
-        rows: MentionArray,
+        rows: list[Occurrence],
     ) -> Iterator[str]:
         terms = chunk_terms(record.title, path, piece, self._stem)
         length = min(sum(terms.values()), 65535)
@@ -183,7 +183,7 @@ class _Check:
             yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"
         found = mentions_in(self._view.filter, fold(piece), self._view.settings.name_words)
         wanted = sorted((m.start, m.end - m.start, m.entity) for m in found)
-        if wanted != [(start, length, entity) for entity, start, length in rows.tolist()]:
+        if wanted != [(start, length, entity) for entity, start, length in rows]:
             yield f"document {record.key!r}: the mentions of chunk {chunk} are not those in its text"
 
     def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:

@@ -63,12 +63,12 @@ def dump(view: StoreView) -> dict[str, Rows]:
         "mentions": [
             (*places.chunk(chunk), places.entity(entity), start, length)
             for chunk, rows in view.mentions.scan()
-            for entity, start, length in rows.tolist()
+            for entity, start, length in rows
         ],
         "place_mentions": [
             (places.entity(entity), rank, places.abstract(abstract))
             for r in documents.values()
-            for entity, rank, abstract in view.mentions.in_places(r.id).tolist()
+            for entity, rank, abstract in view.mentions.in_places(r.id)
         ],
         "addresses": [
             (key, places.address(number)) for key in in_filter for number in view.filter.addresses(key).tolist()

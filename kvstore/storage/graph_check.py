@@ -14,7 +14,7 @@ import numpy.typing as npt
 from . import graph
 from .documents import DocumentRecord, Section
 from .edge_filter import ACCEPTED
-from .mentions import MentionArray
+from .mentions import Occurrence
 from .passages import DocumentPassages, Passage, title_pair, unmentioned
 from .store_view import StoreView
 
@@ -32,7 +32,7 @@ class GraphCheck:
         self._links: Counter[tuple[int, int, int]] = Counter()
 
     def document(
-        self, record: DocumentRecord, outline: list[Section], text: bytes, mentions: Mapping[int, MentionArray]
+        self, record: DocumentRecord, outline: list[Section], text: bytes, mentions: Mapping[int, list[Occurrence]]
     ) -> Iterator[str]:
         """What is wrong with the passages of a document, whose mentions are given by chunk."""
         view = self._view

@@ -11,7 +11,7 @@ or to the first chunk where none does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..text.names import is_name_key, title_forms
@@ -20,7 +20,7 @@ from ..text.words import FUNCTION_WORDS
 from . import graph
 from .documents import DocumentRecord, Section
 from .entity_filter import EntityFilter
-from .mentions import MentionArray
+from .mentions import Occurrence
 from .recognition import Mention, mentions_in
 
 #: Two entities that an imported triple joins.
@@ -38,7 +38,7 @@ class Passage:
     chunk: int
     text: bytes
     section: int
-    mentions: MentionArray
+    mentions: Sequence[Occurrence]
 
 
 def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
@@ -76,7 +76,7 @@ class DocumentPassages:
         strengths = dict(_counted(passage))
         for entity, flags in (*self._title.items(), *self._above(passage.section).items()):
             strengths[entity] = strengths.get(entity, 0) | flags
-        mentioned = set(passage.mentions["entity"].tolist())
+        mentioned = {mention.entity for mention in passage.mentions}
         for pair in self._triples:
             if not mentioned.isdisjoint(pair) or (passage.chunk == self._first and pair in unmentioned):
                 for entity in pair:
@@ -106,11 +106,11 @@ class DocumentPassages:
         return found
 
 
-def unmentioned(triples: Sequence[EntityPair], mentions: Sequence[MentionArray]) -> set[EntityPair]:
+def unmentioned(triples: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
     """The triples of a document of which none of its chunks mentions a name."""
     if not triples:
         return set()
-    named = {entity for rows in mentions for entity in rows["entity"].tolist()}
+    named = {entity for rows in mentions for entity, _, _ in rows}
     return {pair for pair in triples if named.isdisjoint(pair)}
 
 
@@ -119,7 +119,7 @@ def _counted(passage: Passage) -> Iterator[tuple[int, int]]:
     counts: dict[int, list[int]] = {}
     mentions = [
         Mention(entity, start, start + length, passage.text[start : start + length].decode())
-        for entity, start, length in passage.mentions.tolist()
+        for entity, start, length in passage.mentions
     ]
     for (entity, _, _, form), inside in _nested(mentions):
         if entity_key(form) not in FUNCTION_WORDS:

@@ -7,26 +7,26 @@ checking follow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from .addresses import body_rank
 from .chunks import GROUP
-from .mentions import MentionArray
+from .mentions import Occurrence, PlaceOccurrence
 
 #: (place, rank) pairs of one entity.
 Places = list[tuple[int, int]]
 
 
-def places_of(rows: Mapping[int, MentionArray], place_rows: MentionArray) -> dict[int, Places]:
+def places_of(rows: Mapping[int, Iterable[Occurrence]], place_rows: Iterable[PlaceOccurrence]) -> dict[int, Places]:
     """The places of each entity mentioned: leaf abstracts by how often, and what stands for its title and headings."""
     counts: dict[tuple[int, int], int] = {}
     for chunk, mentions in rows.items():
-        for entity in mentions["entity"].tolist():
+        for entity, _, _ in mentions:
             place = (entity, chunk // GROUP)
             counts[place] = counts.get(place, 0) + 1
     found: dict[int, Places] = {}
     for (entity, group), count in counts.items():
         found.setdefault(entity, []).append((group, body_rank(count)))
-    for entity, rank, abstract in place_rows.tolist():
+    for entity, rank, abstract in place_rows:
         found.setdefault(entity, []).append((abstract, rank))
     return found

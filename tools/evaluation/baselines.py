@@ -119,7 +119,7 @@ class _TreeRag:
                 self._relatives.setdefault(of_node[parent], set()).add(entity)
         self._mentions: dict[int, set[int]] = {}
         for chunk, mentions in view.mentions.scan():
-            for entity in np.unique(mentions["entity"]).tolist():
+            for entity in {mention.entity for mention in mentions}:
                 self._mentions.setdefault(entity, set()).add(chunk)
 
     def __call__(self, _: str, vector: Matrix) -> Retrieved:
