@@ -76,21 +76,14 @@ def test_markdown_parses_back(rows: list[tuple[Any, ...]]) -> None:
     head, rule, *lines = written(rows, "markdown").split("\n")[:-1]
 
     def cells(line: str) -> list[str]:
-        return [_unshielded(cell) for cell in _shielded(line)[2:-2].split(" | ")]
+        # A bar inside a cell has a backslash before it, never a space.
+        every = [re.sub(r"\\([\\|])", r"\1", cell.replace("<br>", "\n")) for cell in line[2:-2].split(" | ")]
+        return [html.unescape(cell) for cell in every]
 
     width = len(rows[0]) if rows else 1
     assert cells(head) == list(COLUMNS[:width])
     assert rule == "|" + " --- |" * width
     assert [cells(line) for line in lines] == plain(rows)
-
-
-def _shielded(line: str) -> str:
-    """Escapes made characters that no cell contains."""
-    return line.replace("\\\\", "\ue000").replace("\\|", "\ue001")
-
-
-def _unshielded(cell: str) -> str:
-    return html.unescape(cell.replace("<br>", "\n").replace("\ue000", "\\").replace("\ue001", "|"))
 
 
 @given(TABLES, st.integers(20, 200) | st.none(), st.sampled_from(["table", "box", "line"]))
