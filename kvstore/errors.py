@@ -71,6 +71,10 @@ class EmbedderError(KvstoreError):
     """An embedder cannot be loaded or failed; names the package or setting that is missing."""
 
 
+class OutOfMemoryError(EmbedderError, MemoryError):
+    """A model needs more memory than its process may take; names the limit, where there is one, and the remedy."""
+
+
 class LanguageError(KvstoreError):
     """A language pipeline cannot be loaded; names the package or pipeline that is missing."""
 

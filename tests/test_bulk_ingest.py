@@ -135,6 +135,55 @@ def test_a_file_that_wants_more_memory_than_a_worker_may_have_is_a_failure(
         assert report.added == added
 
 
+MODEL = """
+import sys, types, os
+module = types.ModuleType("kvstore.models.sentence_transformer")
+class SentenceTransformerEmbedder:
+    dimension = 384
+    def __init__(self, **options):
+        pass
+    def load(self):
+        {load}
+    def embed(self, texts):
+        import numpy
+        if any("letter 90" in text for text in texts):
+            {embed}
+        return numpy.ones((len(texts), 384), numpy.float32) / 384**0.5
+module.SentenceTransformerEmbedder = module.PackagedEmbedder = SentenceTransformerEmbedder
+sys.modules[module.__name__] = module
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "embed", "committed"),
+    [("bytearray(1 << 30)", "pass", False), ("os.abort()", "pass", False), ("pass", "bytearray(1 << 30)", True)],
+)
+def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_and_nothing_is_lost(
+    make_store: MakeStore,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    load: str,
+    embed: str,
+    committed: bool,
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
+    package = tmp_path / "instead"
+    package.mkdir()
+    monkeypatch.setenv("PYTHONPATH", f"{package}:{os.environ.get('PYTHONPATH', '')}")
+    (package / "sitecustomize.py").write_text(MODEL.format(load=load, embed=embed))
+    store = make_store("modelled", embedder="all-MiniLM-L6-v2")
+    with pytest.raises(
+        errors.OutOfMemoryError, match=r"more memory than a worker may take \(800 MB\): raise the memory"
+    ):
+        store.ingest(folder, workers=1, memory_limit=800)
+    before = len(store.keys())
+    assert (before > 0) == committed
+    (package / "sitecustomize.py").write_text(MODEL.format(load="pass", embed="pass"))
+    report = store.ingest(folder, workers=1, memory_limit=4000)
+    assert (report.unchanged, report.added) == (before, 141 - before)
+
+
 def test_small_inputs_are_read_in_this_process_unless_their_reader_may_hang(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

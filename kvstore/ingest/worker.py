@@ -2,11 +2,11 @@
 
 In (standard input, messages of ``transport.py``): a :class:`Job`'s fields, then tasks, each a list of ``(number, items
 to leave out, Source)``. Out (standard output): ``("begin", number)`` when a file is read on, ``("busy",)`` when
-it does something else, ``("found", number, Found)`` in the order of the file, ``("done", number)``;
-``("failed", class, message)`` for what ends the ingest. A portion is embedded from the moment when its texts are known,
-while it is parsed and then while the next is read and parsed. The store is opened to read only, to tell which documents
-are in it already. When standard input ends, because the other process closed it or died, the worker ends too, whatever
-it is doing.
+it does something else, ``("found", number, Found)`` in the order of the file, ``("done", number)``; ``("loading",)``
+and ``("loaded",)`` around the loading of its models; ``("failed", class, message)`` for what ends the ingest. A portion
+is embedded from the moment when its texts are known, while it is parsed and then while the next is read and parsed. The
+store is opened to read only, to tell which documents are in it already. When standard input ends, because the other
+process closed it or died, the worker ends too, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import queue
 import resource
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -24,20 +25,27 @@ from functools import partial
 from itertools import repeat
 from typing import Any, BinaryIO
 
-from ..errors import KvstoreError
+from ..errors import KvstoreError, OutOfMemoryError
 from ..models.embedder import open_embedder
 from ..models.language import open_language
+from ..models.sentence_transformer import SentenceTransformerEmbedder
 from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.documents import Documents
 from ..storage.environment import Environment
 from ..storage.vectors import Matrix
 from .extraction import vectors_for
-from .file_documents import FileDocument, FoundItem, ReadItem, documents_of, extracted, portions
+from .file_documents import FileDocument, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
 from .sources import Source
 from .transport import frame, read_message
 
 #: Bytes of memory that a worker gets at least where no limit is given.
 LEAST_MEMORY = 2 << 30
+
+#: What is said where models need more megabytes than a worker may have.
+SHORTAGE = (
+    "the models need more memory than a worker may take ({:,.0f} MB): raise the memory limit; what was committed is "
+    "kept, and the same ingest goes on from there"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +98,22 @@ def main(memory: int) -> None:
             worker = _Worker(job, environment, results)
             while True:
                 worker.work(waiting.get())
+    except MemoryError:  # of its models; what a reader or a document lacks is a failure of its file
+        _fail(results, OutOfMemoryError(SHORTAGE.format(memory / 1e6)))
     except KvstoreError as error:
-        results.write(frame(("failed", type(error).__name__, str(error))))
-        results.flush()
+        _fail(results, error)
     except BrokenPipeError:
+        pass
+    except Exception:
+        traceback.print_exc()
+    finally:
+        # Python would wait for its threads, which may wait for ever where memory is short.
         os._exit(1)
+
+
+def _fail(results: BinaryIO, error: KvstoreError) -> None:
+    results.write(frame(("failed", type(error).__name__, str(error))))
+    results.flush()
 
 
 def _receive(tasks: BinaryIO, waiting: queue.SimpleQueue[list[Any]]) -> None:
@@ -115,12 +134,15 @@ class _Worker:
         self._embedding = ThreadPoolExecutor(1)
         self._delivering = ThreadPoolExecutor(1)
         self._embedder = None if job.embedder is None else open_embedder(job.embedder)
+        self._loaded = False
 
     def work(self, task: list[tuple[int, int, Source]]) -> None:
         """Read the files of a task, and send what is found."""
         delivered: Future[None] | None = None
         for portion in portions(self._read(task)):
             self._send(("busy",))
+            if not self._loaded and any(isinstance(item, NewDocument) for _, item in portion):
+                self._load()
             embedded: list[Future[dict[str, Matrix]]] = []
             found = list(extracted(portion, self._job.settings, partial(self._begin, embedded)))
             if delivered is not None:
@@ -145,12 +167,22 @@ class _Worker:
             return None if record is None else record.digest
 
     def _begin(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
-        """Begin to embed the texts of a portion, and load what parses them."""
+        """Begin to embed the texts of a portion."""
         if texts:
             embedded.append(self._embedding.submit(self._embed, texts))
-            language = open_language(self._job.settings.language)
-            if language is not None:
-                language.load_lean()
+
+    def _load(self) -> None:
+        """Load the models while nothing else is done: where they do not fit into memory, no file is to blame."""
+        self._send(("loading",))
+        embedder, language = self._embedder, open_language(self._job.settings.language)
+        loading = self._embedding.submit(embedder.load) if isinstance(embedder, SentenceTransformerEmbedder) else None
+        if language is not None:
+            language.load_lean()
+        if loading is not None:
+            loading.result()
+        # From the thread that delivers, which needs memory too: it is there then.
+        self._delivering.submit(self._send, ("loaded",)).result()
+        self._loaded = True
 
     def _embed(self, texts: Sequence[str]) -> dict[str, Matrix]:
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}

@@ -26,7 +26,7 @@ from .. import errors
 from .file_documents import Failure, Found
 from .sources import Source
 from .transport import Inbox, frame
-from .worker import Job, Limits
+from .worker import SHORTAGE, Job, Limits
 
 #: A task holds at most so many files and bytes, so that what is embedded together is neither little nor long in coming.
 TASK_FILES = 32
@@ -69,6 +69,8 @@ class _Worker:
         #: The number of the file it is reading, if it is reading one.
         self.at: int | None = None
         self.started = False
+        #: Whether it loads its models.
+        self.loading = False
         self.heard = time.monotonic()
         self.tell(job.message())
 
@@ -115,7 +117,7 @@ class WorkerPool:
     def found(self) -> Iterator[Found | None]:
         """What each source holds, in order; None says that there is no more in it.
 
-        Raises what ended a worker: EmbedderError, LanguageError, CorruptionError.
+        Raises what ended a worker: EmbedderError, OutOfMemoryError, LanguageError, CorruptionError.
         """
         while self._head < len(self._found):
             waiting = self._found[self._head]
@@ -161,7 +163,7 @@ class WorkerPool:
                 worker.started = True
                 self._hear(worker, data)
             elif data is not None:
-                self._replace(worker, _ending(worker.end()), None)
+                self._replace(worker, self._ending(worker.end()), None)
         for worker in listened:
             if worker not in heard and worker.at is not None and now - worker.heard > self._time_limit:
                 worker.end()
@@ -178,6 +180,8 @@ class WorkerPool:
                     worker.at = number
                 case ("busy",):
                     worker.at = None
+                case ("loading" | "loaded" as what,):
+                    worker.loading = what == "loading"
                 case ("found", number, found):
                     self._received[number] += 1
                     self._add(number, found, size)
@@ -196,6 +200,9 @@ class WorkerPool:
         self._workers.remove(worker)
         if not worker.started:
             raise errors.KvstoreError(f"{reason}; it could not even start: ingest with workers = 0, in this process")
+        if worker.loading:
+            shortage = SHORTAGE.format(self._memory / 1e6)
+            raise errors.OutOfMemoryError(f"a worker ended while it loaded its models: {shortage}")
         unfinished = {number: (number, self._received[number], source) for number, _, source in worker.task}
         if culprit is None and len(unfinished) == 1:
             culprit = next(iter(unfinished))
@@ -208,6 +215,14 @@ class WorkerPool:
         else:
             # It reads one file while it extracts and embeds others: each must show by itself whether it can be read.
             self._tasks.extendleft([item] for item in reversed(unfinished.values()))
+
+    def _ending(self, status: int) -> str:
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        limit = f"{self._memory / 1e6:,.0f} MB"
+        return (
+            f"the process that read it {how}; it may need more memory than a worker may take ({limit}: raise the "
+            "memory limit), or make its reader crash"
+        )
 
 
 def _tasks(sources: Sequence[Source], workers: int) -> Iterator[Task]:
@@ -223,8 +238,3 @@ def _tasks(sources: Sequence[Source], workers: int) -> Iterator[Task]:
             task, size = [], 0
     if task:
         yield task
-
-
-def _ending(status: int) -> str:
-    how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-    return f"the process that read it {how}; it may need more memory than there is, or make its reader crash"

@@ -2,13 +2,15 @@
 
 In: a folder that ``onnx_export.py`` made (``model.onnx``, ``tokenizer.json``, ``embedder.json``), and texts. Out: the
 model's vectors, scaled to length 1, the same as the original's to 1e-5 unless the model is quantised. A folder that
-cannot be read raises ValueError, and so does one whose files have not the sizes that they were written with.
+cannot be read raises ValueError, and so does one whose files have not the sizes that they were written with. A lack
+of memory raises OutOfMemoryError.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import EmbedderError
+from ..errors import EmbedderError, OutOfMemoryError
 from .protocol import BATCH, Kind, Vectors, normalised
 
 #: Texts that are tokenized and sorted by length together, so that memory stays bounded.
@@ -24,6 +26,9 @@ BLOCK = 1024
 
 #: Read by onnxruntime once, when it is first imported.
 NO_REPORTS = "ORT_DISABLE_TELEMETRY"
+
+#: How onnxruntime says that there was too little memory; it has no class of errors for it.
+_NO_MEMORY = re.compile(r"allocate memory|bad_alloc|bad allocation")
 
 MODEL, TOKENIZER, DESCRIPTION = "model.onnx", "tokenizer.json", "embedder.json"
 
@@ -55,6 +60,7 @@ class OnnxRuntime:
                 str(folder / MODEL), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # Both libraries raise what they like at a damaged file.
+            _refuse_shortage(error)
             raise ValueError(f"{folder} holds no exported model: {error}") from error
 
     def encode(self, kind: Kind, texts: Sequence[str]) -> Vectors:
@@ -85,8 +91,14 @@ class OnnxRuntime:
         try:
             found: Vectors = self._session.run(None, {name: given[name] for name in self._inputs})[0]
         except Exception as error:  # The library's errors have no class in common.
+            _refuse_shortage(error)
             raise EmbedderError(f"the exported model failed on {len(tokens)} texts: {error}") from error
         return found
+
+
+def _refuse_shortage(error: Exception) -> None:
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        raise OutOfMemoryError("the model needs more memory than this process may take; give it more") from error
 
 
 def _onnxruntime() -> Any:

@@ -65,6 +65,10 @@ class SentenceTransformerEmbedder:
         """The number of components of a vector; loads the model."""
         return self._runtime().dimension
 
+    def load(self) -> None:
+        """Load the model now, which its first use does otherwise; raises EmbedderError."""
+        self._runtime()
+
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         return self._runtime().encode("document", texts)
