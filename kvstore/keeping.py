@@ -34,17 +34,20 @@ class Keeping(Opened):
         """Check the store and, where anything is violated, make everything derived again from the documents.
 
         Documents, edges and aliases that are damaged themselves are lost, and said to be. One commit; raises
-        LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors are damaged.
+        LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors are damaged. The
+        file, which holds the old and the new then, is compacted where it is not large and nobody else has it open.
 
         >>> store.repair().found
         []
         """
         from .repair import RepairReport, rebuild
+        from .storage.compaction import compact_if_sparse
 
         found = self.check()
         if not found:
             return RepairReport([])
         rebuilt = rebuild(self.environment, self.settings, self.embed)
+        compact_if_sparse(self.environment)
         return RepairReport(found, rebuilt, self.check())
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:

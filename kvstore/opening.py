@@ -197,9 +197,11 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         rebuilt = None
         if fixed is not None:
             from .repair import rebuild
+            from .storage.compaction import compact_if_sparse
 
             embedder = cache(lambda: open_embedder(fixed.embedder))
             rebuilt = rebuild(environment, fixed, lambda texts: embedder().embed(texts))
+            compact_if_sparse(environment)
         return Migrated(formats, copy, rebuilt)
 
 

@@ -273,6 +273,26 @@ def test_an_ingest_that_made_the_store_leaves_a_file_without_free_pages(
     assert imported.compact().bytes_after == pytest.approx(dense, rel=0.02)
 
 
+def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Store], notes: Path) -> None:
+    store = make_store(embedder="hashing:32")
+    assert store.ingest(notes, workers=0).added == 600
+    store.environment.write_with_growth(lambda view: view.clear(tables.POSTINGS))
+    sparse = {}
+    for name in ("left", "compacted"):
+        copy = store.path.with_name(name)
+        store.backup(copy)
+        damaged = make_store(name)
+        if name == "left":
+            with damaged.snapshot():  # is in the way
+                assert damaged.repair().remaining == []
+        else:
+            assert damaged.repair().remaining == []
+        sparse[name] = size(copy)
+    store.close()
+    assert sparse["compacted"] < 0.75 * sparse["left"]
+    assert damaged.compact().bytes_after == pytest.approx(sparse["compacted"], rel=0.02)
+
+
 def test_an_ingest_ends_well_where_its_file_is_not_compacted(
     make_store: Callable[..., Store], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,6 +171,14 @@ def test_a_store_of_format_1_becomes_what_this_version_would_have_made(old_store
     assert kvstore.migrate(old_store) == Migrated([])
 
 
+def test_a_migration_leaves_a_file_without_free_pages(old_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kvstore.storage.compaction.WORTHWHILE", 0)
+    kvstore.migrate(old_store)
+    migrated = (old_store / "data.mdb").stat().st_size
+    with kvstore.open(old_store) as store:
+        assert store.compact().bytes_after == pytest.approx(migrated, rel=0.02)
+
+
 def test_a_copy_of_the_store_as_it_was_is_kept(old_store: Path) -> None:
     done = kvstore.migrate(old_store)
     assert done.backup == old_store.with_name("notes.format-1")

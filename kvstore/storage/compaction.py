@@ -5,8 +5,8 @@ In: an open environment and the dimension of the store's vectors. On disk: first
 the store is whole; then another ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. What stands
 in the way raises the error of :meth:`Environment.compact`.
 
-What grows a store in many commits leaves much of the file free, because LMDB never changes a page in place. Where it
-made most of the file, that is given back at its end, but only where nobody has to wait for it.
+What grows a store in many commits, or makes all of it again, leaves much of the file free, because LMDB never changes a
+page in place. That is given back at its end, but only where nobody has to wait for it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,20 @@ def compact(environment: Environment, dimension: int) -> CompactReport:
 
 @contextmanager
 def compacting_growth(environment: Environment) -> Iterator[None]:
-    """Compact the file after a block that has more than doubled it, where more than a quarter of it is free then.
+    """Compact the file after a block that has more than doubled it, where it is worth it; see
+    :func:`compact_if_sparse`."""
+    before = environment.statistics().used_bytes
+    yield
+    if environment.statistics().used_bytes > 2 * before:
+        compact_if_sparse(environment)
+
+
+def compact_if_sparse(environment: Environment) -> None:
+    """Compact the file where more than a quarter of it is free.
 
     Whatever stands in the way, such as another process that has the store open, leaves the file as it is, and a large
     store is not compacted unasked.
     """
-    before = environment.statistics().used_bytes
-    yield
-    if environment.statistics().used_bytes <= 2 * before:
-        return
     with suppress(KvstoreError):
         environment.write_with_growth(WriteTransaction.settle, timeout=0)
         after, occupied = environment.statistics().used_bytes, _occupied(environment)
