@@ -202,6 +202,13 @@ cdef class PageTable:
         """Count a page as changed."""
         self.own(number)
 
+    def held(self) -> int:
+        """How many pages have been read or made."""
+        cdef size_t number, count = 0
+        for number in range(self._capacity):
+            count += self._pages[number] != NULL
+        return count
+
     def changed(self) -> list:
         """Numbers and writable buffers of the pages changed since the last call, in order of their numbers."""
         cdef uint32_t number

@@ -107,7 +107,10 @@ class Gathering(Reading):
         changes.finish(hits)
 
     def _changes_of(self, view: WriteTransaction) -> Changes:
-        return Changes(view, self._store.settings, temperature_sort=self._store.session.temperature_sort)
+        settings = self._store.settings
+        sorts = self._store.session.temperature_sort
+        entity_filter = self._store.kept_filter.take(view, hash_seed=settings.hash_seed, temperature_sort=sorts)
+        return Changes(view, settings, entity_filter)
 
     def _close(self) -> None:
         self._open = False

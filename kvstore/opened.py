@@ -23,6 +23,7 @@ from .reading import Context, Reading
 from .settings import FixedSettings, SessionSettings
 from .storage.environment import Environment
 from .storage.environment import Snapshot as StorageSnapshot
+from .storage.kept_filter import KeptFilter
 from .storage.open_indexes import OpenIndexes
 from .storage.place_cache import PlaceCache
 from .storage.store_view import StoreView
@@ -80,6 +81,7 @@ class Opened(Reading):
         self.open_indexes = OpenIndexes(environment, settings.dimension)
         self._indexing = Indexing(self)
         self.place_cache = PlaceCache()
+        self.kept_filter = KeptFilter()
         self._embedder = embedder
         #: Whether the embedder is an object of the program's own, which no other process has.
         self.embedder_given = embedder is not None

@@ -29,6 +29,7 @@ from .settings import FixedSettings, SessionSettings
 from .storage.aliases import Alias
 from .storage.environment import Environment
 from .storage.indexes import IndexStatus
+from .storage.kept_filter import KeptFilter
 from .storage.open_indexes import OpenIndexes
 from .storage.place_cache import PlaceCache
 from .storage.store_view import StoreView
@@ -72,6 +73,7 @@ class Context(Protocol):
     hits: HitCounts
     open_indexes: OpenIndexes
     place_cache: PlaceCache
+    kept_filter: KeptFilter
     last_lookup: tuple[str, ...]
 
     @property

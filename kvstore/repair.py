@@ -26,6 +26,7 @@ from .storage.chunks import GROUP
 from .storage.counters import Counters
 from .storage.documents import DocumentRecord
 from .storage.entities import BLOCK
+from .storage.entity_filter import EntityFilter
 from .storage.environment import Environment, WriteTransaction
 from .storage.forest import EdgeKey, StatedEdge
 from .storage.indexes import IndexWriter
@@ -96,7 +97,8 @@ class _Rebuild:
         self._view.delete(tables.META, tables.REBUILD)
         counters.save(self._view)
         IndexWriter(self._view).carry_over(self._before.indexes)
-        changes = Changes(self._view, self._settings)
+        entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
+        changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():
             changes.apply(Batch(documents))
         for triples in _portions(self._triples()):

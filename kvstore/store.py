@@ -86,7 +86,9 @@ class Store(Keeping, Changing, Ingesting):
 
         hits = self.hits.some()
         with self.environment.write(timeout) as view:
-            Changes(view, self.settings, temperature_sort=self.session.temperature_sort).finish(hits)
+            sorts = self.session.temperature_sort
+            entity_filter = self.kept_filter.take(view, hash_seed=self.settings.hash_seed, temperature_sort=sorts)
+            Changes(view, self.settings, entity_filter).finish(hits)
         self.hits.forget(hits)
 
     # Indexes

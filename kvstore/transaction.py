@@ -186,6 +186,7 @@ class Transaction(Stating):
                     return
                 self._changes.finish(hits)
                 self._view.commit()
+                self._store.kept_filter.keep(self._changes.filter, self._view.change)
             except MapFull:
                 self._view.abort()
                 self._store.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)

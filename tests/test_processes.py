@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from other_process import python, said, tell
 
 import kvstore
 from kvstore import errors
@@ -74,6 +75,41 @@ def test_readers_in_other_processes_see_whole_generations(tmp_path: Path) -> Non
     assert [reader.exitcode for reader in readers] == [0, 0]
     assert faults.empty(), faults.get()
     with kvstore.open(path) as store:
+        assert store.check() == []
+
+
+_PUTS = """
+import kvstore
+with kvstore.open(path) as store:
+    for line in sys.stdin:
+        number = line.strip()
+        store.put(f"other {number}", f"Captain Reid{number} met Port Ellen{number} at the pier of Ardbeg.")
+        print(number, flush=True)
+"""
+
+
+def test_writers_that_take_turns_see_each_others_names(tmp_path: Path) -> None:
+    """What a process keeps of its last commit is no good when another has written since."""
+    path = tmp_path / "s"
+    with (
+        kvstore.open(path, embedder="hashing:32", settings={"language": "rules"}) as store,
+        python(_PUTS, path) as other,
+    ):
+        for number in range(12):
+            store.put(f"own {number}", f"Doctor Silva{number} met Captain Reid{number} at the pier of Ardbeg.")
+            if number % 3:
+                tell(other, str(number))
+                said(other)
+            if number % 4 == 1:
+                with store.transaction() as transaction:
+                    transaction.put("gone", f"Lady Brown{number} met nobody at Ardbeg.")
+                    transaction.rollback()
+            if number % 4 == 2:
+                store.delete(f"own {number - 1}")
+                assert store.check() == []
+        assert not store.names("Lady Brown")
+        assert len({row.document for row in store.lookup("Ardbeg", limit=50)}) == 12 - 3 + 8
+        assert {row.document for row in store.lookup("Port Ellen7", limit=9)} == {"other 7"}
         assert store.check() == []
 
 

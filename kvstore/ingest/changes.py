@@ -73,7 +73,7 @@ class Batch:
 class Changes:
     """The changes of one write transaction; :meth:`finish` must be called before the commit."""
 
-    def __init__(self, view: WriteView, settings: FixedSettings, *, temperature_sort: bool = True) -> None:
+    def __init__(self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter) -> None:
         self._view = view
         self._settings = settings
         self.counters = Counters.load(view)
@@ -89,7 +89,7 @@ class Changes:
         self.triples = TripleWriter(view)
         self._graph = GraphWriter(view)
         self._files = IngestedFileWriter(view)
-        self.filter = EntityFilter(view, hash_seed=settings.hash_seed, temperature_sort=temperature_sort)
+        self.filter = entity_filter
 
     def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
         """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""

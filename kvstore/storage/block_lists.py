@@ -49,6 +49,10 @@ class BlockLists:
         self._view = view
         self._table = table
 
+    def continue_in(self, view: View) -> None:
+        """Go on in another view."""
+        self._view = view
+
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Addresses:
         """The addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
         parts: list[Addresses] = []

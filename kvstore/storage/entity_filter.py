@@ -151,6 +151,18 @@ class EntityFilter:
             self._pages.counts,
         )
 
+    def continue_in(self, view: WriteView, *, temperature_sort: bool) -> None:
+        """Go on in another write transaction, which begins with the pages that this filter has put into the last."""
+        self._view = view
+        self._temperature_sort = temperature_sort
+        self._pages.continue_in(view)
+        self._lists.continue_in(view)
+
+    @property
+    def held_pages(self) -> int:
+        """How many pages are in memory."""
+        return self._pages.held
+
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:

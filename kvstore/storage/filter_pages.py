@@ -112,6 +112,16 @@ class FilterPages:
         self.blocks = BlockStore(self.block_pages, self._lister(ROOMY_BLOCKS))
         self.directory = Directory(self.table, self.forks, self.buckets, self.blocks, hasher, head.directory)
 
+    def continue_in(self, view: WriteView) -> None:
+        """Go on in another write transaction, which begins with the pages that are here, all flushed."""
+        self.view = view
+        self._lmdb_view = view if isinstance(view, LmdbView) else None
+
+    @property
+    def held(self) -> int:
+        """How many pages are in memory."""
+        return sum(part.pages.held() for part in self._parts)
+
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
         """Put every changed page, the lists and the head into the transaction."""
         self.blocks.settle()
