@@ -264,7 +264,12 @@ def compact(store: Path, mode: str | None) -> int:
 @cli.command()
 @_STORE
 @click.argument("destination", type=click.Path(path_type=Path))
-@click.option("--compact", is_flag=True, help="Leave out free pages: smaller, slower.")
+@click.option(
+    "--compact/--no-compact",
+    default=True,
+    show_default=True,
+    help="Leave out free pages. Without it the file is copied page by page, and writers wait meanwhile.",
+)
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy STORE as of now to DESTINATION, while others read and write."""
     with _open(store, readonly=True) as opened:

@@ -322,11 +322,15 @@ def test_ctrl_c_keeps_what_is_committed_and_a_second_run_goes_on(tmp_path: Path)
 # The other commands --------------------------------------------------------------------------------------------------
 
 
-def test_info_check_backup_and_migrate(kv: Run, store: str) -> None:
+def test_info_check_backup_and_migrate(kv: Run, store: str, tmp_path: Path) -> None:
     rows = dict(csv.reader(io.StringIO(kv("info", store, "--mode", "csv")[1])))
     assert (rows["documents"], rows["embedder"].split(":")[0], rows["path"]) == ("1", "hashing", "s")
     assert kv("check", store) == (0, "problem\n", "the store is sound\n")
-    assert kv("backup", store, "copy", "--compact") == (0, "", "copied s to copy\n")
+    with kvstore.open(store) as writer, writer.transaction() as writing:
+        writing.put("not yet", "Nothing of this.")
+        copying = process("backup", store, "copy", cwd=tmp_path)
+        assert copying.communicate(timeout=60) == ("", "copied s to copy\n"), "while another writes"
+    assert kv("backup", store, "pages", "--no-compact") == (0, "", "copied s to pages\n")
     assert kv("shell", "copy", "--readonly", "-c", "SELECT key FROM documents")[1] == "key\na\n"
     assert kv("backup", store, "copy")[0] == 1, "what is there is not written over"
     status, out, error = kv("compact", store)

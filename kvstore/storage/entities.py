@@ -156,7 +156,9 @@ def _rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list
 
 
 def _damaged(key: bytes, error: ValueError) -> CorruptionError:
-    return CorruptionError(f"table {tables.ENTITIES}, key {key.hex()}: {error}; run CHECK, and restore from a backup")
+    return CorruptionError(
+        f"table {tables.ENTITIES}, key {key.hex()}: {error}; run CHECK REPAIR, or restore from a backup"
+    )
 
 
 class Entities:

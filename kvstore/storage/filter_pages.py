@@ -235,7 +235,7 @@ class FilterPages:
                 # Last, so that nothing can close the snapshot between this and the use of the page.
                 self.require_open()
                 return page
-            raise CorruptionError(f"table {table}: page {number} {fault}; run CHECK, and restore from a backup")
+            raise CorruptionError(f"table {table}: page {number} {fault}; run CHECK REPAIR, or restore from a backup")
 
         return load
 

@@ -42,7 +42,7 @@ def unseal(value: bytes | memoryview, table: str, key: bytes) -> memoryview:
     payload = memoryview(value)[: max(end, 0)]
     if end < 0 or zlib.crc32(payload) != CHECKSUM.unpack_from(value, end)[0]:
         raise CorruptionError(
-            f"table {table}, key {key.hex()}: the value fails its checksum; run CHECK, and restore from a backup"
+            f"table {table}, key {key.hex()}: the value fails its checksum; run CHECK REPAIR, or restore from a backup"
         )
     return payload
 

@@ -113,7 +113,7 @@ class Vectors:
                 and checksum == zlib.crc32(memoryview(value)[_BODY:])
             ):
                 return _Block(value, self.dimension, self._rows)
-        raise CorruptionError(f"vector block {number} is damaged; run CHECK, and restore from a backup")
+        raise CorruptionError(f"vector block {number} is damaged; run CHECK REPAIR, or restore from a backup")
 
 
 class VectorWriter(Vectors):
