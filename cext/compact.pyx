@@ -93,11 +93,8 @@ cdef int _change(
 cdef bytes _key(uint32_t owner, uint64_t first):
     """The key of a block: whose it is, and its first number, both big-endian."""
     cdef uint8_t[12] packed
-    cdef int i
-    for i in range(4):
-        packed[i] = <uint8_t> (owner >> (24 - 8 * i))
-    for i in range(8):
-        packed[4 + i] = <uint8_t> (first >> (56 - 8 * i))
+    _put_big_endian(packed, owner, 4)
+    _put_big_endian(packed + 4, first, 8)
     return packed[:12]
 
 

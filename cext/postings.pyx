@@ -108,9 +108,7 @@ def unpack_postings(uint64_t first, payload) -> tuple:
 cdef bytes _with_number(bytes prefix, uint64_t number, bytes after):
     """A prefix, a number as eight bytes, big-endian, and something after it."""
     cdef uint8_t[8] packed
-    cdef int i
-    for i in range(8):
-        packed[i] = <uint8_t> (number >> (56 - 8 * i))
+    _put_big_endian(packed, number, 8)
     return prefix + packed[:8] + after
 
 

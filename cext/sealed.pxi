@@ -55,6 +55,13 @@ cdef inline void _seal(vector[uint8_t]& out) noexcept:
         out.push_back(<uint8_t> (crc >> shift))
 
 
+cdef inline void _put_big_endian(uint8_t* at, uint64_t number, int size) noexcept:
+    """Write a number as so many bytes."""
+    cdef int i
+    for i in range(size):
+        at[i] = <uint8_t> (number >> 8 * (size - 1 - i))
+
+
 cdef inline uint64_t _big_endian(const uint8_t* at) noexcept:
     """Eight bytes as a number."""
     cdef uint64_t number = 0
