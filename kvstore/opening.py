@@ -23,6 +23,7 @@ from .models.language import ENGLISH, open_language
 from .settings import FixedSettings
 from .storage import records, tables
 from .storage.environment import Environment, View, WriteView
+from .storage.language_version import put_language_version
 from .store import Store
 from .text.words import stemmer
 
@@ -149,6 +150,7 @@ def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:
     if fixed is None:
         fixed = new()
         view.put(tables.META, _SETTINGS, records.pack(asdict(fixed)))
+        put_language_version(view, fixed)
     return fixed
 
 

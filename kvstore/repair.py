@@ -30,6 +30,7 @@ from .storage.entity_filter import EntityFilter
 from .storage.environment import Environment, WriteTransaction
 from .storage.forest import EdgeKey, StatedEdge
 from .storage.indexes import IndexWriter
+from .storage.language_version import put_language_version
 from .storage.store_view import StoreView
 from .storage.triples import DocumentTriples
 from .storage.vectors import Matrix
@@ -95,6 +96,7 @@ class _Rebuild:
             if table != tables.META:
                 self._view.clear(table)
         self._view.delete(tables.META, tables.REBUILD)
+        put_language_version(self._view, self._settings)
         counters.save(self._view)
         IndexWriter(self._view).carry_over(self._before.indexes)
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)

@@ -212,7 +212,10 @@ class Store(Keeping, Changing, Ingesting):
         >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
         [('strategy', 'graph'), ('top', 8)]
         """
-        fixed = [(name, value, True) for name, value in asdict(self.settings).items()]
+        from .storage.language_version import fixed_settings
+
+        with self.reading() as view:
+            fixed = fixed_settings(view)
         return fixed + [(name, value, False) for name, value in asdict(self.session).items()]
 
     def strategies(self) -> list[Strategy]:

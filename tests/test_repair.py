@@ -9,6 +9,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
+from kvstore.models.language import language_version
 from kvstore.storage import tables
 from kvstore.storage.dump import dump
 
@@ -100,6 +101,27 @@ def test_vectors_of_ones_own_cannot_be_made_again(store: kvstore.Store, how: Cal
     assert report.lost == ["document 'own': the vectors it was put with; put it again with them"]
     assert report.remaining == []
     assert store.get("own") is not None
+
+
+def test_a_store_derived_with_another_version_of_its_language_pipeline_is_told_apart(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(
+            "kvstore.storage.language_version.language_version", lambda name: "before" if name == "en" else ""
+        )
+        store = make_store(settings={"language": "en"})
+    store.put("pier", "The pier is part of the harbour.")
+    asked = "SELECT value FROM settings WHERE name = 'language_version'"
+    assert store.execute(asked).fetchall() == [("before",)]
+    (problem,) = store.check()
+    assert "parsed by version before of the language pipeline 'en', and version " in problem
+    assert store.repair().remaining == []
+    assert store.execute(asked).fetchall() == [(language_version("en"),)]
+    # A store that was made before the version was recorded.
+    store.environment.write_with_growth(lambda view: view.delete(tables.META, b"language_version"))
+    assert store.execute(asked).fetchall() == [("",)]
+    assert store.check() == []
 
 
 def test_a_sound_store_is_left_alone(store: kvstore.Store) -> None:

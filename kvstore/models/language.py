@@ -8,13 +8,16 @@ first reads. What is missing raises :class:`~kvstore.errors.LanguageError` that 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +43,8 @@ BATCH = 8_000
 KEPT_WORDS = 8192
 
 Result = TypeVar("Result")
+
+_PACKAGED = Path(__file__).parent / "english"
 
 _BORDERS = [re.compile(pattern) for pattern in (r"\n\s*\n", r"\n", r"(?<=[.!?])\s", r"\s")]
 
@@ -114,6 +119,30 @@ def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
     return None if name == RULES else LanguagePipeline(name)
 
 
+@lru_cache(maxsize=4)
+def language_version(name: str) -> str:
+    """What tells a pipeline from others of its name: ``en`` by its files, one of spaCy by its version.
+
+    Empty for ``rules``, and for what is not installed.
+    """
+    if name == RULES:
+        return ""
+    if name == ENGLISH:
+        digest = hashlib.sha256()
+        for path in sorted(path for path in _PACKAGED.rglob("*") if path.is_file()):
+            digest.update(path.relative_to(_PACKAGED).as_posix().encode() + b"\0" + path.read_bytes())
+        return digest.hexdigest()[:12]
+    try:
+        described = json.loads((Path(name) / "meta.json").read_text(encoding="utf-8"))
+        return str(described["version"])
+    except (OSError, ValueError, KeyError):
+        pass
+    try:
+        return version(name)
+    except (PackageNotFoundError, ValueError):
+        return ""
+
+
 def pieces(text: str, limit: int = PIECE) -> list[tuple[int, int]]:
     """Spans of characters of at most ``limit`` that together cover ``text``, ended at the best border there is."""
     spans = []
@@ -141,9 +170,8 @@ def _load(name: str) -> _Loaded:
 
     from .noun_chunks import noun_chunks
 
-    packaged = Path(__file__).parent / "english"
     try:
-        nlp = spacy.load(packaged if name == ENGLISH else name)
+        nlp = spacy.load(_PACKAGED if name == ENGLISH else name)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).partition(". ")[0]
         raise LanguageError(

@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import apsw
 
 from ..errors import InputError, StatementError
+from ..storage.language_version import fixed_settings
 from ..storage.store_view import StoreView
 from . import condition as conditions
 from .diagnosis import nearest
@@ -370,8 +370,3 @@ def matching_documents(view: StoreView, condition: str, parameters: Parameters =
 
     rows = Selection(f"{before}{condition}\n)", parameters, Reader(view, lambda: fixed_settings(view)), failed)
     return {int(row[0]) for row in rows}  # type: ignore[arg-type]
-
-
-def fixed_settings(view: StoreView) -> list[tuple[str, Any, bool]]:
-    """The settings fixed when the store was made, as rows of the table ``settings``."""
-    return [(name, value, True) for name, value in asdict(view.settings).items()]

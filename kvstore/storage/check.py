@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .documents import DocumentRecord, Section, heading_path
 from .forest_check import check_forest
 from .graph_check import GraphCheck
 from .indexes import KINDS
+from .language_version import check_language_version
 from .mentions import Occurrence
 from .places import Places, places_of
 from .postings import term_bytes
@@ -67,6 +69,7 @@ class _Check:
             self._check_files,
             self._check_counters,
             self._check_indexes,
+            partial(check_language_version, self._view),
         ]
         for part in parts:
             try:
