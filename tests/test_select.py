@@ -299,6 +299,19 @@ def test_what_is_no_condition_is_refused(sample: kvstore.Store, condition: str) 
 # One state -----------------------------------------------------------------------------------------------------------
 
 
+def test_the_schema_is_where_users_of_sqlite_look_for_it(sample: kvstore.Store) -> None:
+    found = sample.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    assert [row[:3] for row in found] == [("table", name, name) for name in TABLES]
+    plain = sqlite3.connect(":memory:")
+    for *_, statement in found:
+        plain.execute(statement)
+    for name in TABLES:
+        columns = plain.execute("SELECT name, type FROM pragma_table_info(?)", [name]).fetchall()
+        assert columns == [(column.name, column.type or "") for column in sample.describe_table(name).columns]
+        assert sample.execute(f"SELECT count(*) FROM {name}").fetchone() is not None
+    assert sample.execute("SELECT count(*) FROM sqlite_schema").fetchall() == [(len(TABLES),)]
+
+
 def test_a_cursor_reads_the_state_it_began_with(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store()
     with store.transaction() as transaction:

@@ -219,6 +219,13 @@ class _Connection:
             self.sqlite.create_module(
                 table.name, module, use_bestindex_object=True, eponymous_only=True, read_only=True
             )
+        # Tables of a module stand in no schema; who looks for them there finds them all the same.
+        self.sqlite.pragma("writable_schema", True)
+        self.sqlite.executemany(
+            "INSERT INTO sqlite_master VALUES ('table', ?1, ?1, 0, ?2)",
+            [(table.name, table.declaration) for table in TABLES.values()],
+        )
+        self.sqlite.pragma("writable_schema", False)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED else apsw.SQLITE_DENY
         # Python is entered now and then, so that Ctrl-C is heard in a long computation.
         self.sqlite.set_progress_handler(lambda: False, 20_000)
