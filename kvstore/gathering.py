@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from .context import Context
 from .errors import ClosedError
 from .ingest.changes import Batch, Changes, Prepared
 from .ingest.extraction import Extracted, vectors_for
 from .ingest.kept_vectors import kept_vectors
-from .reading import Context, Reading
+from .reading import Reading
 from .storage.aliases import Alias
 from .storage.environment import WriteTransaction
 from .storage.forest import EdgeKey, StatedEdge

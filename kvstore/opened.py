@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from .context import Context
 from .errors import ReadOnlyError
 from .indexing import Indexing
 from .models.embedder import Embedder, open_embedder
-from .reading import Context, Reading
+from .reading import Reading
 from .settings import FixedSettings, SessionSettings
 from .storage.environment import Environment
 from .storage.environment import Snapshot as StorageSnapshot

@@ -7,17 +7,18 @@ Every method reads one state of all structures. ``where`` arguments are SQL cond
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from .answer import Answer, written_answer
 from .answering.extractive import extracted, question_rarities
+from .context import Context
 from .errors import InputError, ModelUnavailableError
 from .query.nearby import near_names, no_entity
 from .retrieval.evidence import Evidence, Hit, Location, Relative
@@ -25,24 +26,15 @@ from .retrieval.expansion import expand
 from .retrieval.lookup import lookup
 from .retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_options
 from .retrieval.strategies import strategy_named
-from .settings import FixedSettings, SessionSettings
 from .storage.aliases import Alias
-from .storage.environment import Environment
 from .storage.indexes import IndexStatus
-from .storage.kept_filter import KeptFilter
-from .storage.open_indexes import OpenIndexes
-from .storage.place_cache import PlaceCache
 from .storage.store_view import StoreView
-from .storage.temperatures import HitCounts
 from .storage.triples import Triple
 from .text.normalize import entity_key
 from .text.words import stemmer
 
 if TYPE_CHECKING:
     from .answering.prompt import Prompt
-    from .models.embedder import Embedder
-    from .models.llm import LanguageModel
-    from .retrieval.reranking import Rerank
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,44 +54,6 @@ class Document:
     chunks: int
     changed: str
     origin: str | None = None
-
-
-class Context(Protocol):
-    """What snapshots and transactions need of the store they belong to."""
-
-    environment: Environment
-    settings: FixedSettings
-    session: SessionSettings
-    hits: HitCounts
-    open_indexes: OpenIndexes
-    place_cache: PlaceCache
-    kept_filter: KeptFilter
-    last_lookup: tuple[str, ...]
-
-    @property
-    def embedder(self) -> Embedder:
-        """The store's embedder, loaded when first asked for."""
-        ...
-
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors of some texts, shape (n, dimension)."""
-        ...
-
-    def language_model(self, name: str | None = None) -> LanguageModel | None:
-        """The language model of this name, else the session's; None where there is none."""
-        ...
-
-    def reranker(self, name: str | None = None) -> Rerank | None:
-        """The reranker of this name, else the session's; None where there is none."""
-        ...
-
-    def count_hits(self, keys: Iterable[str]) -> None:
-        """Add one to the temperature of each of some entities, with the next commit."""
-        ...
-
-    def committed(self) -> None:
-        """Learn that a transaction has changed something."""
-        ...
 
 
 class Reading(ABC):
