@@ -185,9 +185,12 @@ def _load(name: str) -> _Loaded:
         )
     together: dict[str, Any] = {"batch_size": 1}
     if name == ENGLISH:
+        from .greedy_parser import TOGETHER, use_greedy_parser
         from .row_ops import use_row_ops
 
-        together = use_row_ops(nlp)
+        use_row_ops(nlp)
+        use_greedy_parser(nlp)
+        together = {"component_cfg": {"parser": {"batch_size": TOGETHER}}}
     if name == ENGLISH or nlp.vocab.get_noun_chunks is None:
         # spaCy's stub promises spans; its code reads bounds and labels.
         nlp.vocab.get_noun_chunks = noun_chunks  # type: ignore[assignment]

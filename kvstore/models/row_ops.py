@@ -29,32 +29,10 @@ class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
         return products
 
 
-#: Texts that the parser sees together: it sorts them by length and takes a quarter of them through its steps at once.
-TOGETHER = 64
-
-
-def use_row_ops(nlp: SpacyLanguage) -> dict[str, Any]:
-    """Let every model of a pipeline use these operations; returns options of ``pipe`` with which no text has an effect
-    on another's parse.
-
-    The parser takes the last product of each of its steps from thinc's library all the same. It sees several texts
-    together where that library gives each row the same bits in every number of rows, and else one after the other.
-    """
+def use_row_ops(nlp: SpacyLanguage) -> None:
+    """Let every model of a pipeline use these operations."""
     ops = RowOps()
     for _, component in nlp.pipeline:
         model = getattr(component, "model", None)
         for layer in model.walk() if model else ():
             layer.ops = ops
-    parser: Any = nlp.get_pipe("parser")
-    weights = parser.model.get_ref("upper").get_param("W")
-    return {"component_cfg": {"parser": {"batch_size": TOGETHER if _rows_agree(weights, TOGETHER // 4) else 1}}}
-
-
-def _rows_agree(weights: Any, most: int) -> bool:
-    # Which of its kernels the library takes depends on the shape alone.
-    ops = NumpyOps()
-    rows = np.random.default_rng(0).standard_normal((most, weights.shape[1]), np.float32)
-    alone = np.concatenate([ops.gemm(rows[at : at + 1], weights, trans2=True) for at in range(most)])
-    return all(
-        np.array_equal(ops.gemm(rows[:count], weights, trans2=True), alone[:count]) for count in range(1, most + 1)
-    )

@@ -1,0 +1,266 @@
+# distutils: language = c++
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Greedy arc-eager parsing (Nivre 2008, section 4) as spaCy does it: the same moves by the same sums.
+
+In: what a network's first layer says of each token in each of 13 places of a state, float32, and the weights above it.
+Out: the head of each token and the move that gave it its label. A document's parse depends on nothing but its rows.
+Besides the four moves there is one that says a sentence begins after the next word, and a word without a head that is
+to leave the stack goes back to the buffer, once (Honnibal and Johnson 2015, "An Improved Non-monotonic Transition
+System for Dependency Parsing").
+"""
+
+from libc.stdint cimport int32_t, uint8_t
+from libcpp.vector cimport vector
+
+cdef extern from *:
+    """
+    #include <cstdint>
+
+    namespace {
+
+    /* Places of a state that the network looks at; scores that are kept in registers together. */
+    constexpr int64_t PLACES = 13, TOGETHER = 32;
+
+    struct Network {
+        const float *rows, *padding, *bias, *upper, *upper_bias;
+        int64_t hidden, pieces, width;  /* width: columns of upper, a multiple of TOGETHER */
+    };
+
+    /* On x86-64 no sum is fused with a product, as in the library that spaCy takes its products from. */
+    __attribute__((always_inline)) inline void score_with(
+        const Network &net, const int32_t *tokens, float *sums, float *scores
+    ) {
+        const int64_t row = net.hidden * net.pieces;
+        for (int64_t i = 0; i < row; i++)
+            sums[i] = 0;
+        for (int64_t place = 0; place < PLACES; place++) {
+            const float *given = tokens[place] < 0 ? net.padding : net.rows + tokens[place] * PLACES * row;
+            for (int64_t i = 0; i < row; i++)
+                sums[i] += given[place * row + i];
+        }
+        for (int64_t i = 0; i < row; i++)
+            sums[i] += net.bias[i];
+        for (int64_t unit = 0; unit < net.hidden; unit++) {
+            float best = sums[unit * net.pieces];
+            for (int64_t piece = 1; piece < net.pieces; piece++)
+                if (sums[unit * net.pieces + piece] > best)
+                    best = sums[unit * net.pieces + piece];
+            sums[unit] = best;
+        }
+        for (int64_t column = 0; column < net.width; column += TOGETHER) {
+            float kept[TOGETHER] = {};
+            for (int64_t unit = 0; unit < net.hidden; unit++) {
+                const float *weights = net.upper + unit * net.width + column;
+                for (int64_t i = 0; i < TOGETHER; i++)
+                    kept[i] += sums[unit] * weights[i];
+            }
+            for (int64_t i = 0; i < TOGETHER; i++)
+                scores[column + i] = kept[i] + net.upper_bias[column + i];
+        }
+    }
+
+    #if defined(__x86_64__)
+    __attribute__((target("avx2"))) void score_wide(
+        const Network &net, const int32_t *tokens, float *sums, float *scores
+    ) {
+        score_with(net, tokens, sums, scores);
+    }
+    #endif
+
+    void score(const Network &net, const int32_t *tokens, float *sums, float *scores) {
+    #if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx2"))
+            return score_wide(net, tokens, sums, scores);
+    #endif
+        score_with(net, tokens, sums, scores);
+    }
+
+    }
+    """
+    const Py_ssize_t PLACES, TOGETHER
+    cdef struct Network:
+        const float *rows
+        const float *padding
+        const float *bias
+        const float *upper
+        const float *upper_bias
+        Py_ssize_t hidden
+        Py_ssize_t pieces
+        Py_ssize_t width
+    void score(const Network &net, const int32_t *tokens, float *sums, float *scores) noexcept nogil
+
+cdef enum:
+    SHIFT
+    REDUCE
+    LEFT
+    RIGHT
+    BREAK
+    MOVES
+
+#: The first letters of the names of moves, in the order of the numbers that :func:`parse` is given.
+MOVE_LETTERS = "SDLRB"
+
+
+cdef struct State:
+    int32_t length
+    int32_t following  # the first token that was never on the stack
+    vector[int32_t] stack
+    vector[int32_t] returned  # tokens that are in the buffer again, the next one last
+    vector[uint8_t] returned_once
+    vector[uint8_t] begins  # a sentence
+    vector[int32_t] last_left  # the child of a token that it got last, on each side
+    vector[int32_t] last_right
+    vector[int32_t] before  # of a child: the one that its head got before it, on the same side
+
+
+cdef inline int32_t stacked(const State &state, size_t depth) noexcept nogil:
+    return state.stack[state.stack.size() - 1 - depth] if depth < state.stack.size() else -1
+
+
+cdef inline int32_t buffered(const State &state, size_t ahead) noexcept nogil:
+    if ahead < state.returned.size():
+        return state.returned[state.returned.size() - 1 - ahead]
+    cdef int32_t token = state.following + <int32_t>(ahead - state.returned.size())
+    return token if token < state.length else -1
+
+
+cdef inline int32_t child(
+    const vector[int32_t] &last, const vector[int32_t] &before, int32_t head, int back
+) noexcept nogil:
+    """The child that a token got last, or (``back`` 1) the one before it; -1 for none."""
+    if head < 0 or last[head] < 0:
+        return -1
+    return before[last[head]] if back else last[head]
+
+
+cdef void look(const State &state, int32_t *tokens) noexcept nogil:
+    """The tokens in the places that the network was trained to look at."""
+    cdef int32_t top = stacked(state, 0), below = stacked(state, 1), first = buffered(state, 0)
+    tokens[0] = first
+    tokens[1] = buffered(state, 1)
+    tokens[2] = top
+    tokens[3] = below
+    tokens[4] = stacked(state, 2)
+    tokens[5] = child(state.last_left, state.before, top, 0)
+    tokens[6] = child(state.last_right, state.before, top, 0)
+    tokens[7] = child(state.last_left, state.before, first, 0)
+    tokens[8] = child(state.last_right, state.before, top, 1)
+    tokens[9] = child(state.last_left, state.before, below, 0)
+    tokens[10] = child(state.last_left, state.before, below, 1)
+    tokens[11] = child(state.last_right, state.before, below, 0)
+    tokens[12] = child(state.last_right, state.before, below, 1)
+
+
+cdef void allow(const State &state, bint *allowed) noexcept nogil:
+    """Which moves are possible."""
+    cdef size_t left = state.length - state.following + state.returned.size()
+    cdef int32_t first = buffered(state, 0), second = buffered(state, 1)
+    cdef bint within = left > 0 and not state.begins[first]
+    allowed[SHIFT] = state.stack.empty() or (left >= 2 and within and not state.returned_once[first])
+    allowed[REDUCE] = not state.stack.empty()
+    allowed[LEFT] = allowed[RIGHT] = not state.stack.empty() and within
+    allowed[BREAK] = left >= 2 and second == first + 1 and not state.begins[second]
+
+
+cdef void push(State &state) noexcept nogil:
+    if state.returned.empty():
+        state.stack.push_back(state.following)
+        state.following += 1
+    else:
+        state.stack.push_back(state.returned.back())
+        state.returned.pop_back()
+
+
+cdef void make(State &state, int kind, int32_t move, int32_t *heads, int32_t *labels) noexcept nogil:
+    """Make a move that is possible."""
+    cdef int32_t top = stacked(state, 0), first = buffered(state, 0)
+    if kind == SHIFT:
+        push(state)
+    elif kind == REDUCE:
+        state.stack.pop_back()
+        if heads[top] < 0 and not state.stack.empty():
+            state.returned.push_back(top)
+            state.returned_once[top] = True
+    elif kind == LEFT:
+        if heads[top] >= 0:  # it is the last that its head got: others could come only after it was gone
+            state.last_right[heads[top]] = state.before[top]
+        heads[top], labels[top] = first, move
+        state.before[top], state.last_left[first] = state.last_left[first], top
+        state.returned_once[first] = False
+        state.stack.pop_back()
+    elif kind == RIGHT:
+        heads[first], labels[first] = top, move
+        state.before[first], state.last_right[top] = state.last_right[top], first
+        push(state)
+    else:
+        state.begins[buffered(state, 1)] = True
+
+
+cdef void parse_one(Network &net, int32_t length, const uint8_t *kinds, Py_ssize_t moves, float *sums, float *scores,
+                    int32_t *heads, int32_t *labels) noexcept nogil:
+    cdef State state
+    cdef int32_t[13] tokens
+    cdef bint[5] allowed
+    cdef Py_ssize_t move, best
+    state.length = length
+    state.following = 0
+    state.returned_once.assign(length, 0)
+    state.begins.assign(length, 0)
+    state.last_left.assign(length, -1)
+    state.last_right.assign(length, -1)
+    state.before.assign(length, -1)
+    while state.following < length or not state.returned.empty() or not state.stack.empty():
+        look(state, tokens)
+        score(net, tokens, sums, scores)
+        allow(state, allowed)
+        best = -1
+        for move in range(moves):
+            if allowed[kinds[move]] and (best < 0 or scores[move] > scores[best]):
+                best = move
+        make(state, kinds[best], <int32_t>best, heads, labels)
+
+
+def parse(const float[:, ::1] rows, const float[::1] bias, const float[:, ::1] upper, const float[::1] upper_bias,
+          const uint8_t[::1] kinds, const int32_t[::1] lengths, int32_t[::1] heads, int32_t[::1] labels) -> None:
+    """Parse documents that stand one after the other.
+
+    ``rows``: first the row of no token, then one a token: what the network's first layer says of it in each place, one
+    place after the other; with ``bias`` the inputs of the hidden units, the pieces of a unit (of which the largest
+    counts) beside each other. ``upper``, shape (hidden units, moves filled up with zeros to a multiple of 32), and
+    ``upper_bias``: the scores of moves; ``kinds``: of each move its number in :data:`MOVE_LETTERS`, all of them there.
+    To ``heads`` and ``labels`` goes of each token its head in its document and the move that gave it, -1 for none.
+    Raises ValueError where the shapes do not fit.
+    """
+    cdef Network net
+    cdef Py_ssize_t document, first = 0, tokens = rows.shape[0] - 1, row = bias.shape[0], total = 0
+    cdef bint[5] there
+    for document in range(MOVES):
+        there[document] = False
+    for document in range(kinds.shape[0]):
+        if kinds[document] >= MOVES:
+            raise ValueError(f"there is no move of kind {kinds[document]}")
+        there[kinds[document]] = True
+    for document in range(lengths.shape[0]):
+        if lengths[document] < 0:
+            raise ValueError("a document has a negative length")
+        total += lengths[document]
+    if not (
+        there[SHIFT] and there[REDUCE] and upper.shape[0] and row and row % upper.shape[0] == 0
+        and rows.shape[1] == PLACES * row and upper.shape[1] % TOGETHER == 0 and upper.shape[1] >= kinds.shape[0]
+        and upper_bias.shape[0] == upper.shape[1] and total == tokens == heads.shape[0] == labels.shape[0]
+    ):
+        raise ValueError("the weights, rows, moves and documents of a parse do not fit one another")
+    cdef vector[float] sums = vector[float](row), scores = vector[float](upper.shape[1])
+    if not tokens:
+        return
+    heads[:] = -1
+    labels[:] = -1
+    net.padding, net.bias, net.upper, net.upper_bias = &rows[0, 0], &bias[0], &upper[0, 0], &upper_bias[0]
+    net.hidden, net.pieces, net.width = upper.shape[0], row // upper.shape[0], upper.shape[1]
+    with nogil:
+        for document in range(lengths.shape[0]):
+            if lengths[document]:
+                net.rows = &rows[1 + first, 0]
+                parse_one(net, lengths[document], &kinds[0], kinds.shape[0], sums.data(), scores.data(), &heads[first],
+                          &labels[first])
+                first += lengths[document]

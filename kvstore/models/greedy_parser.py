@@ -1,0 +1,77 @@
+"""spaCy's parser of dependencies with a kernel of its own in place of spaCy's loop.
+
+In: documents of spaCy with vectors of their words, and a parser as it was trained. Out: the heads and labels that
+spaCy's gives, at a fraction of the time: that one takes the interpreter's lock many times a word. Its last product
+comes from a library that promises no row the same bits in every product; here the parse of a text depends on nothing
+but the text. Imports spaCy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from spacy.language import Language
+from spacy.pipeline._parser_internals.nonproj import deprojectivize  # type: ignore[import-not-found]
+from spacy.tokens import Doc
+
+from kvstore_cext.arc_eager import MOVE_LETTERS, parse
+
+#: Documents whose words go through the network's first layer together.
+TOGETHER = 16
+#: The kernel takes scores of so many moves at a time.
+_MOVES_TOGETHER = 32
+
+
+class GreedyParser:
+    """What stands in a pipeline in place of spaCy's parser, whose model it shares."""
+
+    def __init__(self, parser: Any) -> None:
+        self.model = parser.model
+        moves = [parser.moves.get_class_name(number) for number in range(parser.moves.n_moves)]
+        self._kinds = np.array([MOVE_LETTERS.index(move[0]) for move in moves], np.uint8)
+        strings = parser.vocab.strings
+        # The last is the label of a word without a head, as of one whose move is -1.
+        labels = [strings.add(move.partition("-")[2]) for move in moves] + [strings.add("ROOT")]
+        self._labels = np.array(labels, np.uint64)
+        self._lower = self.model.get_ref("lower")
+        self._bias = np.ascontiguousarray(self._lower.get_param("b"), np.float32).ravel()
+        upper = self.model.get_ref("upper")
+        weights, bias = upper.get_param("W"), upper.get_param("b")
+        filled = -(-len(weights) // _MOVES_TOGETHER) * _MOVES_TOGETHER - len(weights)
+        self._upper = np.ascontiguousarray(np.pad(weights, ((0, filled), (0, 0))).T, np.float32)
+        self._upper_bias = np.pad(bias, (0, filled)).astype(np.float32)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Parse a document."""
+        return next(self.pipe([doc]))
+
+    def pipe(self, docs: Iterable[Doc], *, batch_size: int = TOGETHER) -> Iterator[Doc]:
+        """Parse documents, in order, so many at a time."""
+        waiting = iter(docs)
+        while batch := list(islice(waiting, batch_size)):
+            self._parse([doc for doc in batch if len(doc)])
+            yield from batch
+
+    def _parse(self, docs: list[Doc]) -> None:
+        if not docs:
+            return
+        rows = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))
+        lengths = np.array([len(doc) for doc in docs], np.int32)
+        heads, moves = np.empty((2, lengths.sum()), np.int32)
+        parse(
+            rows.reshape(len(rows), -1), self._bias, self._upper, self._upper_bias, self._kinds, lengths, heads, moves
+        )
+        ends = lengths.cumsum()
+        for doc, start, end in zip(docs, ends - lengths, ends, strict=True):
+            places = np.arange(end - start)
+            above = np.where(heads[start:end] < 0, places, heads[start:end])
+            values: Any = np.stack(((above - places).astype(np.uint64), self._labels[moves[start:end]]), axis=1)
+            deprojectivize(doc.from_array(["HEAD", "DEP"], values))
+
+
+def use_greedy_parser(nlp: Language) -> None:
+    """Put the kernel in place of a pipeline's parser."""
+    nlp._components[nlp.component_names.index("parser")] = ("parser", GreedyParser(nlp.get_pipe("parser")))
