@@ -322,6 +322,24 @@ def test_explain_ingest_says_what_would_be_done_and_does_nothing(store: kvstore.
     assert store.keys() == []
 
 
+def test_explain_ingest_reckons_with_a_file_that_gives_nothing(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.forecast.SAMPLE_SECONDS", 0.0)
+    (tmp_path / "scripts.html").write_text("<script>" + "x()" * 100_000 + "</script>")
+    found = store.forecast_ingest(tmp_path / "scripts.html")
+    assert (found.sampled, found.documents, found.chunks) == (1, 0, 0)
+    assert found.seconds is not None
+    assert found.seconds < 3600, "not as many times longer as the file has bytes"
+
+
+def test_a_misspelt_option_of_ingest_names_the_nearest(store: kvstore.Store, folder: Path) -> None:
+    for name, nearest in (("wrokers", "workers"), ("timelimit", "time_limit"), ("delimeter", "delimiter")):
+        for statement in (f"INGEST '{folder}' WITH ({name} = 1)", f"EXPLAIN INGEST '{folder}' WITH ({name} = 1)"):
+            with pytest.raises(errors.KvstoreError, match=f"did you mean {nearest}"):
+                store.execute(statement)
+
+
 def test_explain_ingest_counts_requests_and_sends_none(
     make_store: MakeStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ endpoint is not called.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -120,7 +121,8 @@ def _read(
                         of_file += len(found.extracted.text)
                         texts += found.extracted.embedding_texts()
                 if time.monotonic() > until:
-                    return max(1.0, read + min(of_file, _size(source))), documents, texts
+                    # What gave nothing in that time is likely to be read.
+                    return read + min(of_file or math.inf, max(1, _size(source))), documents, texts
             read += _size(source)
     return read, documents, texts
 

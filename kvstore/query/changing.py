@@ -7,9 +7,12 @@ that is taken, a key that is not there and META that is no JSON object are error
 from __future__ import annotations
 
 import json
+from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any
 
 from ..errors import InputError, TransactionError
+from ..ingest.readers import ReadOptions
 from . import statements as s
 from .cursor import Cursor
 from .finding import given
@@ -26,15 +29,25 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def reader_options(running: Running, statement: s.Ingest) -> dict[str, Any]:
+    """The options of INGEST that are for the reader; a name that is near one of its own is a StatementError."""
+    options = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
+    known = [field.name for field in fields(ReadOptions)]
+    for name in options.keys() - known:
+        near = get_close_matches(name, [*INGEST_OPTIONS, *known], 1)
+        if near and near[0] in INGEST_OPTIONS:
+            raise running.failure(f"INGEST has no option {name}; did you mean {near[0]}?")
+    return options
+
+
 def ingest(running: Running, statement: s.Ingest) -> Cursor:
     running.require_no_transaction("INGEST commits batch by batch")
-    options = dict(statement.options)
-    prune = options.pop("prune", False)
-    if not isinstance(prune, bool):
+    options = reader_options(running, statement)
+    how: dict[str, Any] = {name: value for name, value in statement.options.items() if name in INGEST_OPTIONS}
+    if not isinstance(how.get("prune", False), bool):
         raise running.failure("the option prune is true or false")
-    how: dict[str, Any] = {name: options.pop(name) for name in INGEST_OPTIONS if name in options}
     report = running.session.ingest(
-        statement.path, format=statement.format, prune=prune, options=options, progress=running.progress, **how
+        statement.path, format=statement.format, options=options, progress=running.progress, **how
     )
     columns = ("added", "changed", "unchanged", "removed", "skipped", "failed", "chunks", "seconds")
     row = (

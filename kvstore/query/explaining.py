@@ -19,7 +19,7 @@ from ..storage import addresses
 from ..storage.measured_view import MeasuredView
 from ..text.normalize import entity_key
 from . import statements as s
-from .changing import INGEST_OPTIONS
+from .changing import reader_options
 from .cursor import Cursor
 from .finding import answer, evidence, expand, retrieval_clauses, selected
 from .reader import Reader
@@ -69,8 +69,8 @@ def _steps(running: Running, statement: s.PlainStatement, analyze: bool) -> list
 
 def _ingest_steps(running: Running, statement: s.Ingest) -> list[Step]:
     """What would be ingested, estimated from a sample of the files, and what would be asked of whom."""
-    reader = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
-    found = running.session.forecast_ingest(statement.path, format=statement.format, options=reader)
+    options = reader_options(running, statement)
+    found = running.session.forecast_ingest(statement.path, format=statement.format, options=options)
     sample = f"about, from {found.sampled:,} of the files; nothing is ingested"
     embedder = f"{found.embedder}: about {found.tokens:,} tokens"
     if found.calls:
