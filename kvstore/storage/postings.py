@@ -37,10 +37,6 @@ class TermPostings(NamedTuple):
     frequencies: npt.NDArray[np.uint8]
     lengths: npt.NDArray[np.uint16]
 
-    def choose(self, which: slice | npt.NDArray[np.bool_]) -> TermPostings:
-        """Some of the postings, in order."""
-        return TermPostings(self.chunks[which], self.frequencies[which], self.lengths[which])
-
 
 def term_bytes(term: str) -> bytes:
     """The key prefix of a term; a long one is cut and told apart by a digest."""
