@@ -129,7 +129,7 @@ def language_version(name: str) -> str:
         return ""
     if name == ENGLISH:
         digest = hashlib.sha256()
-        for path in sorted(path for path in _PACKAGED.rglob("*") if path.is_file()):
+        for path in sorted(path for path in _PACKAGED.rglob("*") if path.is_file() and path.suffix != ".md"):
             digest.update(path.relative_to(_PACKAGED).as_posix().encode() + b"\0" + path.read_bytes())
         return digest.hexdigest()[:12]
     try:
