@@ -29,8 +29,8 @@ from .sources import Source, find_sources
 from .worker import Job, Limits
 
 #: A batch is committed when it holds this many chunks or documents.
-BATCH_CHUNKS = 768
-BATCH_DOCUMENTS = 768
+BATCH_CHUNKS = 512
+BATCH_DOCUMENTS = 512
 
 
 #: Without being told, an ingest starts workers for so many bytes of files: below, starting them costs more than they

@@ -20,7 +20,7 @@ from spacy.tokens import Doc
 from kvstore_cext.arc_eager import MOVE_LETTERS, parse
 
 #: Documents whose words go through the network's first layer together.
-TOGETHER = 16
+TOGETHER = 4
 #: The kernel takes scores of so many moves at a time.
 _MOVES_TOGETHER = 32
 
