@@ -24,7 +24,9 @@ def fill(store: kvstore.Store, *, own_vectors: bool = True) -> None:
         "a", "# Pumps\n\nThe Vacuum Pump feeds the Cryostat.\n\n## Care\n\nAsk Maria Lindqvist.", format="markdown"
     )
     store.put("b", "The Cryostat keeps the Detector cold.", title="Cryostat", meta={"year": 2023})
-    store.put("c", "Vacuum Pump,Cryostat\nCryostat,Instrument\n", format="pairs")
+    # The third edge says what the first two say, and the fourth closes a circle.
+    pairs = "Vacuum Pump,Cryostat\nCryostat,Instrument\nVacuum Pump,Instrument\nInstrument,Vacuum Pump\n"
+    store.put("c", pairs, format="pairs")
     if own_vectors:
         vector = np.linspace(-1, 1, store.settings.dimension)
         store.put("own", "A text whose vector its owner brought along.", vectors=[vector])
@@ -79,6 +81,9 @@ def test_a_damaged_derived_table_is_found_and_made_again(
 ) -> None:
     store = make_store(settings={"chunk_tokens": 16})
     fill(store, own_vectors=table != tables.VECTORS)
+    if table == tables.ADDRESS_BLOCKS:
+        # So many places of one name that they are kept in blocks.
+        store.put("places", "\n\n".join(f"## Part {n}\n\nThe Cryostat has it." for n in range(80)), format="markdown")
     before = state(store)
     with store.reading() as view:
         if not view.view.count(table):
