@@ -54,6 +54,6 @@ class Context(Protocol):
         """Add one to the temperature of each of some entities, with the next commit."""
         ...
 
-    def committed(self) -> None:
-        """Learn that a transaction has changed something."""
+    def committed(self, next_chunk: int) -> None:
+        """Learn that a transaction has changed something, and from which number on there is no chunk."""
         ...

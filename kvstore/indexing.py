@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from .errors import InputError, KvstoreError
 from .settings import FixedSettings
-from .storage.chunks import GROUP
 from .storage.counters import Counters
 from .storage.environment import Environment, WriteView
 from .storage.index_building import Progress, VectorIndexBuilder
@@ -100,18 +99,18 @@ class Indexing:
         paths = {kind: path_of(self._store.environment.path, kind) for kind in KINDS}
         return {f"index_{kind}_bytes": path.stat().st_size for kind, path in paths.items() if path.exists()}
 
-    def extend(self) -> None:
+    def extend(self, next_chunk: int) -> None:
         """Have new chunks added in the background, where there are many: to be called after a commit.
 
-        Raises nothing: the commit has succeeded, whatever becomes of the index.
+        Every chunk has a number below ``next_chunk``. Raises nothing: the commit has succeeded, whatever becomes of the
+        index.
         """
+        if next_chunk < self._enough_at:
+            return
         try:
             with self._store.environment.snapshot() as snapshot:
-                counters = Counters.load(snapshot)
-                if GROUP * counters.next_group < self._enough_at:
-                    return
                 record = Indexes(snapshot).get(VECTORS)
-                if record is None or not uses_file(record, counters):
+                if record is None or not uses_file(record, Counters.load(snapshot)):
                     return
             with self._lock:
                 if self._thread is None and not self._stopped.is_set():

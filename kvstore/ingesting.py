@@ -169,6 +169,7 @@ class _Commits:
                 transaction.put_extracted(extracted, rows, origin=origin)
             transaction.delete_many(deleted)
             transaction.settle_files(files)
+        self._store.environment.release_pages()
 
     def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
         outcomes: dict[str, bool | InputError] = {}

@@ -169,9 +169,9 @@ class Opened(Reading):
             raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to change it")
         return Transaction(self, timeout)
 
-    def committed(self) -> None:
+    def committed(self, next_chunk: int) -> None:
         """Learn that a transaction of this store has changed something: the index of vectors may have to grow."""
-        self._indexing.extend()
+        self._indexing.extend(next_chunk)
 
     def count_hits(self, keys: Iterable[str]) -> None:
         """Count one hit of each of some entities (normal forms) for its temperature."""

@@ -382,5 +382,6 @@ def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[
     if not np.isfinite(norms).all() or (norms == 0).any():
         raise InputError("a vector is finite and not all zeros")
     # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.
-    units = np.where(abs(norms - 1) < 1e-6, matrix, matrix / norms).astype(np.float32, copy=False)
+    unit = abs(norms - 1) < 1e-6
+    units = matrix if unit.all() else np.where(unit, matrix, matrix / norms).astype(np.float32)
     return np.repeat(units, rows // matrix.shape[0], axis=0)

@@ -20,6 +20,7 @@ from .ingest.extraction import Extracted, derive, with_vectors
 from .query.nearby import no_document
 from .reading import unit_rows
 from .stating import Stating
+from .storage.chunks import GROUP
 from .storage.environment import MapFull
 from .storage.ingested_files import IngestedFile
 from .storage.vectors import Matrix
@@ -195,7 +196,7 @@ class Transaction(Stating):
             raise
         self._store.hits.forget(hits)
         self._open = False
-        self._store.committed()
+        self._store.committed(GROUP * self._changes.counters.next_group)
 
     def rollback(self) -> None:
         """Forget all changes.

@@ -31,7 +31,7 @@ from kvstore.errors import (
     StoreNotFoundError,
     TransactionError,
 )
-from kvstore.storage import recent, tables, write_transaction
+from kvstore.storage import mapped_pages, recent, tables, write_transaction
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.recent import RecentReader
 
@@ -135,6 +135,28 @@ def test_views_agree_with_sorted_dictionaries(
             with environment.snapshot() as after:
                 check(after, committed)
         assert environment.verify() == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
+def test_pages_that_were_read_are_let_go_and_read_again(environment: Environment) -> None:
+    def mapped() -> int:
+        """KiB of the data file that this process holds."""
+        described = Path("/proc/self/smaps").read_text().split(str(environment.path / "data.mdb"))[1:]
+        return sum(int(part.split("Rss:")[1].split()[0]) for part in described)
+
+    with environment.write() as transaction:
+        transaction.put(tables.META, b"format", b"2")
+        for number in range(500):
+            transaction.put("a", b"%d" % number, bytes([number % 256]) * 9000)
+    with environment.snapshot() as snapshot:
+        whole = [(key, bytes(value)) for key, value in snapshot.scan("a")]
+        held = mapped()
+        assert held > 4000
+        environment.release_pages()
+        assert mapped() < held / 4
+        assert [(key, bytes(value)) for key, value in snapshot.scan("a")] == whole
+    mapped_pages.release_pages(memoryview(b"no page of a file"))
+    mapped_pages.release_pages(memoryview(b""))
 
 
 def test_a_table_nobody_wrote_to_is_empty(environment: Environment) -> None:

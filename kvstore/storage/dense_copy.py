@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from ..errors import CorruptionError
+from .mapped_pages import release_pages
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
-#: Bytes of records that are copied in one transaction, which holds them in memory.
+#: Bytes of records that are copied in one transaction, which holds them in memory; then the pages read are let go.
 BATCH = 1 << 22
 #: Bytes of pages that these transactions take beside those of the records, and free for the next.
 _PASSING = 1 << 20
@@ -51,6 +52,7 @@ def write_densely(
                         size += len(key) + len(value)
                         if size >= BATCH:
                             transaction.commit()
+                            release_pages(value)
                             transaction, size = environment.begin(write=True), 0
                 counted = source.stat(table)["entries"]
                 if copied != counted:

@@ -67,7 +67,8 @@ class EntityRecord:
     @property
     def key(self) -> str:
         """The normal form, which all forms share."""
-        return entity_key(next(form for form, times in zip(self.row[::3], self.row[2::3], strict=True) if times))
+        row = self.row
+        return entity_key(row[next(at for at in range(0, len(row), 3) if row[at + 2])])
 
     @property
     def forms(self) -> dict[str, int]:

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
+from . import tables
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush
 from .file_lock import release
 from .lmdb_errors import MapFull, translate
 from .location import WRITER_FILE, examine, make_directory
+from .mapped_pages import release_pages
 from .open_file import PAGE, OpenFile
 from .recent import RecentReader
 from .transaction_gate import TransactionGate
@@ -308,6 +310,13 @@ class Environment:
         """
         with self._without_writers():
             return self._file.data.verify()
+
+    def release_pages(self) -> None:
+        """Let go the memory that holds pages of the file, all of which can be read again."""
+        with self.snapshot() as snapshot:
+            for _, value in snapshot.scan(tables.META):
+                release_pages(value)
+                return
 
     def sync(self) -> None:
         """Flush every commit to the disk; with ``durability="full"`` each commit has done so already."""

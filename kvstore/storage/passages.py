@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..text.names import is_name_key, title_forms
 from ..text.normalize import entity_key, fold
@@ -122,8 +123,8 @@ def _counted(passage: Passage) -> Iterator[tuple[int, int]]:
         for entity, start, length in passage.mentions
     ]
     for (entity, _, _, form), inside in _nested(mentions):
-        if entity_key(form) not in FUNCTION_WORDS:
-            lower = form.islower() and not any(map(str.isdigit, form))
+        names, lower = _telling(form)
+        if names:
             counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
     for entity, (capitals, insides, lowers) in counts.items():
         yield (
@@ -132,6 +133,12 @@ def _counted(passage: Passage) -> Iterator[tuple[int, int]]:
             | min(insides, _INSIDE_MOST) << graph.INSIDE_SHIFT
             | min(lowers, _LOWER_MOST) << graph.LOWER_SHIFT,
         )
+
+
+@lru_cache(maxsize=4096)
+def _telling(form: str) -> tuple[bool, bool]:
+    """Whether a form is more than a function word, and whether it is in lower case."""
+    return entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
 
 
 def _nested(mentions: list[Mention]) -> Iterator[tuple[Mention, bool]]:
