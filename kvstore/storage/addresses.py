@@ -7,7 +7,7 @@ to be removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,10 @@ def split(value: int) -> tuple[int, int]:
     return value >> _SHIFT, value & _ID
 
 
-def of_places(places: Iterable[tuple[int, int]]) -> npt.NDArray[np.uint64]:
+def of_places(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
     """Addresses, ascending, of (place, rank) pairs: one for each node, one for each abstract with its best rank."""
+    if len(places) == 1:  # as most names of a document have
+        return np.array([address(rank, place) for place, rank in places], np.uint64)
     ranks: dict[tuple[bool, int], int] = {}
     for place, rank in places:
         which = (rank == NODE, place)

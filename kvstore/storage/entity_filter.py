@@ -257,24 +257,30 @@ class EntityFilter:
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
         """Add addresses to a name; returns how many were new. Raises EntityNotFoundError for an absent name."""
-        self._require_writable()
-        changed = self._index.change_addresses(key, addresses, True)
-        if changed < 0:
-            raise EntityNotFoundError(f"the name {key!r} is not in the filter; insert it first")
-        return changed
+        return self.add_many([key], [addresses])
 
     def remove_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
         """Remove addresses from a name; returns how many were there (0 for an absent name)."""
-        self._require_writable()
-        return max(0, self._index.change_addresses(key, addresses, False))
+        return self.remove_many([key], [addresses])
 
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64]]) -> int:
         """:meth:`add_addresses` for many names; returns how many were new in all."""
-        return sum(self.add_addresses(key, some) for key, some in zip(keys, addresses, strict=True))
+        self._require_writable()
+        changed = 0
+        for key, some in zip(keys, addresses, strict=True):
+            new = self._index.change_addresses(key, some, True)
+            if new < 0:
+                raise EntityNotFoundError(f"the name {key!r} is not in the filter; insert it first")
+            changed += new
+        return changed
 
     def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64]]) -> int:
         """:meth:`remove_addresses` for many names; returns how many were removed in all."""
-        return sum(self.remove_addresses(key, some) for key, some in zip(keys, addresses, strict=True))
+        self._require_writable()
+        # -1 says that a name is absent.
+        return sum(
+            max(0, self._index.change_addresses(key, some, False)) for key, some in zip(keys, addresses, strict=True)
+        )
 
     def fold_temperatures(self, hits: Mapping[str, int]) -> None:
         """Add hits to the temperatures of names and put the hottest first in their buckets; absent names are passed."""

@@ -124,7 +124,7 @@ class StoreView:
         if len(lists) == 1:
             return lists[0]
         ranks = map(addresses.split, np.concatenate(lists).tolist())
-        return addresses.of_places((place, rank) for rank, place in ranks)[:limit]
+        return addresses.of_places([(place, rank) for rank, place in ranks])[:limit]
 
     def nearest_chunks(
         self, query: Matrix, top: int, allowed: Ids | None = None, *, exact: bool = False
