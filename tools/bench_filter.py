@@ -28,7 +28,7 @@ import numpy.typing as npt
 from made_names import distinct_names, made_names
 
 from kvstore.storage import tables
-from kvstore.storage.entities import EntityRecord, EntityWriter, Slot
+from kvstore.storage.entities import KINDS, EntityRecord, EntityWriter
 from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.text.normalize import fold
@@ -308,7 +308,7 @@ def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
     filter_.add_many(part, [np.array([number], np.uint64) for number in numbers])
     filter_.flush()
     known = dict(zip(numbers, part, strict=True))
-    writer.put_many({number: EntityRecord([Slot(name, "name", 1)]) for number, name in known.items()})
+    writer.put_many({number: EntityRecord([name, KINDS.index("name"), 1]) for number, name in known.items()})
     for number, name in known.items():
         writer.put_name(name, number)
 

@@ -29,7 +29,7 @@ from made_names import distinct_names
 
 import kvstore
 from kvstore.storage.counters import Counters
-from kvstore.storage.entities import EntityRecord, EntityWriter, Slot
+from kvstore.storage.entities import KINDS, EntityRecord, EntityWriter
 from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.environment import WriteTransaction
 from kvstore_shell.completion import complete
@@ -79,7 +79,7 @@ def put_entities(view: WriteTransaction, hash_seed: int, first: int, names: list
     entity_filter.flush()
     writer = EntityWriter(view)
     known = dict(zip(numbers, names, strict=True))
-    writer.put_many({number: EntityRecord([Slot(name.title(), "name", 1)]) for number, name in known.items()})
+    writer.put_many({number: EntityRecord([name.title(), KINDS.index("name"), 1]) for number, name in known.items()})
     for number, name in known.items():
         writer.put_name(name, number)
     counters = Counters.load(view)
