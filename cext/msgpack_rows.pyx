@@ -66,13 +66,18 @@ cdef const uint8_t* _behind(const uint8_t* at, const uint8_t* end) except NULL:
     return at
 
 
-cdef const uint8_t* _elements(const uint8_t* at, const uint8_t* end, uint64_t* count) except NULL:
-    """Where the elements of the array at ``at`` begin, and how many there are."""
-    if at < end and 0x90 <= at[0] < 0xA0:
+cdef const uint8_t* _elements(const Py_buffer& sealed, const uint8_t** end, uint64_t* count) except NULL:
+    """Where the elements of a record begin, where its payload ends, and how many elements there are."""
+    cdef const uint8_t* at = <const uint8_t*> sealed.buf
+    cdef Py_ssize_t size = _unsealed(at, sealed.len)
+    if size < 0:
+        raise ValueError("the value fails its checksum")
+    end[0] = at + size
+    if size and 0x90 <= at[0] < 0xA0:
         count[0] = at[0] & 15
         return at + 1
-    if at < end and at[0] == 0xDC:
-        return _length(at + 1, end, 2, count)
+    if size and at[0] == 0xDC:
+        return _length(at + 1, end[0], 2, count)
     raise ValueError("not an array")
 
 
@@ -83,16 +88,10 @@ def elements(value, places) -> list:
     cdef const uint8_t* end
     cdef const uint8_t* behind
     cdef uint64_t count, number = 0, place
-    cdef Py_ssize_t size
     found = []
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
-        at = <const uint8_t*> buffer.buf
-        size = _unsealed(at, buffer.len)
-        if size < 0:
-            raise ValueError("the value fails its checksum")
-        end = at + size
-        at = _elements(at, end, &count)
+        at = _elements(buffer, &end, &count)
         for place in places:
             if place >= count:
                 raise ValueError("fewer elements than expected")
@@ -117,21 +116,14 @@ def with_elements(value, changed) -> bytes | None:
     cdef const uint8_t* behind
     cdef const uint8_t* given
     cdef uint64_t count, number
-    cdef Py_ssize_t size
     cdef vector[uint8_t] out
     cdef bint empty = True
     cdef bytes element
     PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
     try:
-        at = <const uint8_t*> buffer.buf
-        size = _unsealed(at, buffer.len)
-        if size < 0:
-            raise ValueError("the value fails its checksum")
-        end = at + size
-        behind = _elements(at, end, &count)
-        out.reserve(size + 64)
-        out.insert(out.end(), at, behind)
-        at = behind
+        at = _elements(buffer, &end, &count)
+        out.reserve(buffer.len + 64)
+        out.insert(out.end(), <const uint8_t*> buffer.buf, at)
         for number in range(count):
             behind = _behind(at, end)
             if number in changed:
