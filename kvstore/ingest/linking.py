@@ -22,13 +22,13 @@ from ..storage.documents import DocumentRecord, Documents, Section
 from ..storage.entities import Entities
 from ..storage.entity_filter import EntityFilter, occurrences
 from ..storage.graph import TITLE_LINK, TRIPLE_LINK, GraphWriter
-from ..storage.mentions import MentionWriter, Occurrence, PlaceOccurrence
+from ..storage.mentions import MentionWriter, Occurrence
 from ..storage.passages import DocumentPassages, Passage, title_pair, unmentioned
 from ..storage.places import Places, places_of
 from ..storage.postings import Postings
 from ..storage.recognition import Mention, headed_places, mentions_in
 from ..storage.triples import DocumentTriples, Triples
-from ..text.normalize import entity_key, fold
+from ..text.normalize import fold
 from ..text.words import stemmer
 from .extraction import ChunkDraft
 
@@ -109,9 +109,7 @@ class Linker:
             self._put_mentions(chunk, rows[chunk])
         self._new[record.id] = record, outline, [(draft.text.encode(), draft.section) for draft in chunks]
         place_rows = {
-            PlaceOccurrence(
-                mention.entity, place.whole if mention.key == entity_key(place.text) else place.part, place.abstract
-            )
+            place.occurrence(mention.entity, mention.key)
             for place in headed_places(record, outline)
             for mention in self._mentions_in(place.text)
         }
@@ -210,7 +208,7 @@ class Linker:
         record = self._documents.get(document)
         every = sorted({key for keys in candidates.values() for key in keys})
         place_rows = {
-            PlaceOccurrence(new[key], place.whole if key == entity_key(place.text) else place.part, place.abstract)
+            place.occurrence(new[key], key)
             for place in headed_places(record, self._documents.outline(document))
             for key in self._occurring(fold(place.text).data, every)
         }

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from ..errors import KvstoreError
-from ..text.normalize import entity_key, fold
+from ..text.normalize import fold
 from ..text.words import chunk_terms, stemmer
 from . import addresses, tables
 from .aliases import ALIAS, MERGE
@@ -144,7 +144,7 @@ class _Check:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
         place_rows = view.mentions.in_places(record.id)
         found = {
-            (mention.entity, place.whole if mention.key == entity_key(place.text) else place.part, place.abstract)
+            place.occurrence(mention.entity, mention.key)
             for place in headed_places(record, outline)
             for mention in mentions_in(view.filter, fold(place.text), view.settings.name_words)
         }

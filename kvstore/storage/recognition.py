@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..text.normalize import Folded
+from ..text.normalize import Folded, entity_key
 from .addresses import HEADING_PART, HEADING_WHOLE, TITLE_PART, TITLE_WHOLE
 from .documents import DocumentRecord, Section
 from .entity_filter import EntityFilter
+from .mentions import PlaceOccurrence
 
 _WORD = re.compile(r"\w")
 
@@ -43,6 +44,10 @@ class Place(NamedTuple):
     whole: int
     part: int
     abstract: int
+
+    def occurrence(self, entity: int, key: str) -> PlaceOccurrence:
+        """That an entity, by its normal form, is named here."""
+        return PlaceOccurrence(entity, self.whole if key == entity_key(self.text) else self.part, self.abstract)
 
 
 def headed_places(record: DocumentRecord, outline: list[Section]) -> Iterator[Place]:
