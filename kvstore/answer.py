@@ -75,12 +75,12 @@ def written_answer(
             on_text(text)
 
     with trace.step("ask model") as step:
-        written = None if cache is None else cache.find(model.identity(), prompt.messages)
+        written = None if cache is None else cache.find(model.identity(), prompt.unmarked_messages)
         cached = written is not None
         if written is None:
             written = model.write(prompt.messages, lambda text: tell(checked.feed(text)))
             if cache is not None and not written.cut:
-                cache.keep(model.identity(), prompt.messages, written)
+                cache.keep(model.identity(), prompt.unmarked_messages, written)
         else:
             tell(checked.feed(written.text))
         tell(checked.rest())

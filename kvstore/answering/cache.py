@@ -1,9 +1,10 @@
 """Answers that a model has given before, each under the digest of all that it depends on.
 
-In: the prompt and the model, whole. On disk: one file an answer under ``$XDG_CACHE_HOME/kvstore/answers``, readable by
-its owner only; see FORMAT.md. Out: the same answer as long as nothing changed: not a document that the prompt quotes,
-the question, the model or its address. The files can be thrown away. Several processes may share them: a file comes
-into being whole. A file that is damaged, and a folder that cannot be written, count as no answer.
+In: the prompt (but for the mark that was drawn for it) and the model, whole. On disk: one file an answer under
+``$XDG_CACHE_HOME/kvstore/answers``, readable by its owner only; see FORMAT.md. Out: the same answer as long as nothing
+changed: not a document that the prompt quotes, the question, the model or its address. The files can be thrown away.
+Several processes may share them: a file comes into being whole. A file that is damaged, and a folder that cannot be
+written, count as no answer.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 In: text with numbers in brackets (``[1]``, ``[2, 3]``, ``[1-3]``, ``【4】``), in pieces. Out: the same text, in which
 only numbers of passages that were given stand, each list written ``[2, 3]``. A number that was not given is left out
-and remembered. A number of more than three digits, such as a year, is no citation.
+and remembered. A number of more than three digits, such as a year, is no citation. What a model is given to quote has
+no citations of its own, see :func:`without_citations`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 
 from ..retrieval.evidence import Hit
 
+_BRACKETED = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.
-_CITATION = re.compile(r"\s*[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
+_CITATION = re.compile(rf"\s*{_BRACKETED.pattern}")
 #: What may yet become one, at the end of a piece.
 _BEGUN = re.compile(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
 _RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
@@ -35,6 +37,15 @@ class Citation:
 def citation_of(number: int, hit: Hit) -> Citation:
     """The citation of a whole chunk."""
     return Citation(number, hit.document, hit.chunk, hit.start, hit.end, hit.text)
+
+
+def without_citations(text: str) -> str:
+    """A text whose numbers in brackets stand in parentheses: a model that copies them cites nothing.
+
+    >>> without_citations("The Moon has no air.[3] See list[0] and [1984].")
+    'The Moon has no air.(3) See list(0) and [1984].'
+    """
+    return _BRACKETED.sub(r"(\1)", text)
 
 
 class CitationFilter:
