@@ -50,7 +50,7 @@ class Snapshot(Reading):
     def __init__(self, store: Context) -> None:
         self._context = store
         self._snapshot: StorageSnapshot = store.environment.snapshot()
-        self.view = StoreView(self._snapshot, store.settings, store.open_indexes, store.place_cache)
+        self._view = StoreView(self._snapshot, store.settings, store.open_indexes, store.place_cache)
 
     def close(self) -> None:
         """Let the snapshot go; using it afterwards raises ClosedError."""
@@ -65,7 +65,7 @@ class Snapshot(Reading):
     @contextmanager
     def reading(self) -> Iterator[StoreView]:
         with self._snapshot.pin():
-            yield self.view
+            yield self._view
 
 
 class Opened(Reading):
@@ -154,7 +154,7 @@ class Opened(Reading):
     @contextmanager
     def reading(self) -> Iterator[StoreView]:
         with self.snapshot() as snapshot:
-            yield snapshot.view
+            yield snapshot._view
 
     def transaction(self, *, timeout: float | None = None) -> Transaction:
         """Begin the store's one write transaction, waiting at most ``timeout`` seconds for another writer.

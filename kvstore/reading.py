@@ -7,7 +7,7 @@ Every method reads one state of all structures. ``where`` arguments are SQL cond
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
@@ -206,6 +206,31 @@ class Reading(ABC):
         """
         with self.reading() as view:
             return view.index_statuses()
+
+    def dump(self) -> Iterator[str]:
+        """The statements that make these documents, edges and aliases again in a new store of the same settings.
+
+        One state of the store is read until the last has been taken. What no statement can say :meth:`not_in_dump`
+        tells; :meth:`Store.export` keeps that too.
+
+        >>> list(store.dump())[:2]
+        ['-- embedder hashing:256', 'BEGIN;']
+        """
+        from .query import dumping
+
+        with self.reading() as view:
+            yield from dumping.statements(view)
+
+    def not_in_dump(self) -> list[str]:
+        """What the statements of :meth:`dump` cannot say, one message each.
+
+        >>> store.not_in_dump()
+        []
+        """
+        from .query import dumping
+
+        with self.reading() as view:
+            return list(dumping.unsaid(view))
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
         """Known names that look like ``name``, for a message about one that is not known.

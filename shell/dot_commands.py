@@ -17,7 +17,6 @@ from pathlib import Path
 from kvstore.language import literal
 from kvstore.language import name as identifier
 
-from . import dump
 from .configuration import config_file, switch
 from .console import Console, Leave, state_folder
 from .pager import default_pager
@@ -154,9 +153,9 @@ def _import(console: Console, arguments: list[str]) -> None:
 
 def _dump(console: Console, arguments: list[str]) -> None:
     with console.store.snapshot() as snapshot:
-        for statement in dump.statements(snapshot):
+        for statement in snapshot.dump():
             print(statement, file=console.out)
-        for message in list(dump.unsaid(snapshot)):
+        for message in snapshot.not_in_dump():
             console.fail(message)
 
 

@@ -49,7 +49,7 @@ def test_every_baseline_finds_the_same_places_and_tells_the_same(drawn: list[lis
                 rows = "".join(f"{child},{parent}\n" for child, parent in pairs)
                 store.put(key, rows, format="pairs")
             with store.snapshot() as snapshot:
-                forest, hierarchy = snapshot.view.forest, Hierarchy(snapshot.view, relatives)
+                forest, hierarchy = snapshot._view.forest, Hierarchy(snapshot._view, relatives)
                 nodes = hierarchy.nodes(NAMES)
                 places = {
                     (name, forest.tree_name(forest.node(node).tree), tuple(map(forest.key, forest.parents(node))))

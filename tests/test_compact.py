@@ -114,9 +114,9 @@ def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
         else:
             fresh.put(f"d{number}", document(number))
     with store.snapshot() as snapshot:
-        before, vectors = dump(snapshot.view), vectors_of(snapshot.view)
+        before, vectors = dump(snapshot._view), vectors_of(snapshot._view)
     with fresh.snapshot() as snapshot:
-        assert before == dump(snapshot.view)
+        assert before == dump(snapshot._view)
     large = size(store.path)
 
     report = store.compact()
@@ -127,8 +127,8 @@ def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
     assert names(store.path) == FILES
     for _ in range(2):
         with store.snapshot() as snapshot:
-            assert dump(snapshot.view) == before
-            assert vectors_of(snapshot.view) == vectors
+            assert dump(snapshot._view) == before
+            assert vectors_of(snapshot._view) == vectors
         assert store.check() == []
         assert store.environment.verify() == []
         store.close()

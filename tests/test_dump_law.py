@@ -199,7 +199,7 @@ class Model:
 def dump_of(store: kvstore.Store) -> dict[str, list]:
     assert store.check() == []
     with store.snapshot() as snapshot:
-        return dump(snapshot.view)
+        return dump(snapshot._view)
 
 
 @settings(max_examples=100, deadline=None)

@@ -118,7 +118,7 @@ def test_a_full_map_grows_and_the_transaction_is_run_again(tmp_path: Path) -> No
             transaction.delete_edge("Star 3", "Alpha Centauri")
         assert store.check() == []
         with store.snapshot() as snapshot:
-            return dump(snapshot.view)
+            return dump(snapshot._view)
 
     with kvstore.open(tmp_path / "large", embedder="hashing") as store:
         expected = changed(store)
@@ -141,8 +141,8 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
         store.put_edge("Tug", "Ship")
         store.put("fleet.csv", "Ferry,Ship\n", format="pairs", meta={"tree": "edges"})
         with store.snapshot() as snapshot:
-            (row,) = [(bytes(key), bytes(value)) for key, value in snapshot.view.view.scan("stated_edges")]
-            up = {bytes(key): bytes(value) for key, value in snapshot.view.view.scan("edges_up")}
+            (row,) = [(bytes(key), bytes(value)) for key, value in snapshot._view.view.scan("stated_edges")]
+            up = {bytes(key): bytes(value) for key, value in snapshot._view.view.scan("edges_up")}
         (other,) = set(up) - {row[0]}
         with store.environment.write() as view:
             view.delete("stated_edges", row[0])

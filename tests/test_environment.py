@@ -255,10 +255,29 @@ def test_a_missing_store_is_made_only_when_asked(tmp_path: Path) -> None:
 
 
 def test_an_empty_directory_becomes_a_store(tmp_path: Path) -> None:
-    with pytest.raises(StoreNotFoundError, match="empty"):
+    with pytest.raises(StoreNotFoundError, match=r"data\.mdb is missing"):
         Environment.open(tmp_path, create=False)
     Environment.open(tmp_path).close()
     Environment.open(tmp_path, create=False).close()
+
+
+def test_index_files_of_any_kind_are_no_store_and_in_nobodys_way(tmp_path: Path) -> None:
+    for name in ("vectors.index", "communities.index", "communities.index.new"):
+        (tmp_path / name).write_bytes(b"kept")
+    with pytest.raises(StoreNotFoundError, match=r"data\.mdb is missing"):
+        Environment.open(tmp_path, create=False)
+    Environment.open(tmp_path).close()
+    assert (tmp_path / "communities.index").read_bytes() == b"kept"
+    Environment.open(tmp_path, create=False).close()
+
+
+def test_a_store_has_room_for_256_tables(environment: Environment) -> None:
+    for number in range(256):
+        put(environment, b"k", b"%d" % number, f"table {number}")
+    environment.close()
+    with Environment.open(environment.path) as again, again.snapshot() as snapshot:
+        assert len(snapshot.tables()) == 256
+        assert bytes(snapshot.get("table 255", b"k") or b"") == b"255"
 
 
 def test_paths_that_hold_something_else_are_told(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ TEA = {"document": "tea", "format": "text", "text": "Tea is made from leaves."}
 def contents(store: kvstore.Store) -> dict:
     assert store.check() == []
     with store.snapshot() as snapshot:
-        return dump(snapshot.view)
+        return dump(snapshot._view)
 
 
 def written(path: Path, *lines: Any) -> Path:

@@ -172,12 +172,14 @@ WORDLESS = {
     "close",
     "committed",  # every commit says it
     "count_hits",  # LOOKUP and the strategies do
+    "dump",  # the shell's .dump shows it
     "embed",
     "execute",
     "flush",  # every commit does
     "forecast_ingest",  # EXPLAIN INGEST shows it
     "language_model",  # MODEL names it
     "nearest_names",  # what a message says of a name that is not known
+    "not_in_dump",  # .dump tells it
     "prompt",  # EXPLAIN ASK shows it
     "reading",
     "reranker",  # the option of WITH names it

@@ -139,7 +139,7 @@ def test_ways_are_the_likeliest_walks(graph: Weights, seeds: dict[int, float], r
 def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) -> tuple[dict[str, float], PageRank]:
     """The masses of documents (of their passages together) for seeds by name, and the whole PageRank."""
     with store.snapshot() as snapshot:
-        view = snapshot.view
+        view = snapshot._view
         found = view.filter.find_many(list(names)).tolist()
         seeds = {entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
         ranks = personalised_pagerank(view, seeds, **options)
@@ -166,10 +166,10 @@ def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
     total = ranks.passage_masses.sum() + ranks.entity_masses.sum() + ranks.missing
     assert total == pytest.approx(1)
     with store.snapshot() as snapshot:
-        document = snapshot.view.documents.find("darjeeling")
+        document = snapshot._view.documents.find("darjeeling")
         assert document is not None
         way = ranks.way(passage_node(next(document.chunk_ids())))
-        entities = [snapshot.view.entities.get(entity_of(node)).name for node in way if is_entity(node)]
+        entities = [snapshot._view.entities.get(entity_of(node)).name for node in way if is_entity(node)]
         assert entities == ["Robert Fortune", "Darjeeling"]
 
 
@@ -230,4 +230,4 @@ def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:
             ({1: 1.0}, {"epsilon": 1.0}),
         ):
             with pytest.raises(InputError):
-                personalised_pagerank(snapshot.view, seeds, **options)
+                personalised_pagerank(snapshot._view, seeds, **options)

@@ -131,11 +131,11 @@ def test_nearest_agrees_with_sorting_everything(filled: kvstore.Store) -> None:
         query = filled.embedder.embed_query("engine in London")
         everything = [
             (int(c), float(v @ query))
-            for ids, rows in snapshot.view.vectors.scan()
+            for ids, rows in snapshot._view.vectors.scan()
             for c, v in zip(ids, rows, strict=True)
         ]
         expected = [chunk for chunk, _ in sorted(everything, key=lambda item: (-item[1], item[0]))]
-        assert [chunk for chunk, _ in snapshot.view.nearest_chunks(query, 10)[0]] == expected
+        assert [chunk for chunk, _ in snapshot._view.nearest_chunks(query, 10)[0]] == expected
 
 
 def test_lexical_scores_are_bm25(store: kvstore.Store) -> None:

@@ -620,6 +620,8 @@ def test_a_dump_makes_the_same_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert cli.run(["shell", "a", "-c", ".output dump.sql\n.dump"]) == 0
     assert cli.run(["shell", "b", "--embedder", "hashing", "-f", "dump.sql"]) == 0
     with kvstore.open("a") as first, kvstore.open("b") as second:
+        assert Path("dump.sql").read_text() == "".join(f"{statement}\n" for statement in first.dump())
+        assert first.not_in_dump() == []
         first.export("a.jsonl")
         second.export("b.jsonl")
         assert second.check() == []

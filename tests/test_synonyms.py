@@ -28,7 +28,7 @@ def named(store: kvstore.Store) -> kvstore.Store:
 
 
 def synonyms(snapshot: kvstore.Snapshot) -> Synonyms:
-    found = snapshot.view.synonyms
+    found = snapshot._view.synonyms
     assert found is not None
     return found
 
@@ -36,7 +36,7 @@ def synonyms(snapshot: kvstore.Snapshot) -> Synonyms:
 def pairs(store: kvstore.Store) -> dict[tuple[str, str], float]:
     """All pairs of names, in both directions."""
     with store.snapshot() as snapshot:
-        name = {entity: record.name for entity, record in snapshot.view.entities.scan()}
+        name = {entity: record.name for entity, record in snapshot._view.entities.scan()}
         return {
             (name[entity], name[other]): round(cosine, 4)
             for entity in name
@@ -46,7 +46,7 @@ def pairs(store: kvstore.Store) -> dict[tuple[str, str], float]:
 
 def expected(store: kvstore.Store, similarity: float) -> dict[tuple[str, str], float]:
     with store.snapshot() as snapshot:
-        names = [record.name for _, record in snapshot.view.entities.scan()]
+        names = [record.name for _, record in snapshot._view.entities.scan()]
     vectors = store.embed(names)
     cosines = {
         (names[one], names[two]): round(float(vectors[one] @ vectors[two]), 4)
@@ -94,7 +94,7 @@ def test_the_nearest_name_is_found_while_it_exists(named: kvstore.Store) -> None
     old = named.snapshot()
     named.delete_edge("Cape Corrin C", "Places")
     with named.snapshot() as snapshot:
-        nearest = [snapshot.view.entities.get(entity).name for entity, _ in synonyms(snapshot).nearest(vector, 3)]
+        nearest = [snapshot._view.entities.get(entity).name for entity, _ in synonyms(snapshot).nearest(vector, 3)]
     entity, cosine = synonyms(old).nearest(vector, 3)[0]
     assert old.view.entities.get(entity).name == "Cape Corrin C"
     assert cosine == pytest.approx(1, abs=1e-5)
@@ -110,7 +110,7 @@ def test_a_name_written_in_another_form_is_embedded_again(store: kvstore.Store) 
     store.put_edge("PORT Averill", "Harbours")
     store.refresh()
     with store.snapshot() as snapshot:
-        entity = snapshot.view.entities.identify("port averill")
+        entity = snapshot._view.entities.identify("port averill")
         vector = store.embed(["PORT Averill"])[0]
         assert synonyms(snapshot).nearest(vector, 1)[0] == (entity, pytest.approx(1, abs=1e-5))
 
@@ -119,16 +119,16 @@ def test_a_store_without_the_index_or_its_file_has_no_synonyms(
     named: kvstore.Store, make_store: Callable[..., kvstore.Store]
 ) -> None:
     with make_store("other").snapshot() as snapshot:
-        assert snapshot.view.synonyms is None
+        assert snapshot._view.synonyms is None
     path = named.path / "synonyms.index"
     shutil.move(path, named.path / "aside")
     with named.snapshot() as snapshot:
-        assert snapshot.view.synonyms is None
+        assert snapshot._view.synonyms is None
     shutil.move(named.path / "aside", path)
     assert pairs(named)
     path.write_bytes(path.read_bytes()[:-100])
     with named.snapshot() as snapshot:
-        assert snapshot.view.synonyms is None
+        assert snapshot._view.synonyms is None
     assert named.indexes()[-1].state == "damaged"
     named.drop_index("synonyms")
     assert [index.kind for index in named.indexes()] == ["entities", "lexical", "vectors"]

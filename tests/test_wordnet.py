@@ -16,7 +16,7 @@ FILE = Path(__file__).parents[2] / "shared" / "data" / "forest" / "wordnet-hyper
 
 def verdicts(store: kvstore.Store) -> dict[Edge, int | None]:
     with store.snapshot() as snapshot:
-        forest = snapshot.view.forest
+        forest = snapshot._view.forest
         return {edge: forest.verdict(*edge) for edge in forest.edges()}
 
 

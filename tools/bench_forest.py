@@ -113,7 +113,7 @@ class StoreSearch:
 
     def __init__(self, store: kvstore.Store, snapshot: kvstore.Snapshot) -> None:
         self._store = store
-        self._hierarchy = Hierarchy(snapshot.view, RELATIVES)
+        self._hierarchy = Hierarchy(snapshot._view, RELATIVES)
 
     def context(self, names: Sequence[str], relatives: int) -> list[str]:
         nodes = self._hierarchy.nodes(names)
@@ -277,7 +277,7 @@ def measure_temperature(store: kvstore.Store, copy: Path, pairs: Sequence[Pair])
             row: dict[str, float] = {"round": number}
             for key, asked in (("on_us", store), ("off_us", unsorted)):
                 with asked.snapshot() as snapshot:
-                    hierarchy = Hierarchy(snapshot.view, RELATIVES)
+                    hierarchy = Hierarchy(snapshot._view, RELATIVES)
                     passes = [seconds(look_up, asked, hierarchy, questions) for _ in range(6)]
                     # The first pass reads the pages.
                     row[key] = 1e6 * statistics.median(passes[1:]) / len(questions)

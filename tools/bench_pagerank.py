@@ -67,7 +67,7 @@ def measure(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[
     times, costs = [], []
     for question in questions:
         with store.snapshot() as snapshot:
-            view = snapshot.view
+            view = snapshot._view
             matches = longest_matches(view.filter.recognise(fold(question), view.settings.name_words))
             seeds = {entity_node(entity): 1.0 for entity in set(matches.entity.tolist())}
             if not seeds:
@@ -76,7 +76,7 @@ def measure(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[
             costs.append((ranks.pushes, ranks.rows))
         with store.snapshot() as snapshot:
             started = time.thread_time()
-            personalised_pagerank(snapshot.view, seeds, epsilon=epsilon)
+            personalised_pagerank(snapshot._view, seeds, epsilon=epsilon)
             times.append(1000 * (time.thread_time() - started))
     return {
         "passages": int(store.statistics()["chunks"]),

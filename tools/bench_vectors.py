@@ -156,7 +156,7 @@ def asked(snapshot: kvstore.Snapshot, questions: Matrix, *, exact: bool) -> tupl
         found, times = [], []
         for question in questions:
             started = time.perf_counter()
-            ranking, _ = snapshot.view.nearest_chunks(question, TOP, exact=exact)
+            ranking, _ = snapshot._view.nearest_chunks(question, TOP, exact=exact)
             times.append(time.perf_counter() - started)
             found.append([chunk for chunk, _ in ranking])
     return found, times

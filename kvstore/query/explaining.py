@@ -106,9 +106,9 @@ def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]
         return
     snapshot = running.session.snapshot()
     try:
-        measured = MeasuredView(snapshot.view.view)
-        snapshot.view = copy.copy(snapshot.view)
-        snapshot.view.view = measured
+        measured = MeasuredView(snapshot._view.view)
+        snapshot._view = copy.copy(snapshot._view)
+        snapshot._view.view = measured
         yield replace(running, state=snapshot, on_text=None), measured
     finally:
         snapshot.close()

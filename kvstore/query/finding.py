@@ -113,7 +113,7 @@ def select(running: Running, statement: s.Select) -> Cursor:
         return Cursor("SELECT", selection.columns, rows, rowcount=len(rows))
     snapshot = running.session.snapshot()
     try:
-        selection = selected(running, statement, Reader(snapshot.view, running.session.settings_table))
+        selection = selected(running, statement, Reader(snapshot._view, running.session.settings_table))
         first = list(islice(selection, _READ_AT_ONCE))
     except BaseException:
         snapshot.close()

@@ -141,7 +141,8 @@ class Imported(Exchanged, Protocol):
 class State(Readable, Protocol):
     """A snapshot: a state that stays until it is closed."""
 
-    view: StoreView
+    #: What it reads; of no concern to those who use the package.
+    _view: StoreView
 
     def close(self) -> None: ...
 

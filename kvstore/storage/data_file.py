@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from lmdb import _Database as Handle
 
 SMALLEST_MAP = 1 << 20
-MAX_TABLES = 64
+#: LMDB keeps an array of so many in memory; a version after this one may have more tables than this one knows.
+MAX_TABLES = 256
 MAX_READERS = 1024
 
 

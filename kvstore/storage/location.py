@@ -2,8 +2,8 @@
 
 In: a path a user typed. Out: a decision (open it, make it) or an error that says what stands there instead. On disk a
 store is a directory with ``data.mdb`` (everything), ``lock.mdb`` (LMDB's table of readers) and ``writer.lock``; a
-COMPACT that was killed leaves ``data.mdb.new``, which the next writer removes. Index files (``*.index``) may be there,
-and may outlive a store that was deleted.
+COMPACT that was killed leaves ``data.mdb.new``, which the next writer removes. Index files may be there, of kinds that
+only a later version knows too, and may outlive a store that was deleted: what is named as they are is passed over.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ DATA_FILE = "data.mdb"
 COMPACTED_FILE = "data.mdb.new"
 READERS_FILE = "lock.mdb"
 WRITER_FILE = "writer.lock"
-#: Those of each kind, and those in the making.
-INDEX_FILES = ("vectors.index", "vectors.index.new", "synonyms.index", "synonyms.index.new")
+#: What the names of index files end in: of the file, and of the one in the making.
+INDEX_ENDINGS = (".index", ".index.new")
 
 #: LMDB writes its two meta pages at once; a shorter file was cut.
 SMALLEST_DATA = 2 * 4096
@@ -54,13 +54,16 @@ def examine(path: Path, *, create: bool) -> bool:
         if _MARK not in (head[16:20], head[4096 + 16 : 4096 + 20]):
             raise NotAStoreError(f"{data}: not an LMDB file, so this is no store; name another path")
         return False
-    ours = {READERS_FILE, WRITER_FILE, *INDEX_FILES}
-    strangers = sorted({entry.name for entry in path.iterdir()} - ours)
+    names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
+    strangers = sorted(name for name in names if not name.endswith(INDEX_ENDINGS))
     if strangers:
         shown = ", ".join(strangers[:3]) + (", ..." if len(strangers) > 3 else "")
         raise NotAStoreError(f"{path}: not a store ({DATA_FILE} is missing, but there is {shown}); name another path")
     if not create:
-        raise StoreNotFoundError(f"{path}: the directory is empty; there is no store in it")
+        raise StoreNotFoundError(
+            f"{path}: there is no store in this directory ({DATA_FILE} is missing); check the path, or open it with "
+            "create=True"
+        )
     return True
 
 
