@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,83 @@ def test_sets_and_systems_share_a_table_with_paired_differences(data: Path) -> N
     same = next(gain for gain in report["differences"] if gain["over"] == "vector")
     assert same["strategy"] == "lexical"
     assert same["all@8"] == {"difference": 0, "low": 0, "high": 0}
+
+
+BOOK = "Å harbour lies north.\n\n" + "\n\n".join(f"Page {n} tells of quiet weather. " * 12 for n in range(9))
+BOOK += "\n\nThe lighthouse was lit in 1911 by Nora Quill."
+
+
+def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Path) -> None:
+    start = BOOK.index("The lighthouse")
+    questions = [
+        {"question": "When was the lighthouse lit?", "gold": ["b"], "spans": [["b", start, len(BOOK)]], "kind": "x"},
+        {"question": "What is the book about?", "gold": ["b"], "spans": [], "kind": "general"},
+    ]
+    for name, rows in (("corpus", [{"id": "b", "title": None, "text": BOOK}]), ("questions", questions)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = evaluate("--data", tmp_path, "--strategy", "lexical")
+    assert report["questions"] == 1
+    assert report["hit@1"] == report["recall@2"] == report["recall_400w"] == 1
+    assert 0 < report["iou_1500w"] <= report["iou_400w"] == report["precision_400w"] < 1
+
+
+def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
+    monkeypatch.syspath_prepend(TOOLS)
+    from evaluation.measures import measure_places
+    from evaluation.passages import Passage, Place, Texts
+    from evaluation.question_sets import Question
+
+    store = make_store(settings={"chunk_tokens": 16})
+    text = " ".join(f"Åse wrote line {n} of the café book here." for n in range(8))
+    store.put("b", text)
+    hits = sorted(store.retrieve("line", using="lexical", top=50).hits, key=lambda hit: hit.start)
+    found = [Passage(hit.document, hit.start, hit.end, hit.text) for hit in hits]
+    texts = Texts(store)
+    places = [texts.place(passage) for passage in found]
+    assert [text[place.start : place.end] for place in places] == [passage.text for passage in found]
+    # From the end of the first chunk to the beginning of the third.
+    gold = Place("b", places[0].end - 5, places[2].start + 3)
+    question = Question("?", frozenset({"b"}), None, (gold,))
+    measures = measure_places(question, found, texts)
+    assert (measures["hit@1"], measures["recall@2"], measures["recall@5"]) == (1, pytest.approx(2 / 3), 1)
+    # The white space between chunks is in none of them.
+    common, read = gold.end - gold.start - 2, len(text) - len(places) + 1
+    assert measures["recall_400w"] == pytest.approx(common / (common + 2))
+    assert measures["precision_400w"] == pytest.approx(common / read)
+    assert measures["iou_400w"] == pytest.approx(common / (read + 2))
+    assert measure_places(Question("?", frozenset(), None, ()), found, texts)["hit@8"] == 0
+
+
+PAGE = """<html><head><title>pg_move</title></head><body><div class="refentry"><h2><span class="refentrytitle">pg_move
+</span></h2><div class="refsect1"><h2>Options</h2><dl><dt><span class="term"><code class="option">-f</code><br /></span>
+<span class="term"><code class="option">--fast</code></span></dt><dd><p>Moves all the rows of a table at once, without
+looking at <code class="varname">each_row</code> of them.</p></dd><dt><span class="term"><code class="varname">row_limit
+</code> (<code class="type">integer</code>)</span></dt><dd><p>Sets how many rows are moved in one step by the
+server.</p></dd></dl></div><div class="sect2"><h3 class="title">4.2. Moving Large Tables</h3><p>A large table is moved
+in several
+steps of equal size, and each of them is one transaction.</p></div></div></body></html>"""
+
+
+def test_questions_are_made_from_a_manual_by_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_store: Any
+) -> None:
+    monkeypatch.syspath_prepend(TOOLS)
+    from evaluation.manual import definitions, heading_questions, manual_sets, option_questions
+
+    page = tmp_path / "html" / "pg_move.html"
+    page.parent.mkdir()
+    page.write_text(PAGE)
+    found = list(definitions(page))
+    assert [text for text, _ in option_questions(found)] == ["What does the option --fast of pg_move do?", "row_limit"]
+    assert [text for text, _ in heading_questions(found)] == ["What does the manual say about moving large tables?"]
+    with tarfile.open(tmp_path / "manual.tar", "w") as archive:
+        archive.add(page.parent, "html")
+    store = make_store()
+    _, (options, headings) = manual_sets(store, tmp_path / "manual.tar", tmp_path, lambda _: None)
+    text = store.get(next(iter(store.keys()))).text
+    pieces = [text[span.start : span.end] for each in (options, headings) for q in each.questions for span in q.spans]
+    begins = [" ".join(piece.split())[:20] for piece in pieces]
+    assert begins == ["Moves all the rows o", "Sets how many rows a", "A large table is mov"]
 
 
 def test_intervals_are_those_of_the_paired_differences(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,22 @@
 """Measure retrieval quality and speed on question sets and on a printed index.
 
-    python tools/evaluate.py --data FOLDER[:N] ... [--strategy NAME ...] [--compare] [--triples] [--answers] [--json]
+    python tools/evaluate.py --data FOLDER[:N] ... [--manual ARCHIVE] [--strategy NAME ...] [--compare] [--triples]
+                             [--answers] [--json]
     python tools/evaluate.py --index FILE.jsonl [--json]
 
 ``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question, gold: ids of every
-passage needed; perhaps answer), ``:N`` its first N passages. Each passage becomes one document through the public API.
-``--compare`` measures other systems over the same chunks in the same run; what the first strategy gains over each comes
-with a 95 % interval. ``--index`` names a printed index (term, subterm, gold pages) beside the archive of HTML pages it
-belongs to; the pages are ingested as ``kvstore ingest`` does, and every term is looked up.
+document needed; perhaps spans: places in them, and answer), ``:N`` its first N passages. Each passage becomes one
+document through the public API. Where questions come with spans, chunks and characters are measured instead of
+documents, and questions about whole documents are left out. ``--manual`` makes two sets by rule from an archive of HTML
+pages: what options and parameters do, and what stands under headings.
+``--compare`` measures every strategy, or those that are named, and other systems over the same chunks in the same run;
+what the first gains over each comes with a 95 % interval. ``--index`` names a printed index (term, subterm, gold pages)
+beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore ingest`` does, and every term is
+looked up.
 
 One set and one strategy print one flat object; otherwise ``rows`` has an object a set and system, and ``differences``
-what the first system gains over each other.
+what the first system gains over each other. What people read is one table over all sets and systems with the figures of
+all questions; ``--json`` has those of the halves as well.
 """
 
 from __future__ import annotations
@@ -19,29 +25,44 @@ import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from evaluation.answers import answer_outcomes
+from evaluation.manual import manual_sets
 from evaluation.measures import Outcome, differences, summary
 from evaluation.printed_index import evaluate_index
 from evaluation.question_sets import QuestionSet, fill, load
 from evaluation.retrievers import Retriever, StrategyRetriever, outcomes_of
 
 import kvstore
+from kvstore.retrieval.strategies import STRATEGIES
 from kvstore.settings import FixedSettings
+
+#: What a table shows of a row.
+SHOWN = (
+    *("dataset", "strategy", "questions", "hit@1", "hit@3", "hit@8", "recall@2", "recall@5", "all@8", "answer@8"),
+    *("recall_400w", "iou_400w", "recall_1500w", "iou_1500w", "f1", "rouge-l", "p50_ms_without_embedding"),
+)
 
 
 @click.command()
 @click.option("--data", multiple=True, metavar="FOLDER[:N]", help="A question set, perhaps its first N passages only.")
+@click.option(
+    "--manual",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A manual of HTML pages, in an archive: questions on options and headings are made from it.",
+)
 @click.option("--index", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A printed index, JSONL.")
 @click.option("--strategy", multiple=True, help="Strategy to measure (default: the store's).")
 @click.option(
     "--reranker", default="none", show_default=True, help="What puts the chunks of a strategy in order again."
 )
 @click.option("--limit-corpus", type=int, help="Take the first N passages of every set only.")
-@click.option("--compare", is_flag=True, help="Measure bm25s, a dense index, Tree RAG and Graph RAG as well.")
+@click.option("--compare", is_flag=True, help="Measure all strategies, bm25s, a dense index, Tree and Graph RAG.")
 @click.option("--triples", is_flag=True, help="Import the triples.jsonl of the sets that have one.")
 @click.option("--answers", is_flag=True, help="Measure the answers of ASK as well (ROUGE, BLEU, F1, BERTScore).")
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
@@ -51,6 +72,7 @@ from kvstore.settings import FixedSettings
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     data: tuple[str, ...],
+    manual: Path | None,
     index: Path | None,
     strategy: tuple[str, ...],
     reranker: str,
@@ -64,47 +86,82 @@ def main(
     store: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure retrieval on question sets (--data) or lookups on a printed index (--index)."""
-    if bool(data) == (index is not None):
-        raise click.UsageError("give either --data or --index")
+    """Measure retrieval on question sets (--data, --manual) or lookups on a printed index (--index)."""
+    if bool(data or manual) == (index is not None):
+        raise click.UsageError("give --data and --manual, or --index")
     with tempfile.TemporaryDirectory() as scratch:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
+
+        def opened(name: str) -> kvstore.Store:
+            made = kvstore.open(folder / name, embedder=embedder, settings={"language": language})
+            made.set("reranker", reranker)
+            return made
+
         if index is not None:
-            with kvstore.open(folder / "index", embedder=embedder, settings={"language": language}) as opened:
-                report = evaluate_index(opened, index, Path(scratch), tell)
+            with opened("index") as pages:
+                report = evaluate_index(pages, index, Path(scratch), tell)
         else:
+            asked = _Asked(strategy or (tuple(STRATEGIES) if compare else (None,)), compare, answers, model)
             rows: list[dict[str, Any]] = []
             gains: list[dict[str, Any]] = []
             for place in data:
                 questions = load(place, limit_corpus)
                 imported = triples and (questions.folder / "triples.jsonl").exists()
-                path = folder / (questions.name.replace(":", "-") + ("-triples" if imported else ""))
-                with kvstore.open(path, embedder=embedder, settings={"language": language}) as opened:
-                    opened.set("reranker", reranker)
-                    seconds = fill(opened, questions, imported, tell)
-                    retrievers: list[Retriever] = [StrategyRetriever(opened, name) for name in strategy or (None,)]
-                    if compare:
-                        from evaluation.baselines import baselines
-
-                        retrievers += baselines(opened, tell)
-                    head = {"dataset": path.name, "ingest_s": round(seconds, 1)}
-                    measured = {each.name: outcomes_of(each, questions, tell) for each in retrievers}
-                    if answers:
-                        for name in strategy or (None,):
-                            label = f"ASK {name or opened.session.strategy}"
-                            measured[label] = answer_outcomes(opened, questions, name, model, tell)
-                    rows += [head | row(opened, questions, name, found) for name, found in measured.items()]
-                    gains += compared(path.name, measured)
+                name = questions.name.replace(":", "-") + ("-triples" if imported else "")
+                with opened(name) as passages:
+                    seconds = fill(passages, questions, imported, tell)
+                    asked.of(passages, name, [questions], seconds, rows, gains)
+            if manual is not None:
+                with opened("manual") as pages:
+                    seconds, sets = manual_sets(pages, manual, Path(scratch), tell)
+                    asked.of(pages, None, sets, seconds, rows, gains)
             report = rows[0] if len(rows) == 1 else {"rows": rows, "differences": gains}
     if as_json:
         print(json.dumps(report))
     elif "rows" in report:
-        print(table(report["rows"]))
+        print(table([{name: value for name, value in each.items() if name in SHOWN} for each in report["rows"]]))
         print(table([flat(gain) for gain in report["differences"]]))
     else:
         for name, value in report.items():
             print(f"{name:28} {value}")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is measured of every set: strategies (None: the store's), other systems, answers."""
+
+    strategies: Sequence[str | None]
+    compare: bool
+    answers: bool
+    model: str | None
+
+    def of(
+        self,
+        store: kvstore.Store,
+        name: str | None,
+        sets: Sequence[QuestionSet],
+        seconds: float,
+        rows: list[dict[str, Any]],
+        gains: list[dict[str, Any]],
+    ) -> None:
+        """Add a row for every system and set (called ``name``, where it is not by its own name), and the gains of the
+        first system over the others; ``store`` holds the documents of all the sets."""
+        retrievers: list[Retriever] = [StrategyRetriever(store, strategy) for strategy in self.strategies]
+        if self.compare:
+            from evaluation.baselines import baselines
+
+            retrievers += baselines(store, tell)
+        for questions in sets:
+            dataset = name or questions.name
+            head = {"dataset": dataset, "ingest_s": round(seconds, 1)}
+            measured = {each.name: outcomes_of(each, questions, store, tell) for each in retrievers}
+            if self.answers:
+                for strategy in self.strategies:
+                    label = f"ASK {strategy or store.session.strategy}"
+                    measured[label] = answer_outcomes(store, questions, strategy, self.model, tell)
+            rows += [head | row(store, questions, system, found) for system, found in measured.items() if found]
+            gains += compared(dataset, measured)
 
 
 def row(store: kvstore.Store, questions: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from kvstore.storage.chunks import FIRST_UPPER
 from kvstore.storage.store_view import StoreView
 from kvstore.storage.vectors import Matrix
 
+from .passages import Passage
 from .retrievers import CHUNKS, Retrieved, Retriever, VectorRetriever
 
 #: Nearest names and abstracts that the tree and the graph baseline start from.
@@ -41,17 +42,22 @@ class _Chunks:
         self.place = {chunk: place for place, chunk in enumerate(self.ids)}
         keys = {record.document: view.documents.get(record.document).key for _, record in rows}
         self.documents = [keys[record.document] for _, record in rows]
+        self.spans = [(record.start, record.end) for _, record in rows]
         titles = {document: view.documents.get(document).title or "" for document in keys}
         self.titles = [titles[record.document] for _, record in rows]
         self.texts = [view.chunk_text(chunk) for chunk in self.ids]
         self.vectors = view.vectors.gather([(record.block, record.row) for _, record in rows])
+
+    def passage(self, place: int) -> Passage:
+        """The chunk at a place."""
+        return Passage(self.documents[place], *self.spans[place], self.texts[place])
 
     def best(self, places: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
         """The best of some chunks, given by place, with their scores."""
         count = min(CHUNKS, len(places))
         top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
         order = places[top[np.argsort(-scores[top], kind="stable")]].tolist()
-        return Retrieved([(self.documents[place], self.texts[place]) for place in order], len(places))
+        return Retrieved([self.passage(place) for place in order], len(places))
 
     def nearest(self, chunks: Iterable[int], vector: Matrix) -> Retrieved:
         """The best by cosine of some chunks, given by id."""
@@ -91,7 +97,7 @@ class _Bm25s:
     def __call__(self, question: str) -> Retrieved:
         count = min(CHUNKS, len(self._chunks.ids))
         places, _ = self._index.retrieve(self._tokens([question]), k=count, show_progress=False)
-        found = [(self._chunks.documents[place], self._chunks.texts[place]) for place in places[0].tolist()]
+        found = [self._chunks.passage(place) for place in places[0].tolist()]
         return Retrieved(found, len(self._chunks.ids))
 
     def _tokens(self, texts: Sequence[str]) -> object:

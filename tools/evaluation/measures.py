@@ -1,8 +1,12 @@
 """What is measured of the answers to a question set, and how sure a difference is.
 
-In: for each question the documents found, best first, with their texts. Out: the means of all questions, of the half
-that parameters may be tuned on (those in even places) and of the half that is only reported; paired bootstrap
-intervals of differences (Efron and Tibshirani 1993, chapter 13: percentiles of resampled means).
+In: for each question the chunks found, best first. Out: the means of all questions, of the half that parameters may be
+tuned on (those in even places) and of the half that is only reported; paired bootstrap intervals of differences (Efron
+and Tibshirani 1993, chapter 13: percentiles of resampled means).
+
+A question that needs whole passages is measured in documents, one that needs places of documents in chunks and
+characters: how many of the chunks that hold some of a place are found, and recall, precision and intersection over
+union of the characters within so many words (Smith and Troynikov 2024, "Evaluating Chunking Strategies for Retrieval").
 """
 
 from __future__ import annotations
@@ -16,17 +20,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .passages import Passage, Place, Texts, bare
 from .question_sets import Question
 
 #: Documents looked at for each question.
 DEPTH = 8
+#: Chunks of which one has to hold some of what is asked for, and words of chunks that are compared with all of it.
+HITS = (1, 3, 8)
+WORDS = (400, 1500)
 RECALLS = (2, 5)
 ANSWERS = (5, 8)
 _RESAMPLES = 10_000
 _WORD = re.compile(r"\w+")
 
-#: A document found and the text found of it, best first.
-Found = Sequence[tuple[str, str]]
+#: The chunks found, best first.
+Found = Sequence[Passage]
 
 
 @dataclass(frozen=True)
@@ -43,9 +51,9 @@ class Outcome:
 def measure(question: Question, found: Found) -> dict[str, float]:
     """The measures of one question; ``answer@k`` only where its answer is a text that passages can contain."""
     texts: dict[str, str] = {}
-    for document, text in found:
-        if document in texts or len(texts) < DEPTH:
-            texts[document] = f"{texts.get(document, '')}\n{text}"
+    for passage in found:
+        if passage.document in texts or len(texts) < DEPTH:
+            texts[passage.document] = f"{texts.get(passage.document, '')}\n{passage.text}"
     documents = list(texts)
     gold = question.gold
     measures = {f"recall@{cut}": len(gold.intersection(documents[:cut])) / len(gold) for cut in RECALLS}
@@ -56,6 +64,44 @@ def measure(question: Question, found: Found) -> dict[str, float]:
             read = _plain("\n".join(texts[document] for document in documents[:cut]))
             measures[f"answer@{cut}"] = float(f" {answer} " in f" {read} ")
     return measures
+
+
+def measure_places(question: Question, found: Found, texts: Texts) -> dict[str, float]:
+    """The measures of one question that needs places of documents; all 0 where the store has lost them."""
+    gold = texts.chunks(question.spans)
+    chunks = [(passage.document, passage.start) for passage in found]
+    measures = {f"hit@{cut}": float(not gold.isdisjoint(chunks[:cut])) for cut in HITS}
+    measures |= {f"recall@{cut}": len(gold.intersection(chunks[:cut])) / max(1, len(gold)) for cut in RECALLS}
+    wanted = _characters(question.spans, texts)
+    for words in WORDS:
+        read = _characters(_within(found, words, texts), texts)
+        common = len(wanted & read)
+        measures[f"recall_{words}w"] = common / max(1, len(wanted))
+        measures[f"precision_{words}w"] = common / max(1, len(read))
+        measures[f"iou_{words}w"] = common / max(1, len(wanted | read))
+    return measures
+
+
+def _within(found: Found, words: int, texts: Texts) -> list[Place]:
+    """Where the first so many words of some chunks stand."""
+    places = []
+    for passage in found:
+        place = texts.place(passage)
+        ends = [match.end() for match in _WORD.finditer(texts.text(place.document), place.start, place.end)]
+        places.append(place if len(ends) <= words else Place(place.document, place.start, ends[words - 1]))
+        words -= len(ends)
+        if words <= 0:
+            break
+    return places
+
+
+def _characters(places: Sequence[Place], texts: Texts) -> set[tuple[str, int]]:
+    """Every character of some places, without the white space at their ends."""
+    return {
+        (place.document, character)
+        for place in places
+        for character in range(*bare(texts.text(place.document), place.start, place.end))
+    }
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,8 @@
-"""Question sets: passages, and questions with the passages that are needed to answer them.
+"""Question sets: passages or whole documents, and questions with what is needed to answer them.
 
-In: a folder with ``corpus.jsonl`` (id, title, text), ``questions.jsonl`` (question, gold: ids of every passage needed;
-perhaps answer) and perhaps ``triples.jsonl``. Out: a :class:`QuestionSet`, and a store with each passage as one
-document.
+In: a folder with ``corpus.jsonl`` (id, title, text), ``questions.jsonl`` (question, gold: ids of every document needed;
+perhaps spans: [id, first character, last], answer or answers, kind) and perhaps ``triples.jsonl``. Out: a
+:class:`QuestionSet`, and a store with each passage as one document.
 """
 
 from __future__ import annotations
@@ -18,26 +18,36 @@ import click
 
 import kvstore
 
+from .passages import Place
+
 _BATCH = 500
+#: The kind of question that no place of a document answers.
+GENERAL = "general"
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question; ``gold`` are the keys of all documents needed, ``answer`` is None where the set gives none."""
+    """A question; ``gold`` are the keys of all documents needed, ``spans`` the places in them where the set names
+    places (in characters), ``answer`` is None where the set gives none."""
 
     text: str
     gold: frozenset[str]
     answer: str | None
+    spans: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Passages and the questions that can be answered from them."""
+    """Passages and the questions that can be answered from them.
+
+    ``details`` says that its questions ask for places in documents, and not for documents.
+    """
 
     name: str
     folder: Path
     passages: list[dict[str, Any]]
     questions: list[Question]
+    details: bool = False
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -47,7 +57,10 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def load(place: str, limit: int | None) -> QuestionSet:
-    """The question set at ``FOLDER`` or ``FOLDER:N`` (its first N passages; otherwise the first ``limit``)."""
+    """The question set at ``FOLDER`` or ``FOLDER:N`` (its first N passages; otherwise the first ``limit``).
+
+    Where some questions have spans, those alone are taken: the others ask about documents as wholes.
+    """
     head, colon, count = place.rpartition(":")
     folder = Path(head) if colon and count.isdigit() else Path(place)
     if colon and count.isdigit():
@@ -56,21 +69,33 @@ def load(place: str, limit: int | None) -> QuestionSet:
         raise click.UsageError(f"{folder} has no corpus.jsonl and questions.jsonl")
     passages = read_lines(folder / "corpus.jsonl")[:limit]
     known = {passage["id"] for passage in passages}
+    rows = [row for row in read_lines(folder / "questions.jsonl") if known.issuperset(row["gold"])]
+    details = any(row.get("spans") and row.get("kind") != GENERAL for row in rows)
     questions = [
-        Question(row["question"], frozenset(row["gold"]), row.get("answer"))
-        for row in read_lines(folder / "questions.jsonl")
-        if known.issuperset(row["gold"])
+        Question(
+            row["question"],
+            frozenset(row["gold"]),
+            row.get("answer") or next(iter(row.get("answers", ())), None),
+            tuple(Place(*span) for span in row.get("spans", ())),
+        )
+        for row in rows
+        if not details or (row.get("spans") and row.get("kind") != GENERAL)
     ]
     if not questions:
         raise click.UsageError(f"{folder}: none of the questions has all its passages among the {len(passages)} taken")
     name = folder.name if limit is None else f"{folder.name}:{len(passages)}"
-    return QuestionSet(name, folder, passages, questions)
+    return QuestionSet(name, folder, passages, questions, details)
 
 
 def fill(store: kvstore.Store, questions: QuestionSet, triples: bool, tell: Callable[[str], None]) -> float:
-    """Put the passages, and the triples where they are wanted, into a store; returns the seconds it took."""
+    """Put the passages, and the triples where they are wanted, into a store; returns the seconds it took.
+
+    A store that holds them all is left as it is.
+    """
     started = time.perf_counter()
     passages = questions.passages
+    if set(store.keys()).issuperset(passage["id"] for passage in passages) and not triples:
+        return time.perf_counter() - started
     for start in range(0, len(passages), _BATCH):
         with store.transaction() as transaction:
             for passage in passages[start : start + _BATCH]:

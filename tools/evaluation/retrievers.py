@@ -1,6 +1,6 @@
 """What answers questions: a strategy of the store, or a system to compare it with.
 
-In: a question. Out: :class:`Retrieved`, documents with the texts found of them, best first. The embedding of the
+In: a question. Out: :class:`Retrieved`, the chunks found, best first. The embedding of the
 question is timed apart: it is the same for all.
 """
 
@@ -14,7 +14,8 @@ from typing import Protocol
 import kvstore
 from kvstore.storage.vectors import Matrix
 
-from .measures import Found, Outcome, measure
+from .measures import Found, Outcome, measure, measure_places
+from .passages import Passage, Texts
 from .question_sets import QuestionSet
 
 #: Chunks asked for, so that as many different documents as are looked at are among them.
@@ -49,7 +50,8 @@ class StrategyRetriever:
     def __call__(self, question: str) -> Retrieved:
         evidence = self._store.retrieve(question, using=self._using, top=CHUNKS)
         embedding = sum(step.milliseconds for step in evidence.steps if step.name == "embed question")
-        return Retrieved([(hit.document, hit.text) for hit in evidence.hits], evidence.pool, embedding)
+        found = [Passage(hit.document, hit.start, hit.end, hit.text) for hit in evidence.hits]
+        return Retrieved(found, evidence.pool, embedding)
 
 
 class VectorRetriever:
@@ -68,8 +70,11 @@ class VectorRetriever:
         return Retrieved(retrieved.found, retrieved.pool, embedding)
 
 
-def outcomes_of(retriever: Retriever, questions: QuestionSet, tell: Callable[[str], None]) -> list[Outcome]:
-    """What every question of a set gets, in order."""
+def outcomes_of(
+    retriever: Retriever, questions: QuestionSet, store: kvstore.Store, tell: Callable[[str], None]
+) -> list[Outcome]:
+    """What every question of a set gets, in order; ``store`` holds its documents."""
+    texts = Texts(store) if questions.details else None
     retriever(questions.questions[0].text)  # loads models and warms caches
     outcomes = []
     for number, question in enumerate(questions.questions, 1):
@@ -77,6 +82,8 @@ def outcomes_of(retriever: Retriever, questions: QuestionSet, tell: Callable[[st
         retrieved = retriever(question.text)
         elapsed = 1000 * (time.perf_counter() - started)
         bare = elapsed - retrieved.embedding_ms
-        outcomes.append(Outcome(measure(question, retrieved.found), elapsed, bare, retrieved.pool))
+        found = retrieved.found
+        measures = measure(question, found) if texts is None else measure_places(question, found, texts)
+        outcomes.append(Outcome(measures, elapsed, bare, retrieved.pool))
         tell(f"{questions.name}, {retriever.name}: {number} of {len(questions.questions)} questions")
     return outcomes

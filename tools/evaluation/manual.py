@@ -1,0 +1,213 @@
+"""Question sets made by rule from a manual: what an option or parameter does, and what a section says.
+
+In: an archive of HTML pages as DocBook makes them. Out: two sets, ``options`` and ``headings``, whose questions are put
+in several ways by rule. What has to be found is where the definition begins: the first words of what stands under the
+term or the heading, looked for word by word in the texts that the store keeps. No search is asked for anything.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+
+import kvstore
+
+from .passages import Place
+from .question_sets import Question, QuestionSet
+
+#: Questions of one set, taken evenly over all there could be.
+_QUESTIONS = 200
+#: Words of a definition by which it is known, and that it has at least.
+_LEAD = 20
+_LEAST = 8
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"^(?:Chapter\s+|Appendix\s+|Part\s+)?(?:[A-Z]|[IVX]+|\d+)(?:\.\d+)*\.\s+")
+_OPTION = re.compile(r"--[a-z][\w-]+")
+_PARAMETER = re.compile(r"[a-z]+(?:_[a-z]+)+")
+_TITLE_CASE = re.compile(r"\b[A-Z](?=[a-z]+\b)")
+
+OF_OPTIONS = (
+    "What does the option {name} of {command} do?",
+    "{command} {name}",
+    "How do I use {name} with {command}?",
+    "What is {name} for when I run {command}?",
+)
+OF_PARAMETERS = (
+    "What does the parameter {name} control?",
+    "{name}",
+    "How should I set {name}?",
+    "What is {name} good for?",
+)
+OF_HEADINGS = (
+    "What does the manual say about {lowered}?",
+    "{title}",
+    "Can you explain {lowered}?",
+    "I need to know more about {lowered}.",
+    "Where is {title} described?",
+)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A term or heading of a page: its words as shown, the names among them, and how what it heads begins."""
+
+    page: str
+    command: str
+    heading: bool
+    title: str
+    names: tuple[str, ...]
+    lead: tuple[str, ...]
+
+
+def manual_sets(
+    store: kvstore.Store, archive: Path, scratch: Path, tell: Callable[[str], None]
+) -> tuple[float, list[QuestionSet]]:
+    """Ingest the pages of an archive, where the store is empty, and make both sets; gives the seconds as well."""
+    folder = scratch / "pages"
+    with tarfile.open(archive) as pages:
+        pages.extractall(folder, filter="data")
+    seconds = 0.0
+    if not store.keys():
+        report = store.ingest(
+            folder, progress=lambda now: tell(f"{now.done} of {now.total} files, {now.chunks} chunks")
+        )
+        seconds = report.seconds
+        for failure in report.failures:
+            print(f"{failure.place}: {failure.reason}", file=sys.stderr)
+    found = [each for path in sorted(folder.rglob("*.html")) for each in definitions(path)]
+    texts = _Words(store)
+    sets = []
+    for name, asked in (("options", option_questions(found)), ("headings", heading_questions(found))):
+        step = max(1.0, len(asked) / _QUESTIONS)
+        chosen = [asked[int(place * step)] for place in range(min(_QUESTIONS, len(asked)))]
+        questions = [texts.question(text, definition) for text, definition in chosen]
+        sets.append(QuestionSet(f"manual-{name}", folder, [], questions, details=True))
+    return seconds, sets
+
+
+def option_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
+    """A question for each option of a command, and for each parameter that one place defines."""
+    named = [(name, each) for each in found if not each.heading for name in each.names]
+    times = Counter(name for name, _ in named)
+    of_command = Counter((each.command, name) for name, each in named)
+    asked = []
+    for name, each in named:
+        if name.startswith("--") and each.command and of_command[each.command, name] == 1:
+            phrase = OF_OPTIONS[len(asked) % len(OF_OPTIONS)]
+        elif not name.startswith("--") and times[name] == 1:
+            phrase = OF_PARAMETERS[len(asked) % len(OF_PARAMETERS)]
+        else:
+            continue
+        asked.append((phrase.format(name=name, command=each.command), each))
+    return asked
+
+
+def heading_questions(found: Sequence[Definition]) -> list[tuple[str, Definition]]:
+    """A question for each heading of two words or more that no other section has."""
+    headings = [each for each in found if each.heading and len(_WORD.findall(each.title)) > 1]
+    times = Counter(each.title.lower() for each in headings)
+    asked = []
+    for each in headings:
+        if times[each.title.lower()] == 1:
+            lowered = _TITLE_CASE.sub(lambda match: match.group().lower(), each.title)
+            phrase = OF_HEADINGS[len(asked) % len(OF_HEADINGS)]
+            asked.append((phrase.format(title=each.title, lowered=lowered), each))
+    return asked
+
+
+def definitions(path: Path) -> Iterator[Definition]:
+    """The terms and headings of a page under which a definition of some words stands directly."""
+    parser = _Page()
+    parser.feed(path.read_text(encoding="utf-8"))
+    command = next((text for kind, text, _ in parser.parts if kind == "command"), "")
+    for (kind, text, codes), (next_kind, lead, _) in zip(parser.parts, parser.parts[1:], strict=False):
+        words = _WORD.findall(lead)
+        if kind not in ("dt", "heading") or next_kind != "p" or len(words) < _LEAST:
+            continue
+        names = tuple(code for code in codes if _OPTION.fullmatch(code) or _PARAMETER.fullmatch(code))
+        title = _NUMBER.sub("", text).rstrip("?")
+        yield Definition(path.name, command, kind == "heading", title, names, tuple(words[:_LEAD]))
+
+
+class _Page(HTMLParser):
+    """The terms, headings and paragraphs of a page, in order, with the names set as code in each term."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Kind, text and codes.
+        self.parts: list[tuple[str, str, list[str]]] = []
+        self._open: tuple[str, str] | None = None  # kind, tag
+        self._titled = False
+        self._text: list[str] = []
+        self._code: list[str] | None = None
+        self._codes: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs).get("class") or ""
+        if tag == "code" and given in ("option", "varname"):
+            self._code = []
+        elif tag in ("p", "dt", "h2", "h3", "h4") and not (self._open and tag == "p" and self._open[1] != "p"):
+            self._close()
+            kind = tag if tag in ("p", "dt") else "heading" if given == "title" else "other"
+            self._open = (kind, tag)
+        elif tag in ("pre", "table", "ul", "ol", "dl"):
+            self._close()
+            self.parts.append(("other", "", []))
+        elif tag == "span" and given == "refentrytitle" and not self._titled:
+            self._open, self._text, self._titled = ("command", tag), [], True
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._code is not None and tag == "code":
+            self._codes.append("".join(self._code).strip())
+            self._code = None
+        if self._open and tag == self._open[1]:
+            self._close()
+
+    def handle_data(self, data: str) -> None:
+        if self._code is not None:
+            self._code.append(data)
+        if self._open:
+            self._text.append(data)
+
+    def _close(self) -> None:
+        if self._open:
+            text = " ".join("".join(self._text).split())
+            if text:
+                self.parts.append((self._open[0], text, self._codes))
+        self._open, self._text, self._codes = None, [], []
+
+
+class _Words:
+    """The words of a store's documents with their places, by the name of the page."""
+
+    def __init__(self, store: kvstore.Store) -> None:
+        self._store = store
+        self._keys: dict[str, list[str]] = {}
+        for key in sorted(store.keys()):
+            self._keys.setdefault(Path(key.partition("#")[0]).name, []).append(key)
+
+    def question(self, text: str, definition: Definition) -> Question:
+        """A question with the place of its definition; without any where the store has lost it."""
+        keys = self._keys.get(definition.page, [])
+        spans = tuple(self._spans(keys, definition))
+        return Question(text, frozenset(keys), None, spans)
+
+    def _spans(self, keys: Iterable[str], definition: Definition) -> Iterator[Place]:
+        title = _WORD.findall(definition.title)
+        for key in keys:
+            document = self._store.get(key)
+            assert document is not None
+            matches = list(_WORD.finditer(document.text))
+            words = [match.group() for match in matches]
+            lead = list(definition.lead)
+            places = [place for place in range(len(words) - len(lead) + 1) if words[place : place + len(lead)] == lead]
+            # Two definitions may begin alike: the one behind its term is meant.
+            headed = [place for place in places if words[max(0, place - len(title)) : place] == title]
+            for place in (headed or places)[:1]:
+                yield Place(key, matches[place].start(), matches[place + len(lead) - 1].end())
