@@ -74,6 +74,30 @@ def test_a_chunk_never_crosses_a_heading() -> None:
     assert [chunk.section for chunk in chunks] == [0, 1, 3]
 
 
+@pytest.mark.parametrize("size", [20, 40, 100])
+def test_no_chunk_begins_between_what_belongs_together(size: int) -> None:
+    filler = "The keeper writes down the weather of every watch in his own hand. " * 3
+    options = "".join(
+        f"- `-{letter}`, `--{letter}-lamp`: Lights lamp {letter}. It burns long.\n" for letter in "abcdefgh"
+    )
+    rows = "".join(f"| lamp {number} | {number} litres of oil |\n" for number in range(30))
+    code = "".join(f"light(lamp={number}, wick=2)\n" for number in range(30))
+    text = (
+        f"{filler}{filler}The lamps are lit so:\n\n```python\n{code}```\n\n{filler}"
+        f"These options there are:\n\n{options}\n"
+        f"{filler}What each of them takes\n\n| lamp | oil |\n| --- | --- |\n{rows}\n{filler}\n\n"
+        f"```\nlight()\ndim()\n```\n"
+    )
+    _, chunks = chunk_text(text, blocks(text, "markdown"), size)
+    begins = [text[chunk.start :].split("\n")[0] for chunk in chunks]
+    whole = ("It burns", "light()", "dim()") if size > 20 else ()  # what is longer than a chunk is cut
+    for part in (*whole, "```", "light(lamp=0", "- `-a`", "| lamp | oil |", "| --- ", "| lamp 0 "):
+        assert not [begin for begin in begins if begin.startswith(part)], part
+    assert len(chunks) > 8
+    assert max(unit.tokens for chunk in chunks for unit in chunk.units) <= 2 * size
+    assert max(sum(unit.tokens for unit in chunk.units) for chunk in chunks) <= 4 * size
+
+
 @pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "é" * 100_000, "a," * 100_000])
 def test_text_without_any_sentence_is_cut_within_bounds(text: str) -> None:
     _, chunks = chunk_text(text, blocks(text, "text"), 100)

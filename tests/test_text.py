@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvstore.errors import InputError
-from kvstore.text.blocks import blocks
+from kvstore.text.blocks import blocks, parts
 from kvstore.text.names import SentenceNames, identifiers, is_name_key, title_names
 from kvstore.text.normalize import entity_key, fold
 from kvstore.text.sentences import sentences
@@ -166,3 +166,38 @@ def test_words_and_stems() -> None:
     assert stemmer("none")("queries") == "queries"
     with pytest.raises(InputError, match="no stemmer"):
         stemmer("klingon")
+
+
+def test_the_parts_of_a_chunk_are_told() -> None:
+    text = (
+        "x = 1\n\ny = 2\n```\n\nOptions of the lamp:\n\n- `-a`, `--all`: Lights all. Even those far off.\n\n"
+        "  As here:\n\n  ```sh\n  lamp -a\n  ```\n\n- `-b`: Blinks.\n  - twice\n\n"
+        "Their oil\n\n| lamp | oil |\n| --- | --- |\n| north | 3 |\n\n## Wicks\nCut them."
+    )
+    found = [(part.kind, text[part.start : part.end].split("\n")[0], part.level, part.leads) for part in parts(text)]
+    assert found == [
+        ("code", "x = 1", 0, False),
+        ("prose", "Options of the lamp:", 0, True),
+        ("item", "- `-a`, `--all`: Lights all. Even those far off.", 1, False),
+        ("item", "As here:", 1, True),
+        ("code", "```sh", 0, False),
+        ("item", "- `-b`: Blinks.", 1, False),
+        ("item", "- twice", 2, False),
+        ("prose", "Their oil", 0, True),
+        ("table", "| lamp | oil |", 0, False),
+        ("heading", "## Wicks", 2, False),
+        ("prose", "Cut them.", 0, False),
+    ]
+    terms = [text[part.start : part.term_end] for part in parts(text) if part.term_end > part.start]
+    assert terms == ["- `-a`, `--all`", "- `-b`"]
+    assert [part.continues for part in parts("| north | 3 |\n| south | 4 |\n\nEnd.")] == [True, False]
+    assert [part.leads for part in parts("So it is:\n\none two\n\nthree", "text")] == [True, False, False]
+
+
+@given(st.text("ab. :|-`#>\n\t1*~", max_size=60))
+def test_parts_of_any_text_stand_in_order(text: str) -> None:
+    position = 0
+    for part in parts(text):
+        assert position <= part.start < part.end <= len(text)
+        assert part.start <= part.term_end <= part.end or part.kind != "item"
+        position = part.end

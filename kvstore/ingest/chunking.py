@@ -2,20 +2,27 @@
 
 In: a text, its blocks and a size in tokens. Out: the outline (sections by heading) and the chunks, with spans in
 characters of that text. Sentences, list items, table rows and lines of code are kept whole; one that alone is more
-than twice the size is cut between words. Every character that is not white space lies in exactly one chunk.
+than twice the size is cut between words. What belongs together stays together: a block of code, a table or an item no
+longer than a chunk; of a longer one its beginning, that is the fence and the first line, the head and the first row,
+the term and what defines it first; and before each the sentence that leads into it. Every character that is not white
+space lies in exactly one chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..text.blocks import Block
+from ..text.blocks import Block, is_lead_in
 from ..text.sentences import sentences
 from ..text.words import TOKEN, token_count
 
 #: A chunk is at most this long whatever its tokens are, so that offsets inside it fit 16 bits.
 LONGEST_CHUNK = 16_000
+#: What is kept together is at most so many times as long as a chunk should be.
+_MOST_TOGETHER = 3
+#: An item whose first sentence has at most so many tokens goes on in the same chunk: it is a term, or a label.
+_SHORT_LABEL = 8
 
 Span = tuple[int, int]
 
@@ -33,12 +40,16 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is never parted: a sentence, item, row or line, with its size and the kind of the block it is of."""
+    """What is never parted: a sentence, item, row or line, with its size and the kind of the block it is of.
+
+    ``tied``: no chunk should begin with it, because it belongs to what stands before it.
+    """
 
     start: int
     end: int
     tokens: int
     kind: str
+    tied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,7 @@ def chunk_text(text: str, found: Sequence[Block], tokens: int) -> tuple[list[Hea
     units: list[Unit] = []
     lead: list[Unit] = []  # headings that still wait for a body
     section = here = -1
+    before: Block | None = None
     for block in found:
         if block.kind == "heading":
             if units:
@@ -67,10 +79,38 @@ def chunk_text(text: str, found: Sequence[Block], tokens: int) -> tuple[list[Hea
             lead.append(_unit(text, block.start, block.end, block.kind))
         else:
             here = section
-            units += _units(text, block, tokens)
+            units += _tied(list(_units(text, block, tokens)), _follows(text, before, block), tokens)
+        before = block
     if lead or units:
         chunks += _pack([*lead, *units], section, tokens)
     return sections, chunks
+
+
+def _follows(text: str, before: Block | None, block: Block) -> bool:
+    """Whether a block belongs to the end of what stands before it: a heading, or a sentence that leads into it."""
+    if before is None:
+        return False
+    if before.kind == "heading":
+        return True
+    if before.kind in ("code", "table"):
+        return False
+    return block.kind in ("code", "table") or is_lead_in(text[before.start : before.end])
+
+
+def _tied(units: list[Unit], follows: bool, tokens: int) -> list[Unit]:
+    """The units of a block, those tied that should not begin a chunk."""
+    if not units:
+        return units
+    kind, tied = units[0].kind, {0} if follows else set()
+    if kind in ("code", "table", "item") and sum(unit.tokens for unit in units) <= tokens:
+        tied |= set(range(1, len(units)))
+    elif kind == "code":
+        tied |= {1, len(units) - 1}
+    elif kind == "table":
+        tied |= {1, 2}
+    elif kind == "item" and units[0].tokens <= _SHORT_LABEL:
+        tied.add(1)
+    return [replace(unit, tied=True) if index in tied else unit for index, unit in enumerate(units)]
 
 
 def _sections(found: Sequence[Block], end: int) -> list[Heading]:
@@ -137,15 +177,31 @@ def _pack(units: list[Unit], section: int, tokens: int) -> Iterator[Chunk]:
     quota = total / max(1, round(total / tokens))
     taken: list[Unit] = []
     filled = 0.0
-    for unit in units:
-        too_long = taken and unit.end - taken[0].start > LONGEST_CHUNK
-        if taken and (too_long or filled + unit.tokens / 2 > quota):
+    for together in _together(units, tokens):
+        size = sum(unit.tokens for unit in together)
+        too_long = taken and together[-1].end - taken[0].start > LONGEST_CHUNK
+        if taken and (too_long or filled + size / 2 > quota):
             yield _chunk(taken, section)
             filled = max(-quota / 2, filled - quota) if not too_long else 0.0
             taken = []
-        taken.append(unit)
-        filled += unit.tokens
+        taken += together
+        filled += size
     yield _chunk(taken, section)
+
+
+def _together(units: list[Unit], tokens: int) -> Iterator[list[Unit]]:
+    """Units in runs that stay in one chunk; a run that grew too long is parted all the same."""
+    run: list[Unit] = []
+    size = 0
+    for unit in units:
+        fits = size + unit.tokens <= _MOST_TOGETHER * tokens
+        if run and not (unit.tied and fits and unit.end - run[0].start <= LONGEST_CHUNK // 2):
+            yield run
+            run, size = [], 0
+        run.append(unit)
+        size += unit.tokens
+    if run:
+        yield run
 
 
 def _chunk(units: list[Unit], section: int) -> Chunk:

@@ -2,14 +2,21 @@
 
 In: plain text (paragraphs only) or CommonMark with tables; lines end with ``\\n``. Out: :class:`Block` spans in
 characters, in order, that together hold everything but blank lines. Any string is legal input.
+
+A chunk is a piece of such a text, and may begin and end inside a block; :func:`parts` says what stands where in it. In
+stored Markdown, code stands between fences, whose opening one has a blank line before it; a table is lines that begin
+with ``|``, its head first and the rule ``| --- |`` second; an entry of a definition list or an option list is an item
+``- term: definition``, or ``- term:`` with the blocks of the definition indented below; an admonition is a paragraph
+``Note: …``, a footnote a paragraph ``[1] …``, and a caption a paragraph beside its table, code or image.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +42,123 @@ class Block:
     end: int
     level: int = 0
     title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A block of a chunk's text, or the part of one that the chunk has, in characters of that text.
+
+    ``kind`` is heading, prose, item, table or code; ``level`` that of a heading, or how deep an item stands (1: the
+    outermost). ``term_end`` is where the term of an item ``term: definition`` ends, or ``start`` where it has none.
+    ``leads``: its end leads into the part behind it, which is not understood without it, as the part behind is what it
+    announces. ``continues``: a table or code whose beginning is in an earlier chunk.
+    """
+
+    kind: str
+    start: int
+    end: int
+    level: int = 0
+    term_end: int = 0
+    leads: bool = False
+    continues: bool = False
+
+
+_FENCE = re.compile(r"\s*(?:> ?)*(`{3,}|~{3,})(?P<language>[^`]*)$")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
+_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
+_ROW = re.compile(r"\s*\|")
+_RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
+_TERM = re.compile(r"[^\n]{1,200}?(?=:(?:\s|$))")
+_SENTENCE_END = re.compile(r"[.!?]\s")
+_TERM_WORDS = 12
+
+
+def is_lead_in(text: str) -> bool:
+    """Whether a text ends by announcing what comes behind it, with a colon."""
+    return text.rstrip().rstrip("*`_ ").endswith((":", "："))
+
+
+def parts(text: str, format: str = "markdown") -> list[Part]:
+    """The parts of a chunk's text, in order; ``format`` is that of its document, ``text`` or ``markdown``.
+
+    >>> [(part.kind, part.leads) for part in parts("Ask it:\\n\\n```sh\\nls\\n```")]
+    [('prose', True), ('code', False)]
+    """
+    found = (
+        _line_parts(text)
+        if format == "markdown"
+        else [Part("prose", block.start, block.end, term_end=block.start) for block in _paragraphs(text)]
+    )
+    return [replace(part, leads=_leads(text, part, after)) for part, after in zip_longest(found, found[1:])]
+
+
+def _leads(text: str, part: Part, after: Part | None) -> bool:
+    if after is None or after.kind == "heading" or part.kind not in ("prose", "item"):
+        return False
+    return after.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
+
+
+def _line_parts(text: str) -> list[Part]:
+    found: list[Part] = []
+    kind, start, end, level, continues = "", 0, 0, 0, False
+    fence, depth, position = "", 0, 0
+    lines = text.splitlines(keepends=True)
+
+    def close() -> None:
+        nonlocal kind
+        if kind:
+            found.append(Part(kind, start, end, level, _term_end(text, start, end, kind), False, continues))
+        kind = ""
+
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
+        first, stop = position + len(line) - len(line.lstrip()), position + len(line.rstrip())
+        position += len(line)
+        mark = _FENCE.match(line.rstrip())
+        closes = mark is not None and not mark["language"].strip()
+        if fence:
+            end = max(end, stop)
+            if mark is not None and closes and mark[1].startswith(fence):
+                close()
+                fence = ""
+            continue
+        if closes and kind in ("prose", "item"):  # no blank line before it: its code begins in an earlier chunk
+            found[:] = [Part("code", 0, stop, continues=True)]
+            kind = ""
+            continue
+        if stop < first:
+            close()
+            continue
+        item, row, title = _ITEM.match(line), _ROW.match(line), _HEADING.match(line)
+        opens = mark or row or item or title
+        if (row is None or kind != "table") and (opens is not None or kind in ("", "table", "heading")):
+            close()
+            start, level, continues = first, 0, False
+            if mark is not None:
+                kind, fence = "code", mark[1]
+            elif row is not None:
+                kind, continues = "table", _RULE.match(following) is None
+            elif title is not None:
+                kind, level, depth = "heading", len(title[1]), 0
+            elif item is not None:
+                kind, level = "item", 1 + len(item[1]) // 2
+                depth = level
+            elif depth and line[:1].isspace():
+                kind, level = "item", min(depth, max(1, (first - position + len(line)) // 2))
+            else:
+                kind, depth = "prose", 0
+        end = stop
+    close()
+    return found
+
+
+def _term_end(text: str, start: int, end: int, kind: str) -> int:
+    """Where the term of an item ends, or ``start``."""
+    marker = _ITEM.match(text, start, end) if kind == "item" else None
+    first = start if marker is None else marker.end()
+    term = _TERM.match(text, first, end)
+    if marker is None or term is None or len(term[0].split()) > _TERM_WORDS or _SENTENCE_END.search(term[0]):
+        return start
+    return term.end()
 
 
 def plain(text: str) -> str:
