@@ -33,9 +33,10 @@ class Keeping(Opened):
     def repair(self) -> RepairReport:
         """Check the store and, where anything is violated, make everything derived again from the documents.
 
-        Documents, edges and aliases that are damaged themselves are lost, and said to be. One commit; raises
-        LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors are damaged. The
-        file, which holds the old and the new then, is compacted where it is not large and nobody else has it open.
+        Documents, triples, edges, aliases and options of indexes that are damaged themselves are lost, and said to be.
+        One commit; raises LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors
+        are damaged. The file, which holds the old and the new then, is compacted where it is not large and nobody else
+        has it open.
 
         >>> store.repair().found
         []

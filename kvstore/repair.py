@@ -1,11 +1,11 @@
-"""Repair: everything derived is made again from the stored documents, triples, edges and aliases.
+"""Repair: everything derived is made again from the stored documents, triples, edges, aliases and options of indexes.
 
 In: a store whose derived structures are damaged, or were made by the rules of an older format. On disk: one write
 transaction that empties every table and fills it again from the state before, so that readers see the old store or the
 new one and a crash leaves the old. Ids go on from where they were and are never used twice; temperatures and vectors
 are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`. A
-document, triple, edge or alias that is damaged itself cannot be made again: it is named there and is not in the store
-any more.
+document, triple, edge, alias or option that is damaged itself cannot be made again: it is named there and is not in the
+store any more. Which files were ingested is not kept: they are read again.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Rebuild:
         self._view.delete(tables.META, tables.REBUILD)
         put_language_version(self._view, self._settings)
         counters.save(self._view)
-        IndexWriter(self._view).carry_over(self._before.indexes)
+        self._report.lost += IndexWriter(self._view).carry_over(self._before.indexes)
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():

@@ -355,17 +355,25 @@ def test_edges_and_aliases_belong_to_the_transaction(filled: kvstore.Store) -> N
 
 def test_an_export_is_imported(filled: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
     filled.execute("ALIAS 'MJ' FOR 'Maria Jensen'; INSERT EDGE 'Amber Room' UNDER 'Payroll'")
+    filled.put_triples("hr/leave", [("Maria Jensen", "approves", "parental leave")])
     path = str(tmp_path / "all.jsonl")
     cursor = filled.execute("EXPORT TO ?", (path,))
-    assert cursor.message == f"3 documents, 1 edge and 1 alias written to {path}"
+    held = "3 documents, the triples of 1 document, 1 edge and 1 alias"
+    assert cursor.message == f"{held} written to {path}"
     other = make_store("other")
-    assert other.execute("IMPORT FROM ?", (path,)).message == "3 documents, 1 edge and 1 alias imported, 0 unchanged"
-    for table in ("aliases", "edges", "mentions"):
+    assert other.execute("IMPORT FROM ?", (path,)).message == f"{held} imported, 0 unchanged"
+    for table in ("aliases", "edges", "mentions", "triples"):
         assert sorted(rows(other, f"SELECT * FROM {table}"), key=str) == sorted(
             rows(filled, f"SELECT * FROM {table}"), key=str
         )
     again = other.execute("IMPORT FROM ?", (path,)).message
-    assert again == "0 documents, 0 edges and 0 aliases imported, 5 unchanged"
+    assert again == "0 documents, 0 edges and 0 aliases imported, 6 unchanged"
+
+
+def test_show_stats_and_describe_name_triples(filled: kvstore.Store) -> None:
+    filled.put_triples("hr/leave", [("Maria Jensen", "approves", "parental leave"), ("Maria", "is", "Maria Jensen")])
+    assert ("documents_with_triples", 1) in rows(filled, "SHOW STATS")
+    assert ("triples", 2) in rows(filled, "DESCRIBE DOCUMENT 'hr/leave'")
 
 
 def test_a_rollback_undoes_everything(filled: kvstore.Store) -> None:

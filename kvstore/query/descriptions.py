@@ -80,6 +80,7 @@ def document(view: StoreView, key: str) -> dict[str, Any]:
         "abstracts": sum(1 for _ in record.abstract_ids()),
         "changed": record.changed,
         "headings": [section.title for section in view.documents.outline(record.id)],
+        "triples": len(view.triples.of(record.id).triples),
         "introduces": sorted({view.entities.get(entity).name for entity, _, _ in view.entities.introduced(record.id)}),
     }
 

@@ -76,4 +76,5 @@ def import_file(running: Running, statement: s.Import) -> Cursor:
 
 def _counts(report: Exchanged) -> str:
     aliases = f"{report.aliases:,} {'alias' if report.aliases == 1 else 'aliases'}"
-    return f"{counted(report.documents, 'document')}, {counted(report.edges, 'edge')} and {aliases}"
+    triples = f"the triples of {counted(report.triples, 'document')}, " if report.triples else ""
+    return f"{counted(report.documents, 'document')}, {triples}{counted(report.edges, 'edge')} and {aliases}"

@@ -123,6 +123,9 @@ class Exchanged(Protocol):
     def documents(self) -> int: ...
 
     @property
+    def triples(self) -> int: ...
+
+    @property
     def edges(self) -> int: ...
 
     @property

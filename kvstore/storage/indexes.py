@@ -10,7 +10,7 @@ another store, would otherwise lead to chunks that are others by now.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -136,13 +136,17 @@ class IndexWriter(Indexes):
         self.put(replace(stored, tokens=(token, *stored.tokens)[:_TOKENS]))
         return True
 
-    def carry_over(self, before: Indexes) -> None:
-        """Take the indexes of the state before a rebuild over, in a new epoch: no file of it shall be used again."""
+    def carry_over(self, before: Indexes) -> Iterator[str]:
+        """Take the indexes of the state before a rebuild over, in a new epoch: no file of it shall be used again.
+
+        Yields a sentence for each whose record is damaged: it is as in a new store then.
+        """
         for kind in KINDS:
             try:
                 record = before.get(kind)
-            except CorruptionError:
-                continue  # it is as in a new store then
+            except CorruptionError as error:
+                yield f"the options of the index {kind!r}: {error}; state them again with CREATE INDEX"
+                continue
             if record is None:
                 self.drop(kind)
             else:

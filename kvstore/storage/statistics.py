@@ -20,6 +20,7 @@ def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
     found["temperature"] = counters.hits
     found["trees"] = sum(1 for _ in view.forest.trees())
     found["stated_edges"] = view.view.count(tables.STATED_EDGES)
+    found["documents_with_triples"] = view.view.count(tables.TRIPLES)
     found["aliases"] = view.view.count(tables.ALIASES)
     found["ingested_files"] = view.view.count(tables.INGESTED_FILES)
     in_filter = view.filter.statistics()
