@@ -1,13 +1,14 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The product of two matrices, each row of which depends on nothing but its own row of the first.
+"""Products of a matrix with another or with a vector, of which each row depends on nothing but its own row of the first.
 
 In: float32 matrices x (n, k) and w (m, k), rows contiguous. Out: x wᵀ, float32 (n, m), bit for bit the same whichever
 rows stand beside a row and how many there are. The libraries of linear algebra promise no such thing: they choose
 other kernels, which add in another order, for other shapes and for the rows at an edge. Here every row runs through
 the same instructions, six rows at a time in registers, one step of k after the other; at the edges a row is computed
 twice and columns of zeros are thrown away. (Goto, van de Geijn 2008, "Anatomy of high-performance matrix
-multiplication", section 5: panels of w are packed, blocks of x stay in the cache.)
+multiplication", section 5: panels of w are packed, blocks of x stay in the cache.) With a vector, 32 sums run side by
+side through each row, up to eight rows at a time, and are added up pairwise in the end.
 """
 
 from libcpp.vector cimport vector
@@ -87,8 +88,83 @@ cdef extern from *:
         multiply<four>(x, n, k, panels, m, out);
     }
 
+    /* Sums that run side by side through a row, whatever the registers: the same bits on all of them. */
+    constexpr int64_t SIDE = 32;
+    typedef float side __attribute__((vector_size(SIDE * sizeof(float))));
+
+    /* y: the vector, filled up with zeros to a multiple of SIDE. */
+    template <int64_t TOGETHER>
+    __attribute__((always_inline)) inline void dot(
+        const float *x, int64_t n, int64_t k, const float *y, float *out
+    ) {
+        const int64_t whole = k / SIDE * SIDE;
+        for (int64_t row = 0; row < n; row += TOGETHER) {
+            const float *rows[TOGETHER];
+            side sums[TOGETHER];
+            for (int64_t r = 0; r < TOGETHER; r++) {
+                rows[r] = x + (row + r < n ? row + r : n - 1) * k;
+                sums[r] = side{};
+            }
+            side left, right;
+            for (int64_t p = 0; p < whole; p += SIDE) {
+                std::memcpy(&right, y + p, sizeof right);
+                for (int64_t r = 0; r < TOGETHER; r++) {
+                    /* The rows that come next are on their way meanwhile; a place beyond the last is not an error. */
+                    __builtin_prefetch(rows[r] + p + TOGETHER * k);
+                    __builtin_prefetch(rows[r] + p + TOGETHER * k + SIDE / 2);
+                    std::memcpy(&left, rows[r] + p, sizeof left);
+                    sums[r] += left * right;
+                }
+            }
+            if (whole < k) {
+                std::memcpy(&right, y + whole, sizeof right);
+                for (int64_t r = 0; r < TOGETHER; r++) {
+                    float rest[SIDE] = {};
+                    for (int64_t p = whole; p < k; p++)
+                        rest[p - whole] = rows[r][p];
+                    std::memcpy(&left, rest, sizeof left);
+                    sums[r] += left * right;
+                }
+            }
+            for (int64_t r = 0; r < TOGETHER && row + r < n; r++) {
+                sixteen halves[2];
+                eight quarters[2];
+                four eighths[2];
+                std::memcpy(halves, &sums[r], sizeof halves);
+                halves[0] += halves[1];
+                std::memcpy(quarters, halves, sizeof quarters);
+                quarters[0] += quarters[1];
+                std::memcpy(eighths, quarters, sizeof eighths);
+                eighths[0] += eighths[1];
+                out[row + r] = (eighths[0][0] + eighths[0][2]) + (eighths[0][1] + eighths[0][3]);
+            }
+        }
+    }
+
+    #if defined(__x86_64__)
+    __attribute__((target("fma"))) void dot_fused(const float *x, int64_t n, int64_t k, const float *y, float *out) {
+        dot<2>(x, n, k, y, out);
+    }
+
+    __attribute__((target("avx512f"))) void dot_wide(const float *x, int64_t n, int64_t k, const float *y, float *out) {
+        dot<8>(x, n, k, y, out);
+    }
+    #endif
+
+    void dot_rows(const float *x, int64_t n, int64_t k, const float *y, float *out) {
+    #if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx512f"))
+            return dot_wide(x, n, k, y, out);
+        if (__builtin_cpu_supports("fma"))
+            return dot_fused(x, n, k, y, out);
+    #endif
+        dot<1>(x, n, k, y, out);
+    }
+
     }
     """
+    const Py_ssize_t SIDE
+    void dot_rows(const float *x, Py_ssize_t n, Py_ssize_t k, const float *y, float *out) noexcept nogil
     const Py_ssize_t PANEL
     void multiply_rows(const float *x, Py_ssize_t n, Py_ssize_t k, const float *panels, Py_ssize_t m,
                        float *out) noexcept nogil
@@ -112,3 +188,21 @@ def row_products(const float[:, ::1] x, const float[:, ::1] w, float[:, ::1] out
             for place in range(k):
                 panels[(column - column % PANEL) * k + place * PANEL + column % PANEL] = w[column, place]
         multiply_rows(&x[0, 0], n, k, panels.data(), m, &out[0, 0])
+
+
+def row_dots(const float[:, ::1] x, const float[::1] y, float[::1] out) -> None:
+    """Write x y to ``out``, shape (len(x),). Raises ValueError where the shapes do not fit."""
+    cdef Py_ssize_t n = x.shape[0], k = x.shape[1], place
+    cdef vector[float] filled
+    if y.shape[0] != k or out.shape[0] != n:
+        raise ValueError(f"{n} rows of {k} numbers and {y.shape[0]} numbers have no product of shape ({out.shape[0]},)")
+    if not n:
+        return
+    if not k:
+        out[:] = 0
+        return
+    with nogil:
+        filled.assign((k + SIDE - 1) // SIDE * SIDE, 0)
+        for place in range(k):
+            filled[place] = y[place]
+        dot_rows(&x[0, 0], n, k, filled.data(), &out[0])

@@ -30,6 +30,7 @@ from .storage.aliases import Alias
 from .storage.indexes import IndexStatus
 from .storage.store_view import StoreView
 from .storage.triples import Triple
+from .storage.vectors import cosines
 from .text.normalize import entity_key
 from .text.words import stemmer
 
@@ -340,8 +341,8 @@ class Reading(ABC):
         """Cosines of some texts with the question; zeros in a store whose vectors are the user's own."""
         if query.view.settings.embedder.startswith("none:"):
             return [0.0] * len(texts)
-        cosines: list[float] = (self._context.embed(texts) @ query.vector).tolist()
-        return cosines
+        found: list[float] = cosines(self._context.embed(texts), query.vector).tolist()
+        return found
 
     def _asked(
         self,
@@ -403,7 +404,8 @@ def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[
         raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
     if matrix.shape[0] not in (1, rows):
         raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
-    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))[:, np.newaxis]
+    # Row by row, so that a vector's length does not depend on those beside it.
+    norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
     if not np.isfinite(norms).all() or (norms == 0).any():
         raise InputError("a vector is finite and not all zeros")
     # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.

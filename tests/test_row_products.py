@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvstore_cext.row_products import row_products
+from kvstore_cext.row_products import row_dots, row_products
 
 Matrix = npt.NDArray[np.float32]
 SHAPES = st.tuples(st.integers(0, 230), st.integers(0, 60), st.integers(0, 50))
@@ -43,3 +43,24 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     for x, w, out in [((2, 3), (4, 5), (2, 4)), ((2, 3), (4, 3), (2, 3)), ((2, 3), (4, 3), (3, 4))]:
         with pytest.raises(ValueError, match="no product of shape"):
             row_products(made(*x, 1), made(*w, 2), made(*out, 3))
+
+
+@given(SHAPES, st.integers(0, 1000))
+def test_a_product_with_a_vector_is_numpys_and_a_row_of_it_depends_on_no_other(
+    shape: tuple[int, int, int], seed: int
+) -> None:
+    rows, length, _ = shape
+    x, y = made(rows, length, seed), made(1, length, seed + 1)[0]
+    out = np.full(rows, np.nan, np.float32)
+    row_dots(x, y, out)
+    assert np.allclose(out, x.astype(float) @ y.astype(float), atol=1e-4)
+    alone = np.full(1, np.nan, np.float32)
+    for row in range(rows):
+        row_dots(x[row : row + 1], y, alone)
+        assert alone.tobytes() == out[row : row + 1].tobytes()
+
+
+def test_vectors_that_do_not_fit_are_refused() -> None:
+    for length, rows in [(4, 2), (3, 1)]:
+        with pytest.raises(ValueError, match="no product of shape"):
+            row_dots(made(2, 3, 1), made(1, length, 2)[0], np.empty(rows, np.float32))

@@ -13,9 +13,11 @@ import numpy as np
 
 from ..storage import addresses
 from ..storage.chunks import FIRST_UPPER, ChunkRecord
+from ..storage.ranking import Ranking, best
 from ..storage.store_view import StoreView
+from ..storage.vectors import cosines
 from .evidence import Evidence
-from .query import Option, Query, Ranking, evidence_of, option, ranked
+from .query import Option, Query, evidence_of, option
 from .recognition import Seed, recognise
 from .vector import rank_by_vector
 
@@ -114,6 +116,6 @@ def _rank(query: Query, pool: Pool) -> Ranking:
     with query.trace.step("cosine") as step:
         chunks = sorted(pool)
         matrix = query.view.vectors.gather([(pool[chunk][0].block, pool[chunk][0].row) for chunk in chunks])
-        ranking = ranked(np.array(chunks, np.uint64), matrix @ vector, query.reach)
+        ranking = best(query.view, np.array(chunks, np.uint64), cosines(matrix, vector), query.reach)
         step.detail, step.count = "question against the pool", len(chunks)
     return ranking

@@ -15,11 +15,12 @@ from itertools import chain, islice
 import numpy as np
 
 from ..storage.forest import USER
+from ..storage.ranking import Ranking, best
 from ..storage.store_view import StoreView
 from .evidence import Evidence
 from .hierarchy import Hierarchy
 from .hybrid import fuse
-from .query import Option, Query, Ranking, evidence_of, option, ranked
+from .query import Option, Query, evidence_of, option
 from .recognition import Seed, recognise
 from .stating import best_statement
 from .vector import cosines_of, rank_by_vector
@@ -46,7 +47,9 @@ class CftStrategy:
             context = hierarchy.sentences(nodes)
             step.detail, step.count = f"the first {relatives} up and down of each place", len(context)
         stated = _stating_chunks(query, nodes, relatives)
-        ranking, paths = fuse([("vector", near), ("relations", _rank(query, stated))], option(query, self, "constant"))
+        ranking, paths = fuse(
+            query.view, [("vector", near), ("relations", _rank(query, stated))], option(query, self, "constant")
+        )
         paths |= {chunk: f"{path}, states {stated[chunk]}" for chunk, path in paths.items() if chunk in stated}
         pool = query.view.counters.chunks
         return replace(evidence_of(query, self.name, ranking, paths, pool), context=context)
@@ -98,6 +101,6 @@ def _rank(query: Query, chunks: Mapping[int, str]) -> Ranking:
     vector = query.vector
     with query.trace.step("cosine") as step:
         ids = np.array(sorted(chunks), np.uint64)
-        ranking = ranked(ids, cosines_of(query.view, ids, vector), query.reach)
+        ranking = best(query.view, ids, cosines_of(query.view, ids, vector), query.reach)
         step.detail, step.count = "question against the chunks that state relations", len(ids)
     return ranking

@@ -20,12 +20,13 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ..storage.ranking import Ranking, best
 from ..storage.vectors import Ids
 from .decomposition import decompose
 from .evidence import Evidence
 from .lexical import question_terms, rank_by_words, word_scores_of
 from .pagerank import PageRank, entity_of, passage_node, personalised_pagerank
-from .query import Option, Query, Ranking, evidence_of, option, ranked
+from .query import Option, Query, evidence_of, option
 from .recognition import recognise
 from .relation_seeds import masses_of_relations
 from .vector import cosines_of, rank_by_vector
@@ -80,7 +81,7 @@ class GraphStrategy:
         chunks, masses = _candidates(query, ranks, nearest)
         relevance = _relevance(query, parts.rest, terms, chunks)
         scores = masses * np.exp(option(query, self, "relevance") * relevance)
-        ranking = ranked(chunks, scores, query.reach)
+        ranking = best(query.view, chunks, scores, query.reach)
         why = paths(view, ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, why, len(chunks))
 
@@ -108,7 +109,7 @@ def _candidates(query: Query, ranks: PageRank, nearest: list[Ranking]) -> tuple[
     """Ids of the passages to rank, ascending, and their masses as shares of the greatest."""
     keep = query.keep_allowed(ranks.passages)
     passages, masses = ranks.passages[keep], ranks.passage_masses[keep]
-    reached = [chunk for chunk, _ in ranked(passages, masses, max(_REACHED, query.reach))]
+    reached = [chunk for chunk, _ in best(query.view, passages, masses, max(_REACHED, query.reach))]
     near = [chunk for ranking in nearest for chunk, _ in ranking]
     chunks = np.unique(np.array(reached + near, np.uint64))
     order = np.argsort(passages)

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..storage.ranking import best
 from .evidence import Evidence
 from .pagerank import entity_node, personalised_pagerank
-from .query import Option, Query, evidence_of, option, ranked
+from .query import Option, Query, evidence_of, option
 from .recognition import recognise
 from .vector import rank_by_vector
 from .walk import masses_of_names, paths
@@ -43,7 +44,7 @@ class HippoRagStrategy:
                 query.view, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
             )
             keep = query.keep_allowed(ranks.passages)
-            ranking = ranked(ranks.passages[keep], ranks.passage_masses[keep], query.reach)
+            ranking = best(query.view, ranks.passages[keep], ranks.passage_masses[keep], query.reach)
             step.detail, step.count = ranks.cost, len(ranks.passages)
         return evidence_of(
             query,

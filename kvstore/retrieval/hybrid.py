@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from ..storage.ranking import Ranking, best, shared_ranks
+from ..storage.store_view import StoreView
 from .evidence import Evidence
 from .lexical import rank_by_words
-from .query import Option, Query, Ranking, evidence_of, option
+from .query import Option, Query, evidence_of, option
 from .vector import rank_by_vector
 
 
-def fuse(rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:
-    """Join named rankings by the sum of 1 / (constant + rank); also says which ranks each chunk had."""
+def fuse(view: StoreView, rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:
+    """Join named rankings by the sum of 1 / (constant + rank), where equals share a rank; also says which ranks each
+    chunk had."""
     scores: dict[int, float] = {}
     paths: dict[int, list[str]] = {}
     for name, ranking in rankings:
-        for rank, (chunk, _) in enumerate(ranking, 1):
+        for chunk, rank in shared_ranks(ranking):
             scores[chunk] = scores.get(chunk, 0.0) + 1 / (constant + rank)
             paths.setdefault(chunk, []).append(f"{name} #{rank}")
-    order = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    order = best(view, list(scores), np.array(list(scores.values())), len(scores))
     return order, {chunk: ", ".join(parts) for chunk, parts in paths.items()}
 
 
@@ -35,5 +40,5 @@ class HybridStrategy:
     def retrieve(self, query: Query) -> Evidence:
         candidates = max(int(option(query, self, "candidates")), query.top)
         rankings = [("vector", rank_by_vector(query, candidates)), ("words", rank_by_words(query, candidates))]
-        ranking, paths = fuse(rankings, option(query, self, "constant"))
+        ranking, paths = fuse(query.view, rankings, option(query, self, "constant"))
         return evidence_of(query, self.name, ranking, paths, len(ranking))

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..storage.ranking import Ranking, best
 from ..storage.store_view import StoreView
 from ..storage.vectors import Ids
 from ..text.words import content_terms, stemmer
 from .evidence import Evidence
-from .query import Option, Query, Ranking, evidence_of, option, ranked
+from .query import Option, Query, evidence_of, option
 
 _K1 = 1.2
 _B = 0.75
@@ -63,7 +64,7 @@ def rank_by_words(query: Query, top: int, k1: float = _K1, b: float = _B) -> Ran
         terms = question_terms(query.view, query.question)
         chunks, scores = word_scores(query.view, terms, k1, b)
         keep = query.keep_allowed(chunks)
-        ranking = ranked(chunks[keep], scores[keep], top)
+        ranking = best(query.view, chunks[keep], scores[keep], top)
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
     return ranking
 

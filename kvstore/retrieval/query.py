@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..storage.chunks import GROUP
 from ..storage.documents import heading_path
+from ..storage.ranking import Ranking
 from ..storage.store_view import StoreView
 from ..storage.vectors import Ids, Matrix
 from ..text.words import token_count
@@ -26,9 +27,6 @@ from .evidence import AbstractNote, Evidence, Hit, Trace
 SEARCH_TOP = 10
 #: Chunks that a reranker looks at, where more are not asked for.
 CANDIDATES = 50
-
-#: (chunk id, score), best first.
-Ranking = list[tuple[int, float]]
 
 
 class Clauses(TypedDict, total=False):
@@ -189,15 +187,3 @@ def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[in
                 notes[leaf] = AbstractNote(leaf, record.key, abstract.level, view.abstracts.text(abstract))
         step.detail, step.count = f"top {query.top}", len(hits)
     return Evidence(query.question, strategy, hits, list(notes.values()), query.trace.steps, pool)
-
-
-def ranked(chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int) -> Ranking:
-    """The ``top`` chunks of highest score, best first; ties by chunk id."""
-    ids = np.asarray(chunks, np.uint64)
-    if len(ids) > 4 * top:
-        best = np.argpartition(-scores, top)[: top + 1]
-        # Everything that ties with the last one taken stays in, so that ties are broken by id and not by chance.
-        best = np.flatnonzero(scores >= scores[best].min())
-        ids, scores = ids[best], scores[best]
-    order = np.lexsort((ids, -scores))[:top]
-    return [(int(ids[i]), float(scores[i])) for i in order]

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from ..errors import RerankerError
 from ..models.reranker import CrossEncoderReranker
 from ..storage.documents import heading_path
+from ..storage.ranking import Ranking, best, shared_ranks
 from .lexical import question_terms, word_scores_of
-from .query import Query, Ranking, ranked
+from .query import Query
 from .vector import cosines_of
 
 Rerank = Callable[[Query, Ranking], Ranking]
@@ -67,10 +68,10 @@ def combined(query: Query, ranking: Ranking) -> Ranking:
         chunks = np.array([chunk for chunk, _ in candidates], np.uint64)
         cosines = cosines_of(view, chunks, vector)
         words = word_scores_of(view, question_terms(view, query.question), chunks)
-        ranks = 1 / np.arange(1, len(chunks) + 1)
+        ranks = 1 / np.array([rank for _, rank in shared_ranks(candidates)])
         scores = DENSE * _spread(cosines) + LEXICAL * _spread(words) + RANK * ranks
         step.detail, step.count = f"{COMBINATION}: cosine, BM25 and rank of the candidates", len(chunks)
-    return ranked(chunks, scores, len(chunks))
+    return best(query.view, chunks, scores, len(chunks))
 
 
 def _spread(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
@@ -85,7 +86,7 @@ def _read_together(query: Query, ranking: Ranking, model: CrossEncoderReranker) 
         chunks = [chunk for chunk, _ in candidates]
         scores = model.scores(query.question, [_text(query, chunk) for chunk in chunks])
         step.detail, step.count = f"{model.name} on the candidates", len(chunks)
-    return ranked(chunks, scores, len(chunks))
+    return best(query.view, chunks, scores, len(chunks))
 
 
 def _text(query: Query, chunk: int) -> str:

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ..storage.ranking import Ranking
 from ..storage.store_view import StoreView
-from ..storage.vectors import Ids, Matrix
+from ..storage.vectors import Ids, Matrix, cosines
 from .evidence import Evidence
-from .query import Option, Query, Ranking, evidence_of, option
+from .query import Option, Query, evidence_of, option
 
 
 def cosines_of(view: StoreView, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
     """The cosines of some chunks with a unit vector."""
-    records = [view.chunks.get(chunk) for chunk in chunks.tolist()]
-    return view.vectors.gather([(record.block, record.row) for record in records]) @ vector
+    records = view.chunks.get_many(chunks.tolist())
+    return cosines(view.vectors.gather([(record.block, record.row) for record in records]), vector)
 
 
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:

@@ -131,6 +131,7 @@ class Documents:
         self._view = view
         #: The document whose text was read last, and that text.
         self._read: tuple[int, bytes] | None = None
+        self._keys: dict[int, str] = {}
 
     def identify(self, key: str) -> int | None:
         """The id of the document with this key, or None; raises CorruptionError where the key leads to another."""
@@ -144,6 +145,13 @@ class Documents:
         if value is None:
             raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
         return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
+
+    def key_of(self, document: int) -> str:
+        """The key of a document id that must exist, kept once it was read; raises CorruptionError."""
+        key = self._keys.get(document)
+        if key is None:
+            key = self._keys[document] = self.get(document).key
+        return key
 
     def find(self, key: str) -> DocumentRecord | None:
         """The record of the document with this key, or None; raises CorruptionError where the key leads to another."""

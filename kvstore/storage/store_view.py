@@ -29,9 +29,10 @@ from .mentions import Mentions
 from .open_indexes import OpenIndexes
 from .place_cache import PlaceCache
 from .postings import Postings
+from .ranking import Ranking
 from .synonyms import Synonyms
 from .triples import Triples
-from .vector_search import EXACTLY, Found, ranked
+from .vector_search import EXACTLY, ranked
 from .vectors import Ids, Matrix, Vectors
 
 
@@ -128,7 +129,7 @@ class StoreView:
 
     def nearest_chunks(
         self, query: Matrix, top: int, allowed: Ids | None = None, *, exact: bool = False
-    ) -> tuple[Found, str]:
+    ) -> tuple[Ranking, str]:
         """The ``top`` chunks of largest cosine with a unit vector, best first, and how they were found.
 
         ``allowed`` restricts the chunks (ids, ascending); ``exact`` compares all, whether or not there is an index.

@@ -1,9 +1,10 @@
 """Dense search over the chunks of one state: all of them compared, or by the index file.
 
 In: a state of the store (a snapshot or a write transaction) and a unit vector. In memory, shared by the threads of a
-process: vectors read once, and the index file while it has its name. Out: chunks that the state has, best first. What
-was read at one state is corrected for every other: chunks that are new are read, and what the state does not have is
-left out. A file that cannot be used is as good as none, and the reason is told by SHOW INDEXES.
+process: vectors read once, and the index file while it has its name. Out: chunks that the state has, best first, in the
+order of :mod:`.ranking`. The graph of the file only proposes: what it finds is compared again. What was read at one
+state is corrected for every other: chunks that are new are read, and what the state does not have is left out. A file
+that cannot be used is as good as none, and the reason is told by SHOW INDEXES.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import numpy as np
 
 from .chunks import GROUP, Chunks
 from .counters import Counters
+from .documents import Documents
 from .index_file import LoadedFile, being_drafted, path_of
 from .indexes import VECTORS, Indexes, IndexRecord, IndexStatus
+from .ranking import Ranking, best
 from .vector_index import Coverage, VectorIndex, covered_further, reach
 from .vectors import Ids, Matrix, Vectors, nearest
 from .view import View
 
 Part = tuple[Ids, Matrix]
-Found = list[tuple[int, float]]
 
 #: How a search was done that compared every chunk.
 EXACTLY = "exact cosine over all chunks"
@@ -33,6 +35,8 @@ EXACTLY = "exact cosine over all chunks"
 _COMPARED = 5_000
 #: A search that would walk more of the graph than this share of it compares all vectors instead.
 _WALKED = 0.1
+#: How far a cosine of the graph's library may be from ours, at most: both add float32, in different orders.
+_INEXACT = 1e-4
 
 
 class ChunkState(Protocol):
@@ -44,6 +48,8 @@ class ChunkState(Protocol):
     def counters(self) -> Counters: ...
     @property
     def chunks(self) -> Chunks: ...
+    @property
+    def documents(self) -> Documents: ...
     @property
     def vectors(self) -> Vectors: ...
     @property
@@ -80,7 +86,7 @@ class VectorSearch:
 
     def nearest(
         self, state: ChunkState, query: Matrix, top: int, allowed: Ids | None = None, *, exact: bool = False
-    ) -> tuple[Found, str]:
+    ) -> tuple[Ranking, str]:
         """The ``top`` chunks of largest cosine with ``query``, best first, and how they were found.
 
         ``allowed`` restricts the chunks (ids, ascending); ``exact`` compares all, whether or not there is an index.
@@ -124,7 +130,7 @@ class VectorSearch:
 
     def _by_index(
         self, state: ChunkState, index: VectorIndex, query: Matrix, top: int, allowed: Ids | None, record: IndexRecord
-    ) -> Found | None:
+    ) -> Ranking | None:
         with self._lock:
             held = self._indexed
             if held is None or held.index is not index:
@@ -139,25 +145,27 @@ class VectorSearch:
             if len(allowed) <= _COMPARED:
                 return self._compared(state, index, fresh, query, top, allowed)
             count = max(count, 2 * top * state.counters.chunks // len(allowed))
-        newer = ranked(state, fresh, query, top, allowed)
         while count < max(_WALKED * len(index.graph), 4 * top):
-            labels, cosines = index.graph.search(query, count)
+            labels, walked = index.graph.search(query, count)
             if len(labels) < min(count, len(index.graph)):
                 break
-            last, all_met = cosines[-1], len(labels) == len(index.graph)
+            last, all_met = float(walked[-1]), len(labels) == len(index.graph)
             if allowed is not None:
                 kept = np.isin(labels, allowed)
-                labels, cosines = labels[kept], cosines[kept]
-            found = _present(state, dict(zip(labels.tolist(), cosines.tolist(), strict=True)), newer, top)
+                labels, walked = labels[kept], walked[kept]
+            near = _present(state, labels, walked, top, _INEXACT)
+            rows = index.rows_of(near)
+            part = (index.labels[rows], index.vectors[rows])
+            found = ranked(state, [part, *fresh], query, top, allowed)
             # What the walk has not met is no nearer than the last that it has.
-            if len(found) == top and (all_met or found[-1][1] >= last):
+            if len(found) == top and (all_met or found[-1][1] >= last + _INEXACT):
                 return found
             count *= 4
         return self._compared(state, index, fresh, query, top, allowed)
 
     def _compared(
         self, state: ChunkState, index: VectorIndex, fresh: Sequence[Part], query: Matrix, top: int, allowed: Ids | None
-    ) -> Found:
+    ) -> Ranking:
         """Search with every vector of the index that may answer compared."""
         if allowed is None:
             part = (index.labels, index.vectors)
@@ -168,7 +176,7 @@ class VectorSearch:
 
     # Exact search
 
-    def _exactly(self, state: ChunkState, query: Matrix, top: int, allowed: Ids | None) -> Found:
+    def _exactly(self, state: ChunkState, query: Matrix, top: int, allowed: Ids | None) -> Ranking:
         chunks, change = state.counters.chunks, state.counters.change
         with self._lock:
             held = self._exact
@@ -218,23 +226,32 @@ def _joined(parts: Sequence[Part]) -> Part:
     return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])
 
 
-def ranked(state: ChunkState, parts: Sequence[Part], query: Matrix, top: int, allowed: Ids | None) -> Found:
+def ranked(state: ChunkState, parts: Sequence[Part], query: Matrix, top: int, allowed: Ids | None) -> Ranking:
     """The ``top`` chunks of largest cosine among some parts that the state has; every vector is compared."""
     wanted = top + 16
     while True:
-        candidates = nearest(parts, query, wanted, allowed)
-        found = _present(state, {}, candidates, top)
-        if len(found) == top or len(candidates) < wanted:
-            return found
+        chunks, scores = nearest(parts, query, wanted, allowed)
+        all_met = len(chunks) < wanted
+        # What an older state reads for itself may have been read for a newer one.
+        _, once = np.unique(chunks, return_index=True)
+        once.sort()
+        chunks, scores = chunks[once], scores[once]
+        present = _present(state, chunks, scores, top)
+        if len(present) >= top or all_met:
+            return best(state, present, scores[np.isin(chunks, present)], top)
         wanted *= 4
 
 
-def _present(state: ChunkState, first: dict[int, float], second: Found, top: int) -> Found:
-    """The best ``top`` of two sets of candidates that the state has; ties by id."""
-    found: Found = []
-    for chunk, cosine in sorted({**first, **dict(second)}.items(), key=lambda item: (-item[1], item[0])):
+def _present(state: ChunkState, chunks: Ids, scores: Matrix, top: int, within: float = 0.0) -> Ids:
+    """Of chunks, best first, the first ``top`` that the state has, and those further ones whose score is no further
+    than ``within`` from the last of them; in the order given."""
+    found: list[int] = []
+    least = -np.inf
+    for chunk, score in zip(chunks.tolist(), scores.tolist(), strict=True):
+        if score < least:
+            break
         if state.chunks.find(chunk) is not None:
-            found.append((chunk, cosine))
+            found.append(chunk)
             if len(found) == top:
-                break
-    return found
+                least = score - within
+    return np.array(found, np.uint64)

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from kvstore_cext.row_products import row_dots
+
 from ..errors import CorruptionError, InputError
 from . import records, tables
 from .environment import View, WriteView
@@ -213,23 +215,31 @@ class VectorWriter(Vectors):
         yield from super().scan()
 
 
+def cosines(matrix: Matrix, query: Matrix) -> Matrix:
+    """The cosines of unit rows with a unit vector; the same bits wherever a row stands, and whatever beside it."""
+    found: Matrix = np.empty(len(matrix), np.float32)
+    row_dots(np.ascontiguousarray(matrix, np.float32), np.ascontiguousarray(query, np.float32), found)
+    return found
+
+
 def nearest(
     parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: Ids | None = None
-) -> list[tuple[int, float]]:
-    """The ``top`` rows of largest cosine with ``query`` (unit vectors), best first; ties by id.
+) -> tuple[Ids, Matrix]:
+    """The ``top`` rows of largest cosine with ``query`` (unit vectors) and all that tie with the last of them, best
+    first, equals in no order: chunk ids and cosines.
 
     ``parts`` are blocks as :meth:`Vectors.scan` gives them; ``allowed`` restricts the chunk ids.
     """
     best_ids: Ids = np.empty(0, np.uint64)
     best_scores: Matrix = np.empty(0, np.float32)
     for ids, matrix in parts:
-        scores = matrix @ query
+        scores = cosines(matrix, query)
         if allowed is not None:
             keep = np.isin(ids, allowed)
             ids, scores = ids[keep], scores[keep]
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
         if len(best_ids) > top:
-            chosen = np.argpartition(-best_scores, top - 1)[:top]
+            chosen = best_scores >= -np.partition(-best_scores, top - 1)[top - 1]
             best_ids, best_scores = best_ids[chosen], best_scores[chosen]
-    order = np.lexsort((best_ids, -best_scores))[:top]
-    return [(int(best_ids[i]), float(best_scores[i])) for i in order]
+    order = np.argsort(-best_scores, kind="stable")
+    return best_ids[order], best_scores[order]

@@ -1,0 +1,35 @@
+"""Equals come by document key and place in the text, whatever came first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import kvstore
+
+KEYS = ["d", "b", "e", "a", "c"]
+
+
+@pytest.fixture(params=[KEYS, KEYS[::-1]], ids=["one order", "the other"])
+def twins(request: pytest.FixtureRequest, make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Documents of one text, put in an order or in the opposite."""
+    store = make_store(settings={"chunk_tokens": 16})
+    for key in request.param:
+        store.put(key, "# Ada\n\nAda knew the Engine well. " + "Ada wrote of the Engine. " * 6, format="markdown")
+    return store
+
+
+@pytest.mark.parametrize("strategy", ["vector", "lexical", "hybrid", "bridge", "cft", "hipporag", "graph"])
+def test_hits_of_equal_score_come_by_key_and_place(twins: kvstore.Store, strategy: str) -> None:
+    for top in (3, 30):
+        hits = twins.retrieve("What did Ada know of the Engine?", using=strategy, top=top).hits
+        found = [(-hit.score, hit.document, hit.start) for hit in hits]
+        assert found == sorted(found)
+        assert len(found) == top or len({key for _, key, _ in found}) == len(KEYS)
+
+
+def test_equals_have_one_rank_where_rankings_are_joined(twins: kvstore.Store) -> None:
+    hits = twins.search("Ada knew the Engine well", using="hybrid", top=5)
+    assert len({hit.score for hit in hits}) == 1
+    assert {hit.path for hit in hits} == {"vector #1, words #1"}
