@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+#: A user who may enter and write what is open to all; and the code by which a process of root's becomes that user. It
+#: uses an environment first, so that all is imported that is imported at first use: the user may be kept out of where
+#: the checkout, its libraries or Python itself are installed.
+NOBODY = 65534
+BECOME_NOBODY = f"""
+import tempfile, traceback
+with tempfile.TemporaryDirectory() as folder:
+    for readonly in (False, True):
+        with Environment.open(folder + "/used", readonly=readonly) as used:
+            used.snapshot().close()
+            try:
+                with used.write() as transaction:
+                    transaction.put("a", b"key", b"value")
+                used.compact()
+            except Exception:
+                pass
+os.setgid({NOBODY})
+os.setuid({NOBODY})
+"""
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 
 #: What the code of every process may use.
 PRELUDE = "import os, sys, time\nfrom kvstore.storage.environment import Environment\npath = sys.argv[1]\n"
+
+
+@contextmanager
+def public_folder() -> Iterator[Path]:
+    """A folder that every user may enter, which those that pytest makes are not; skips the test where none can be."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        closed = [parent for parent in folder.parents if not parent.stat().st_mode & 0o001]
+        if closed:
+            pytest.skip(f"temporary files are in {closed[0]}, which other users may not enter; set TMPDIR")
+        folder.chmod(0o755)
+        yield folder
 
 
 @contextmanager

@@ -9,14 +9,14 @@ import shutil
 import signal
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from other_process import python, said, tell
+from other_process import BECOME_NOBODY, NOBODY, as_root, public_folder, python, said, tell
 
 from kvstore import Store, exchange
 from kvstore.errors import (
@@ -45,8 +45,6 @@ environment.close()
 print("closed", flush=True)
 sys.stdin.readline()
 """
-NOBODY = 65534
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 
 Contents = dict[bytes, bytes]
 
@@ -88,6 +86,15 @@ FILES = ["data.mdb", "lock.mdb", "writer.lock"]
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "store"
+
+
+@pytest.fixture
+def public_path() -> Iterator[Path]:
+    """Where a store may be that other users read."""
+    with public_folder() as folder:
+        path = folder / "store"
+        path.mkdir(mode=0o755)
+        yield path
 
 
 # -- What it does
@@ -359,11 +366,10 @@ for _ in range(2):
 
 
 @as_root
-def test_it_is_refused_while_a_process_without_the_right_to_write_reads(path: Path, tmp_path: Path) -> None:
+def test_it_is_refused_while_a_process_without_the_right_to_write_reads(public_path: Path) -> None:
+    path = public_path
     wasteful(path)
-    for folder in (path, tmp_path, *tmp_path.parents[:-2]):
-        os.chmod(folder, os.stat(folder).st_mode | 0o055)
-    code = f"os.setgid({NOBODY})\nos.setuid({NOBODY})" + OPEN.replace("READONLY", "True")
+    code = BECOME_NOBODY + OPEN.replace("READONLY", "True")
     with Environment.open(path) as environment, python(code, path) as other:
         assert said(other) == "open"
         with pytest.raises(TransactionError, match="another process"):
@@ -724,13 +730,12 @@ environment.close()
 
 
 @as_root
-def test_without_the_right_to_replace_the_file_it_is_refused(path: Path, tmp_path: Path) -> None:
+def test_without_the_right_to_replace_the_file_it_is_refused(public_path: Path) -> None:
+    path = public_path
     kept = wasteful(path)
-    for folder in (tmp_path, *tmp_path.parents[:-2]):
-        os.chmod(folder, os.stat(folder).st_mode | 0o055)
-    code = """
-os.setgid(65534)
-os.setuid(65534)
+    code = (
+        BECOME_NOBODY
+        + """
 environment = Environment.open(path)
 with environment.write() as transaction:
     transaction.put("a", b"more", b"value")
@@ -741,6 +746,7 @@ except Exception as error:
 with environment.write() as transaction:
     transaction.put("a", b"more", b"again")
 """
+    )
     for file in path.iterdir():
         os.chmod(file, 0o666)
     for mode in (0o755, 0o777):  # no right to write to the directory; none to give the new file to its owner

@@ -17,7 +17,7 @@ import lmdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from other_process import python, said, tell
+from other_process import BECOME_NOBODY, as_root, public_folder, python, said, tell
 
 from kvstore.errors import (
     ClosedError,
@@ -611,18 +611,15 @@ def test_a_reader_only_reads(environment: Environment) -> None:
                 change()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_user_without_the_right_to_write_reads_and_keeps_writers_out(tmp_path: Path) -> None:
+@as_root
+def test_a_user_without_the_right_to_write_reads_and_keeps_writers_out() -> None:
     """Such a reader cannot enter LMDB's table of readers, so it shares the writer's lock while it reads."""
-    path = tmp_path / "store"
-    with Environment.open(path, lock_timeout=0.05) as environment:
+    with public_folder() as folder, Environment.open(path := folder / "store", lock_timeout=0.05) as environment:
         put(environment, b"key", b"value")
         os.chmod(path, 0o755)
-        for folder in (tmp_path, *tmp_path.parents[:-2]):
-            os.chmod(folder, os.stat(folder).st_mode | 0o055)
-        code = """
-os.setgid(65534)
-os.setuid(65534)
+        code = (
+            BECOME_NOBODY
+            + """
 try:
     Environment.open(path)
 except Exception as error:
@@ -635,6 +632,7 @@ snapshot.close()
 print("closed", flush=True)
 environment.close()
 """
+        )
         with python(code, path) as reader:
             assert said(reader) == "ReadOnlyError"
             assert said(reader) == "value"
