@@ -3,7 +3,7 @@
 """A text cut into words in one pass: its terms counted, its size in tokens, and what of it may be part of a name.
 
 In: any string; letters, digits and white space are those of Python's regular expressions (``\\w`` and so on, as quoted
-below). Out: counts, a size, pieces of the text. No object is made of a word that is only counted or passed over.
+below); a character of Chinese or Japanese writing, which sets no spaces, is a word of its own. Out: counts, a size, pieces of the text. No object is made of a word that is only counted or passed over.
 """
 
 from libc.stdint cimport int32_t, uint64_t
@@ -21,6 +21,8 @@ cdef struct Word:
     Py_ssize_t start
     Py_ssize_t end
     Py_ssize_t count
+    bint parts  # an underscore is in it
+    bint exact  # a technical token
 
 
 cdef bint[128] WORD_CHARACTERS
@@ -32,12 +34,20 @@ cdef inline bint _in_word(Py_UCS4 c) noexcept:
     return WORD_CHARACTERS[c] if c < 128 else c.isalnum()
 
 
+cdef inline bint _alone(Py_UCS4 c) noexcept:
+    """Whether a character of a word is a word by itself: an ideograph or kana (kvstore.text.words.UNSPACED)."""
+    return c >= 0x2E80 and (
+        c <= 0x30FF or 0x3100 <= c <= 0x312F or 0x31A0 <= c <= 0x31BF or 0x31F0 <= c <= 0x31FF
+        or 0x3400 <= c <= 0x4DBF or 0x4E00 <= c <= 0x9FFF or 0xF900 <= c <= 0xFAFF or 0x20000 <= c <= 0x3FFFF
+    )
+
+
 def count_tokens(str text) -> int:
-    """The matches of ``\\w{1,64}|[^\\w\\s]`` in a text: words, long ones in parts, and marks."""
+    """The matches of ``[UNSPACED]|[^\\W UNSPACED]{1,64}|[^\\w\\s]`` in a text: words, long ones in parts, and marks."""
     cdef Py_ssize_t size = len(text), at = 0, start, count = 0
     while at < size:
         start = at
-        while at < size and _in_word(text[at]):
+        while at < size and _in_word(text[at]) and not _alone(text[at]):
             at += 1
         count += (at - start + LONGEST_TOKEN - 1) // LONGEST_TOKEN
         if at == start:
@@ -46,10 +56,14 @@ def count_tokens(str text) -> int:
     return count
 
 
-def count_terms(str text, stem, leaving_out) -> dict:
-    """The stems of the words (``\\w+``) of a text, counted, in order of their first words; ``leaving_out`` are words
-    that are not counted."""
-    cdef Py_ssize_t size = len(text), at = 0
+def count_terms(str text, stem, leaving_out, bint technical=False) -> dict:
+    """The stems of the words (``[UNSPACED]|[^\\W UNSPACED]+``) of a text, counted, in order of their first words;
+    ``leaving_out`` are words that are not counted.
+
+    With ``technical`` the technical tokens are counted too, as they are written, each before the words in it, and the
+    stems of what underscores join, behind the whole: see kvstore.text.words.
+    """
+    cdef Py_ssize_t size = len(text), at = 0, told = 0, stop
     cdef vector[Word] words
     cdef vector[int32_t] slots  # of a hash table: the number of a word, or -1; half of them at most are taken
     cdef Word word
@@ -60,23 +74,108 @@ def count_terms(str text, stem, leaving_out) -> dict:
     slots.assign(slots_wanted, -1)
     while at < size:
         word.start, word.hash = at, 0xCBF29CE484222325ULL  # FNV-1a
+        word.parts = word.exact = False
         while at < size:
             c = text[at]
             if not _in_word(c):
                 break
+            if _alone(c):
+                if at == word.start:
+                    word.hash = (word.hash ^ <uint64_t> c) * 0x100000001B3ULL
+                    at += 1
+                break
+            word.parts |= c == u"_"
             word.hash = (word.hash ^ <uint64_t> c) * 0x100000001B3ULL
             at += 1
         word.end = at
-        if word.end > word.start:
-            _count(text, word, words, slots)
-        at += 1
+        if word.end == word.start:
+            at += 1
+            continue
+        if technical and word.start >= told:
+            stop = _count_token(text, word.start, words, slots)
+            told = max(told, stop)
+        _count(text, word, words, slots)
     found = {}
     for word in words:
         written = text[word.start:word.end]
-        if written not in leaving_out:
+        if word.exact:
+            found[written] = found.get(written, 0) + word.count
+        elif written not in leaving_out:
             term = stem(written)
             found[term] = found.get(term, 0) + word.count
+            if technical and word.parts:
+                for part in written.split("_"):
+                    if part and part != written:
+                        term = stem(part)
+                        found[term] = found.get(term, 0) + word.count
     return found
+
+
+cdef inline Py_ssize_t _count_token(str text, Py_ssize_t start, vector[Word]& words, vector[int32_t]& slots) except -1:
+    """Count the technical token whose first word starts at ``start``, if there is one; where it ends, or 0."""
+    cdef Word token
+    cdef Py_ssize_t at, end = start, next
+    cdef Py_ssize_t first = _prefix(text, start)
+    cdef bint told = first < start
+    cdef Py_UCS4 c
+    while True:
+        while end < len(text) and _in_word(text[end]):
+            end += 1
+        if end >= len(text):
+            break
+        c = text[end]
+        if c not in u"-./\\@:":
+            break
+        next = end + 2 if c == u":" and _is(text, end + 1, u":") else end + 1
+        if next >= len(text) or not _in_word(text[next]):
+            break
+        told |= c != u"-"
+        end = next
+    next = _suffix(text, end)
+    if not told and next == end:
+        return 0
+    token.start, token.end, token.hash = first, next, 0xCBF29CE484222325ULL
+    token.exact, token.parts = True, False
+    for at in range(first, next):
+        token.hash = (token.hash ^ <uint64_t> <Py_UCS4> text[at]) * 0x100000001B3ULL
+    _count(text, token, words, slots)
+    return end
+
+
+cdef inline Py_ssize_t _prefix(str text, Py_ssize_t start) noexcept:
+    """Where a technical token begins whose first word starts at ``start``:
+    ``(?<![\\w-])--?(?=[^\\W\\d])|(?<!\\w)[$@#%\\\\](?=\\w)|(?<![\\w/.~])(?:~|\\.{1,2})?/(?=\\w)``"""
+    cdef Py_ssize_t at
+    cdef Py_UCS4 c = text[start - 1] if start > 0 else u" "
+    if c == u"-":
+        at = start - 2 if start > 1 and text[start - 2] == u"-" else start - 1
+        if text[start].isdecimal() or (at > 0 and (text[at - 1] == u"-" or _in_word(text[at - 1]))):
+            return start
+        return at
+    if c in u"$@#%\\":
+        return start if start > 1 and _in_word(text[start - 2]) else start - 1
+    if c == u"/":
+        at = start - 1
+        if at > 0 and text[at - 1] == u"~":
+            at -= 1
+        elif at > 0 and text[at - 1] == u".":
+            at -= 2 if at > 1 and text[at - 2] == u"." else 1
+        return start if at > 0 and (text[at - 1] in u"/.~" or _in_word(text[at - 1])) else at
+    return start
+
+
+cdef inline Py_ssize_t _suffix(str text, Py_ssize_t end) noexcept:
+    """Where a technical token ends whose last word ends at ``end``: ``\\(\\w{0,2}\\)|\\+\\+(?!\\w)|#(?!\\w)``"""
+    cdef Py_ssize_t at = end + 1
+    if _is(text, end, u"("):
+        while at < len(text) and at < end + 3 and _in_word(text[at]):
+            at += 1
+        return at + 1 if _is(text, at, u")") else end
+    if _is(text, end, u"+"):
+        return at + 1 if _is(text, at, u"+") and not (at + 1 < len(text) and _in_word(text[at + 1])) else end
+    if _is(text, end, u"#"):
+        return end if at < len(text) and _in_word(text[at]) else at
+    return end
 
 
 cdef inline int _count(str text, Word word, vector[Word]& words, vector[int32_t]& slots) except -1:

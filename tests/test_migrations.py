@@ -118,9 +118,13 @@ def test_a_store_migrates_under_the_writers_lock(tmp_path: Path) -> None:
 @pytest.fixture
 def old_store(tmp_path: Path) -> Path:
     """A store of format 1, written by the version that made that format; see ``tests/stores/README.md``."""
-    path = tmp_path / "notes"
+    return unpacked(1, tmp_path / "notes")
+
+
+def unpacked(number: int, path: Path) -> Path:
+    """A store that was written in an older format."""
     path.mkdir()
-    packed = Path(__file__).parent / "stores" / "format_1" / "data.mdb.xz"
+    packed = Path(__file__).parent / "stores" / f"format_{number}" / "data.mdb.xz"
     (path / "data.mdb").write_bytes(lzma.decompress(packed.read_bytes()))
     return path
 
@@ -154,21 +158,34 @@ def dumped(store: kvstore.Store) -> dict[str, Any]:
         return dump(view)
 
 
-def test_a_store_of_format_1_becomes_what_this_version_would_have_made(old_store: Path) -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_old_store_becomes_what_this_version_would_have_made(number: int, tmp_path: Path) -> None:
+    old_store = unpacked(number, tmp_path / "notes")
+    added = ["café.md"] if number > 1 else []
     with pytest.raises(StoreFormatError, match="kvstore migrate"):
         kvstore.open(old_store)
     done = kvstore.migrate(old_store)
-    assert done.formats == list(range(2, migrations.CURRENT_FORMAT + 1))
+    assert done.formats == list(range(number + 1, migrations.CURRENT_FORMAT + 1))
     assert done.rebuilt is not None
-    assert (done.rebuilt.documents, done.rebuilt.lost, done.rebuilt.embedded) == (5, [], 0)
+    assert (done.rebuilt.documents, done.rebuilt.lost, done.rebuilt.embedded) == (5 + len(added), [], 0)
     with kvstore.open(old_store) as store:
         assert store.check() == []
-        assert store.keys() == ["hr/leave.md", "lab/parts.csv", "lab/vacuum.txt", "leave-2", "own"]
+        assert store.keys() == [*added, "hr/leave.md", "lab/parts.csv", "lab/vacuum.txt", "leave-2", "own"]
+        for question in ("cafe", "etc/hosts", "wal size", "東"):
+            assert [hit.document for hit in store.search(question, using="lexical")] == added
         assert {row.entity: row.temperature for row in store.lookup("Cryostat")} == {"Cryostat": 3}
         mine = dumped(store)
     with same_afresh(old_store.with_name("afresh")) as fresh:
         assert mine == dumped(fresh)
     assert kvstore.migrate(old_store) == Migrated([])
+
+
+def test_a_damaged_setting_is_told_by_the_step_to_format_3(tmp_path: Path) -> None:
+    old_store = unpacked(2, tmp_path / "notes")
+    with Environment.open(old_store) as store, store.write() as view:
+        view.put("meta", b"settings", bytes(view.get("meta", b"settings") or b"")[:-1] + b"?")
+    with Environment.open(old_store) as store, store.raw() as raw, pytest.raises(CorruptionError, match="backup"):
+        migrations.migrate(raw)
 
 
 def test_a_migration_leaves_a_file_without_free_pages(old_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

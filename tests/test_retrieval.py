@@ -146,3 +146,39 @@ def test_lexical_scores_are_bm25(store: kvstore.Store) -> None:
     # idf = ln(1 + (3 - 1 + 0.5) / (1 + 0.5)); tf = 2 * 2.2 / (2 + 1.2 * (0.25 + 0.75 * 3 / 3))
     assert [hit.document for hit in hits] == ["a"]
     assert hits[0].score == pytest.approx(0.980829 * 4.4 / 3.2, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("what does --owner do", "option"),
+        ("max_wal_size", "wal"),
+        ("the wal size", "wal"),
+        ("old_wal_size", "wal"),
+        ("/etc/hosts", "path"),
+        ("initdb(1)", "page"),
+        ("the resume of Zoe Muller", "accents"),
+        ("東京の塔", "tower"),
+    ],
+)
+def test_words_are_found_however_they_are_written(store: kvstore.Store, question: str, found: str) -> None:
+    texts = {
+        "option": "Use --owner here.",
+        "owner": "The owner of an object, the owner that does own: owner.",
+        "wal": "Set max_wal_size to 1 GB.",
+        "path": "Names stand in /etc/hosts by default.",
+        "etc": "Hosts etc. stand here, and hosts.",
+        "page": "See initdb(1) for more.",
+        "initdb": "Call initdb 1 time, initdb.",
+        "accents": "Le résumé de Zoë Müller",
+        "tower": "東京タワーは高い塔です。",
+        "japan": "日本の山は高い。",
+    }
+    for key, text in texts.items():
+        store.put(key, text)
+    assert store.search(question, using="lexical")[0].document == found
+
+
+def test_a_name_is_looked_up_without_its_accents(store: kvstore.Store) -> None:
+    store.put("zoe", "The artist Zoë Müller lives here.", title="Zoë Müller")
+    assert {row.entity for row in store.lookup("zoe muller")} == {"Zoë Müller"}

@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kvstore.text.names import SentenceNames
-from kvstore.text.words import FUNCTION_WORDS, TOKEN, chunk_terms, stemmer, term_counts, token_count, words
+from kvstore.text.words import (
+    FUNCTION_WORDS,
+    TOKEN,
+    chunk_terms,
+    joined_parts,
+    segments,
+    stemmer,
+    technical_tokens,
+    term_counts,
+    token_count,
+)
 from kvstore_cext.words import name_pieces
 
 PIECE = re.compile(
@@ -18,7 +29,8 @@ PIECE = re.compile(
 )
 FRAGMENTS = st.sampled_from(
     ["Ada", "Bank", "of", "the", "de", "la", "river", "U.S.", "a.b.c", "x.", "'s", "’", "-", "&", ".", "`", "*", "**",
-     "_", "\n", " ", "  ", "2", "1999", "²", "½", "٣", "ǅ", "Éa", "ß", "漢字", "𝒜", "é", "e\u0301", "word" * 20]
+     "_", "\n", "/", "~", "\\", "@", "$", "#", "+", "(", ")", ":", "カナ", "max_wal", "--no", " ",
+     "  ", "2", "1999", "²", "½", "٣", "ǅ", "Éa", "ß", "漢字", "𝒜", "é", "e\u0301", "word" * 20]
 )  # fmt: skip
 TEXTS = st.text() | st.lists(FRAGMENTS, max_size=40).map("".join) | st.lists(FRAGMENTS, max_size=40).map(" ".join)
 
@@ -32,8 +44,15 @@ def test_tokens_are_counted(text: str) -> None:
 def test_terms_are_counted_in_order_of_their_first_words(text: str, language: str) -> None:
     stem = stemmer(language)
     for leaving_out in (frozenset[str](), FUNCTION_WORDS):
-        expected = Counter(stem(word) for word in words(text) if word not in leaving_out)
+        expected = Counter(stem(word) for word in segments(text) if word not in leaving_out)
         assert list(term_counts(text, stem, leaving_out).items()) == list(expected.items())
+
+
+@given(TEXTS, st.sampled_from(["english", "none"]))
+def test_technical_tokens_and_joined_parts_are_terms_beside_words(text: str, language: str) -> None:
+    stem = stemmer(language)
+    words = [part for word in segments(text) for part in (word, *joined_parts(word))]
+    assert chunk_terms(None, [], text, stem) == Counter([*map(stem, words), *technical_tokens(text)])
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -41,10 +60,31 @@ def test_the_terms_of_a_chunk_are_those_of_its_text_and_of_what_stands_above_it_
     text: str, title: str, heading: str
 ) -> None:
     stem = stemmer("english")
-    texts = [text, *dict.fromkeys([title, heading])]
-    expected = Counter(stem(word) for part in texts for word in words(part))
+    expected: Counter[str] = Counter()
+    for part in [text, *dict.fromkeys([title, heading])]:
+        expected.update(chunk_terms(None, [], part, stem))
     assert chunk_terms(title, [heading, title, heading], text, stem) == expected
-    assert chunk_terms(None, [], text, stem) == term_counts(text, stem)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("pg_dump --no-owner, or -O.", ["--no-owner", "-o"]),
+        ("initdb(1) makes $PGDATA", ["initdb(1)", "$pgdata"]),
+        ("in /etc/hosts and ../src/main.c", ["/etc/hosts", "../src/main.c"]),
+        ("see https://www.example.org/a.b, or x@y.org", ["www.example.org/a.b", "x@y.org"]),
+        ("C++ and C# and \\copy and now()", ["c++", "c#", "\\copy", "now()"]),
+        ("a well-known thing -- that is it; 3-4 (a) [b] well-known.", []),
+        ("version 15.2 at 10:30, std::vector", ["15.2", "10:30", "std::vector"]),
+    ],
+)
+def test_technical_tokens(text: str, expected: list[str]) -> None:
+    assert technical_tokens(text) == expected
+
+
+def test_writing_without_spaces_is_cut_into_characters() -> None:
+    assert segments("東京タワーは333m") == [*"東京タワーは", "333m"]
+    assert token_count("東京は、大きい。") == 8
 
 
 @given(TEXTS)

@@ -9,7 +9,6 @@ text, nothing else; the rank of an address is a function of the name's mentions 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -29,10 +28,8 @@ from ..storage.postings import Postings
 from ..storage.recognition import Mention, headed_places, mentions_in
 from ..storage.triples import DocumentTriples, Triples
 from ..text.normalize import fold
-from ..text.words import stemmer
+from ..text.words import stemmer, terms, words
 from .extraction import ChunkDraft
-
-_WORD = re.compile(r"\w+")
 
 
 class Linker:
@@ -177,14 +174,13 @@ class Linker:
         stem = stemmer(self._settings.stemmer)
         chunks_of: dict[str, npt.NDArray[np.uint64]] = {}
         for key in new:
-            found = _WORD.findall(key)
-            if not 0 < len(found) <= self._settings.name_words:
+            if not 0 < len(words(key)) <= self._settings.name_words:
                 continue
-            for term in (terms := {stem(word) for word in found}):
+            for term in (found := set(terms(key, stem))):
                 if term not in chunks_of:
                     chunks_of[term] = self._postings.get(term).chunks
             common: npt.NDArray[np.uint64] | None = None
-            for chunks in sorted((chunks_of[term] for term in terms), key=len):
+            for chunks in sorted((chunks_of[term] for term in found), key=len):
                 common = chunks if common is None else np.intersect1d(common, chunks, assume_unique=True)
                 if not len(common):
                     break

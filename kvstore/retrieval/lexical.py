@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..storage.ranking import Ranking, best
 from ..storage.store_view import StoreView
 from ..storage.vectors import Ids
-from ..text.words import content_terms, stemmer
+from ..text.words import content_terms, joined_parts, segments, stemmer, technical_tokens
 from .evidence import Evidence
 from .query import Option, Query, evidence_of, option
 
@@ -25,8 +25,14 @@ def term_rarity(chunks: int, containing: int) -> float:
 
 
 def question_terms(view: StoreView, text: str) -> list[str]:
-    """The terms of a question that are looked up, each once."""
-    return list(dict.fromkeys(content_terms(text, stemmer(view.settings.stemmer))))
+    """The terms of a question that are looked up, each once: words, technical tokens, and the parts of joined words
+    that no chunk has as a whole."""
+    stem = stemmer(view.settings.stemmer)
+    found = [*technical_tokens(text), *content_terms(text, stem)]
+    for word in segments(text):
+        if (parts := joined_parts(word)) and not view.postings.count(stem(word)):
+            found += map(stem, parts)
+    return list(dict.fromkeys(found))
 
 
 def word_scores(

@@ -1,4 +1,4 @@
-"""One normal form for names and text: NFKC, case folding, single white space.
+"""One normal form for names and text: NFKC, case folding, letters without accents, single white space.
 
 In: a ``str``. Out: :func:`entity_key`, the key under which a name is stored, or :class:`Folded`, a whole text in the
 same form as UTF-8 together with the way back to byte offsets of the original. A name *occurs* in a text where its key
@@ -20,10 +20,29 @@ _NOT_ASCII, _SPACE, _WORD = re.compile(r"[^\x00-\x7F]"), re.compile(r"\s"), re.c
 _CACHED = 40
 
 
+#: Letters that are others with a stroke or joined, which no decomposition says.
+_STROKES = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d"})
+#: Letters of Latin and Greek that may carry accents in one character, and combining accents behind any of them. In
+#: other scripts the marks are part of the letter ("й", "が").
+_ACCENTED = re.compile(
+    "[\u00c0-\u024f\u1e00-\u1fff\u0370-\u03ff]|(?<=[a-z\u00c0-\u024f\u1e00-\u1fff\u0370-\u03ff])[\u0300-\u036f]+"
+)
+
+
 def _nfkc_casefold(text: str) -> str:
     # Folding can undo composition and composition can make new folds: twice is a fixed point for all of Unicode 15.
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return unicodedata.normalize("NFKC", folded.casefold())
+    return _ACCENTED.sub(_without_accents, unicodedata.normalize("NFKC", folded.casefold()))
+
+
+def _without_accents(match: re.Match[str]) -> str:
+    """A letter, or combining marks, without the accents."""
+    bare = "".join(filter(_no_mark, unicodedata.normalize("NFD", match.group())))
+    return bare.translate(_STROKES)
+
+
+def _no_mark(character: str) -> bool:
+    return not "\u0300" <= character <= "\u036f"
 
 
 def entity_key(name: str) -> str:

@@ -1,7 +1,11 @@
 """Words of a text, and the terms that postings are kept by.
 
 In: any text. Out: words in normal form (letters, digits and underscores, see :mod:`.normalize`), and their stems.
-Terms are a function of the words alone, so every word of a name that occurs in a chunk is among the chunk's terms.
+Every word of a name that occurs in a chunk is among the chunk's terms.
+
+Chinese and Japanese set no spaces between words: each of their characters is a word here. Technical tokens, which are
+known by their marks (``--no-owner``, ``/etc/hosts``, ``initdb(1)``, ``postgresql.conf``, ``c++``), are terms of their
+own beside the words in them, and so are the parts of a word that underscores join (``max_wal_size``).
 """
 
 from __future__ import annotations
@@ -17,8 +21,19 @@ from ..errors import InputError
 from .normalize import fold_case
 
 _WORD = re.compile(r"\w+")
+#: Characters of writing without spaces: ideographs and kana.
+UNSPACED = (
+    "\u2e80-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_SEGMENT = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]+")
 #: What a chunk's size is counted in: words (long ones in parts) and punctuation marks.
-TOKEN = re.compile(r"\w{1,64}|[^\w\s]")
+TOKEN = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]{{1,64}}|[^\w\s]")
+#: Words that marks join to one, or that a mark stands before or behind. Hyphens alone make none.
+_JOINED = re.compile(
+    r"(?P<mark>(?<![\w-])--?(?=[^\W\d])|(?<!\w)[$@#%\\](?=\w)|(?<![\w/.~])(?:~|\.{1,2})?/(?=\w))?"
+    r"\w+(?:(?:[-./\\@]|::?)\w+)*(?P<end>\(\w{0,2}\)|\+\+(?!\w)|\#(?!\w))?"
+)
+_TELLING = re.compile(r"[^\w-]")
 
 #: English function words: they open sentences without being names, and say nothing about what a text is about.
 FUNCTION_WORDS = frozenset(
@@ -62,14 +77,37 @@ def stemmer(language: str) -> Callable[[str], str]:
     return lru_cache(maxsize=1 << 17)(stem)
 
 
+def segments(text: str) -> list[str]:
+    """Words of a text in normal form, in order, as terms are made of them: without spaces, each character is one."""
+    return _SEGMENT.findall(fold_case(text))
+
+
+def technical_tokens(text: str) -> list[str]:
+    """The technical tokens of a text in normal form, in order.
+
+    >>> technical_tokens("Use --no-owner, see initdb(1) and /etc/hosts.")
+    ['--no-owner', 'initdb(1)', '/etc/hosts']
+    """
+    return [
+        match.group()
+        for match in _JOINED.finditer(fold_case(text))
+        if match["mark"] or match["end"] or _TELLING.search(match.group())
+    ]
+
+
+def joined_parts(word: str) -> list[str]:
+    """What underscores join in a word; empty where there are none."""
+    return [part for part in word.split("_") if part] if "_" in word else []
+
+
 def terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text in order: the stem of every word."""
-    return [stem(word) for word in words(text)]
+    return [stem(word) for word in segments(text)]
 
 
 def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     """Terms of a text without its function words; all of them where nothing else is left."""
-    every = words(text)
+    every = segments(text)
     return [stem(word) for word in every if word not in FUNCTION_WORDS] or [stem(word) for word in every]
 
 
@@ -80,8 +118,8 @@ def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[st
 
 def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]) -> dict[str, int]:
     """The terms a chunk is found by, counted: those of its text, of its document's title and of the headings above
-    it."""
-    found = term_counts(text, stem)
+    it; technical tokens and what underscores join among them."""
+    found = count_terms(fold_case(text), stem, frozenset(), True)
     for term, count in _terms_above(tuple(dict.fromkeys([title or "", *headings])), stem).items():
         found[term] = found.get(term, 0) + count
     return found
@@ -91,5 +129,5 @@ def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Cal
 def _terms_above(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     for text in texts:
-        found.update(term_counts(text, stem))
+        found.update(count_terms(fold_case(text), stem, frozenset(), True))
     return found
