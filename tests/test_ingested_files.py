@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,51 @@ def test_a_folder_read_in_part_goes_on_where_it_stopped(
     report = store.ingest(folder, progress=lambda now: seen.append(now.known))
     assert report.known == seen[0] >= 1
     assert report.added + report.unchanged == 5
+
+
+@pytest.mark.parametrize("change", ["rewritten", "cut", "removed"])
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """It is stored as it was met, and not taken as known: the next ingest brings it as it is then."""
+    from kvstore.ingest import file_documents
+
+    original = file_documents.read
+    page = folder / "two.txt"
+
+    def disturbed(path: Path, *rest: object) -> Iterator[Item]:
+        yield from original(path, *rest)  # type: ignore[arg-type]
+        if path == page:
+            if change == "removed":
+                page.unlink()
+            else:
+                page.write_text("Captain Reid came." if change == "rewritten" else "Port")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_documents, "read", disturbed)
+        store.ingest(folder)
+    assert store.get("two.txt").text == "Port Ellen has pier two."  # type: ignore[union-attr]
+    report = store.ingest(folder, prune=True)
+    if change == "removed":
+        assert store.get("two.txt") is None
+    else:
+        assert (report.changed, report.known) == (1, 3)
+        assert store.get("two.txt").text == page.read_text()  # type: ignore[union-attr]
+
+
+def test_a_clock_that_is_set_back_makes_nothing_stale(
+    store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", 2.0)
+    now = time.time_ns()
+    for shift, pages in ((0, 1), (-400 * 86_400, 2), (5, 3)):  # in seconds
+        # Each state of the clock is the only one that the program knows; the files keep the times they were given.
+        monkeypatch.setattr(time, "time_ns", lambda shift=shift: now + shift * 10**9)
+        monkeypatch.setattr(time, "time", lambda shift=shift: now / 1e9 + shift)
+        (folder / "one.txt").write_text(f"Port Ellen has {pages} piers.")
+        store.ingest(folder)
+        assert store.get("one.txt").text == f"Port Ellen has {pages} piers."  # type: ignore[union-attr]
+        store.ingest(folder)
+        # A file is taken as known once the clock is past its times: in doubt it is read again.
+        assert store.execute("SELECT count(*) FROM files").fetchone() == (4 if shift == 5 else 0,)
+    assert store.check() == []

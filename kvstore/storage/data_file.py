@@ -21,7 +21,8 @@ import lmdb
 from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError
 from .dense_copy import write_densely
 from .lmdb_errors import translate
-from .location import COMPACTED_FILE, DATA_FILE, require_free
+from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free
+from .readers_table import MAX_READERS, take_room
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 SMALLEST_MAP = 1 << 20
 #: LMDB keeps an array of so many in memory; a version after this one may have more tables than this one knows.
 MAX_TABLES = 256
-MAX_READERS = 1024
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ class DataFile:
         #: Bytes that the file is known to have.
         self._long_enough = 0
         while True:
+            if self.registers:
+                take_room(self.directory)
             try:
                 return lmdb.open(
                     str(self.directory),
@@ -313,6 +315,14 @@ class DataFile:
             readers=max(0, len(self.environment.readers().splitlines()) - 1) if self.registers else 0,
             largest_readers=information["max_readers"],
         )
+
+
+def remove_begun(directory: Path) -> None:
+    """Remove a data file whose making failed before LMDB had written its first pages; nothing was ever in it."""
+    path = directory / DATA_FILE
+    with contextlib.suppress(OSError):
+        if path.stat().st_size < SMALLEST_DATA:
+            path.unlink()
 
 
 def flush(path: Path) -> None:

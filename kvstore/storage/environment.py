@@ -23,7 +23,7 @@ import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
 from . import tables
-from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush
+from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun
 from .file_lock import release
 from .lmdb_errors import MapFull, translate
 from .location import WRITER_FILE, examine, make_directory
@@ -132,15 +132,20 @@ class Environment:
                 if missing:
                     raise
         try:
-            file = OpenFile(
-                directory,
-                lock,
-                readonly=not locked,
-                durability=durability,
-                map_size=size,
-                max_bytes=max_bytes,
-                wait=lock_timeout,
-            )
+            try:
+                file = OpenFile(
+                    directory,
+                    lock,
+                    readonly=not locked,
+                    durability=durability,
+                    map_size=size,
+                    max_bytes=max_bytes,
+                    wait=lock_timeout,
+                )
+            except BaseException:
+                if missing and locked:
+                    remove_begun(directory)
+                raise
             environment = cls(file, lock, readonly=readonly, lock_timeout=lock_timeout)
             try:
                 environment._begin_use(new=missing, locked=locked)

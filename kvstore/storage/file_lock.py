@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from pathlib import Path
 
 #: Seconds between two attempts: the first, and the longest after doubling.
 FIRST_PAUSE = 0.001
@@ -31,6 +32,14 @@ def lock_within(descriptor: int, kind: int, deadline: float) -> bool:
                 return False
             time.sleep(min(pause, remaining))
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def has_the_name(descriptor: int, path: Path) -> bool:
+    """Whether an open file is the one of this name: not deleted, nor replaced by another."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def release(descriptor: int) -> None:

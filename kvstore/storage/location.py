@@ -8,10 +8,11 @@ only a later version knows too, and may outlive a store that was deleted: what i
 
 from __future__ import annotations
 
+import errno
 import struct
 from pathlib import Path
 
-from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreNotFoundError
+from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError, StoreFullError, StoreNotFoundError
 
 DATA_FILE = "data.mdb"
 COMPACTED_FILE = "data.mdb.new"
@@ -77,8 +78,13 @@ def require_free(target: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make the directory of a new store; raises ReadOnlyError where that is not allowed."""
+    """Make the directory of a new store; raises ReadOnlyError where that is not allowed, StoreFullError where there is
+    no room."""
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFullError(
+                f"{path}: cannot be made, for the disk is full; free some space and try again"
+            ) from error
         raise ReadOnlyError(f"{path}: cannot be made ({error.strerror}); choose another path") from error

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from ..errors import ClosedError, StoreFullError, TransactionError
-from .data_file import MAX_READERS, CompactReport, DataFile, flush
+from .data_file import CompactReport, DataFile, flush
 from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE
 from .presence import Presence
+from .readers_table import MAX_READERS
 from .transaction_gate import TransactionGate
 from .writer_lock import WriterLock
 
@@ -168,6 +169,7 @@ class OpenFile:
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
         with self.gate.alone(wait, TransactionError, purpose):
             self.require_open()
+            self._presence.require_table(wait)
             self.data.reopen_for_writing()
             self.handles = {}
 

@@ -2,9 +2,10 @@
 
 COMPACT gives the data file's name to another file. A process that had the old one open would go on in a file without a
 name, and what it wrote there would be lost; so nobody may have it open, and whoever opens it makes sure, once the lock
-is got, that the file locked still has the name. In: the data file's path. On disk: nothing but the ``flock``, which
-needs no right to write and which the system drops when its holder dies. A lock held by others raises the error that
-says who and what to do.
+is got, that the file locked still has the name. Nor may LMDB's table of readers be made anew while anybody has the
+store open: a writer with a table of its own would take pages for free that others read. So who finds none makes it
+while nobody else is there. In: the data file's path. On disk: nothing but the ``flock``, which needs no right to write
+and which the system drops when its holder dies. A lock held by others raises the error that says who and what to do.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreNotFoundError, TransactionError
-from .file_lock import lock_within, release
-from .location import WRITER_FILE
+from .file_lock import LONGEST_PAUSE, has_the_name, lock_within, release
+from .location import READERS_FILE, WRITER_FILE
+from .readers_table import is_missing, take_room
 from .writer_lock import name_of_holder
 
 
@@ -33,8 +35,9 @@ class Presence:
     def begin(self, timeout: float) -> None:
         """Share the lock on the file that has the name; does nothing when that is done already.
 
-        Raises LockTimeoutError when a COMPACT of another process lasts longer than ``timeout`` seconds,
-        StoreNotFoundError and ReadOnlyError when the file is not there or may not be read.
+        Raises LockTimeoutError when a COMPACT of another process lasts longer than ``timeout`` seconds, or when another
+        process has the store open for so long and the table of readers is gone; StoreNotFoundError and ReadOnlyError
+        when the file is not there or may not be read; StoreFullError where there is no room for the table.
         """
         deadline = time.monotonic() + timeout
         while self._descriptor is None:
@@ -53,7 +56,7 @@ class Presence:
                         f"the store for the whole {timeout:g} s; wait for it to finish, or allow more time with "
                         "lock_timeout (of the command: --lock-timeout)"
                     )
-                if self._has_the_name(descriptor):
+                if has_the_name(descriptor, self.path) and self._has_table(descriptor, deadline):
                     self._descriptor = descriptor
             finally:
                 if self._descriptor is None:
@@ -83,7 +86,7 @@ class Presence:
                     f"{self.path.parent}: another process has this store open, and COMPACT replaces the file that it "
                     f"reads; close the store there and try again (lsof {self.path} shows who has it)"
                 )
-            if not self._has_the_name(self._descriptor):
+            if not has_the_name(self._descriptor, self.path):
                 raise TransactionError(
                     f"{self.path}: another file was put in place of the one that is open here, so COMPACT would "
                     "destroy it; close this store and open it again"
@@ -110,13 +113,37 @@ class Presence:
         before, self._descriptor, self._successor = self._descriptor, self._successor, None
         release(before)
 
+    def require_table(self, timeout: float) -> None:
+        """See to it that there is a table of readers when the store is opened again; raises as :meth:`begin` does."""
+        assert self._descriptor is not None
+        try:
+            self._has_table(self._descriptor, time.monotonic() + timeout)
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def _has_table(self, descriptor: int, deadline: float) -> bool:
+        """See to it that there is a table of readers; False where the lock on the data file was lost over that."""
+        directory = self.path.parent
+        if not is_missing(directory):
+            return True
+        while not lock_within(descriptor, fcntl.LOCK_EX, time.monotonic() + LONGEST_PAUSE):
+            if not is_missing(directory):
+                return False  # somebody else was about to make it
+            if time.monotonic() >= deadline:
+                raise self._without_table()
+        if is_missing(directory) and has_the_name(descriptor, self.path):
+            take_room(directory)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        return has_the_name(descriptor, self.path)
+
+    def _without_table(self) -> LockTimeoutError:
+        return LockTimeoutError(
+            f"{self.path.with_name(READERS_FILE)}: deleted while another process has the store open, so a writer could "
+            f"not tell which pages are being read; close the store there and open it again (lsof {self.path} shows who "
+            "has it)"
+        )
+
     def _forget(self) -> list[int]:
         descriptors = [each for each in (self._descriptor, self._successor) if each is not None]
         self._descriptor = self._successor = None
         return descriptors
-
-    def _has_the_name(self, descriptor: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(descriptor), os.stat(self.path))
-        except FileNotFoundError:
-            return False

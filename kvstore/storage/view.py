@@ -88,6 +88,7 @@ class WriteView(View, Protocol):
 class TransactionOwner(Protocol):
     """What a view needs of the environment that made it."""
 
+    path: Path
     lock_timeout: float
 
     @property

@@ -211,7 +211,11 @@ class WriteTransaction(LmdbView):
     def _failed(self, error: lmdb.Error, place: str) -> KvstoreError:
         if not isinstance(error, lmdb.BadValsizeError):
             self.abort()
-        return self._owner.map_full() if isinstance(error, lmdb.MapFullError) else translate(error, place)
+        return (
+            self._owner.map_full()
+            if isinstance(error, lmdb.MapFullError)
+            else translate(error, f"{self._owner.path}, {place}")
+        )
 
     def _end(self) -> None:
         self._transaction = None

@@ -3,7 +3,8 @@
 LMDB's own writer mutex cannot be waited for with a timeout and does not say who holds it, so every write transaction
 first takes this lock. On disk: ``writer.lock`` beside the data, locked by ``flock`` (the system drops the lock when the
 holder dies); while held it contains the holder's process number in decimal and a newline, otherwise nothing. A timeout
-raises :class:`~kvstore.errors.LockTimeoutError` naming the holder.
+raises :class:`~kvstore.errors.LockTimeoutError` naming the holder. Where the file is deleted under a holder the next
+one makes another, and then waits for LMDB's mutex, without a timeout, until the first is done.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import LockTimeoutError, ReadOnlyError, TransactionError
+from ..errors import LockTimeoutError, ReadOnlyError, StoreFullError, TransactionError
 from .data_file import flush
-from .file_lock import lock_within, release
+from .file_lock import has_the_name, lock_within, release
+from .lmdb_errors import NO_SPACE
 
 _locks: weakref.WeakSet[WriterLock] = weakref.WeakSet()
 
@@ -42,7 +44,8 @@ class WriterLock:
         """Take the lock, waiting at most ``timeout`` seconds (0: one attempt).
 
         Raises LockTimeoutError naming the holder when the time is over, TransactionError when this thread already
-        holds the lock, and ReadOnlyError when the lock file cannot be written.
+        holds the lock, ReadOnlyError when the lock file cannot be written, and StoreFullError when there is no room to
+        make it.
         """
         if self._holder is threading.current_thread():
             raise TransactionError("this thread already has a write transaction open; commit or abort it first")
@@ -106,22 +109,31 @@ class WriterLock:
             return None
 
     def _lock_file(self, kind: int, deadline: float, timeout: float) -> int:
-        shared = kind == fcntl.LOCK_SH
+        while True:
+            descriptor = self._open(kind)
+            try:
+                if not lock_within(descriptor, kind, deadline):
+                    raise self._timeout(timeout, name_of_holder(self.path))
+                if has_the_name(descriptor, self.path):
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            release(descriptor)  # deleted while this process waited: whoever comes now locks another file
+
+    def _open(self, kind: int) -> int:
         try:
-            descriptor = os.open(self.path, os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT, 0o644)
+            return os.open(self.path, os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise ReadOnlyError(
                     f"{self.path}: {error.strerror}; open the store read-only, or give this user the right "
                     "to write to its directory"
                 ) from error
-            raise
-        try:
-            if not lock_within(descriptor, kind, deadline):
-                raise self._timeout(timeout, name_of_holder(self.path))
-            return descriptor
-        except BaseException:
-            os.close(descriptor)
+            if error.errno in NO_SPACE:
+                raise StoreFullError(
+                    f"{self.path}: cannot be made ({error.strerror}); free some space and try again"
+                ) from error
             raise
 
     def _unlock(self) -> None:

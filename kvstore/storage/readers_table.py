@@ -1,0 +1,78 @@
+"""Room on the disk for LMDB's table of readers, taken before LMDB maps it.
+
+LMDB makes ``lock.mdb`` by giving it a length, and writes to it through its map only: where the disk is full then, the
+system has no page to put behind the write and ends the process (SIGBUS), at the opening or whenever a reader takes an
+entry on a further page. So the blocks of the whole table are taken first, and a full disk is an error like others. In:
+a store's directory. On disk: the file as long as LMDB would make it, of zeros, which LMDB fills in under its own lock;
+or, where it is there already, with its holes filled and its content as it was.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from ..errors import StoreFullError
+from .lmdb_errors import NO_SPACE
+from .location import READERS_FILE
+
+#: Snapshots that may be open at once, over all processes.
+MAX_READERS = 1024
+
+#: As LMDB 0.9 reckons it: an entry is a cache line, and a head of three stands before them. Where the head is larger
+#: the file gets longer within its last block.
+TABLE_BYTES = 64 * (MAX_READERS - 1) + 192
+
+#: What a system answers that cannot take room so.
+_UNKNOWN = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+
+
+def is_missing(directory: Path) -> bool:
+    """Whether there is no table, and this user could make one."""
+    return not (directory / READERS_FILE).exists() and os.access(directory, os.W_OK)
+
+
+def take_room(directory: Path) -> None:
+    """Take the room that the table of readers needs; does nothing where it has it, or where this user may not write.
+
+    Raises StoreFullError where the disk is full. It may be called while others use the table.
+    """
+    path = directory / READERS_FILE
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if error.errno in NO_SPACE:
+            raise _full(path, error) from error
+        return  # LMDB meets the same error, and what it means for the opening is known there
+    try:
+        now = os.fstat(descriptor)
+        wanted = max(TABLE_BYTES, now.st_size)
+        if now.st_size < wanted or 512 * now.st_blocks < wanted:
+            _allocate(descriptor, now.st_size, wanted)
+    except OSError as error:
+        raise _full(path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _allocate(descriptor: int, size: int, wanted: int) -> None:
+    """Put blocks behind the first ``wanted`` bytes of a file of ``size`` bytes; its content stays."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, 0, wanted)
+            return
+        except OSError as error:
+            if error.errno not in _UNKNOWN:
+                raise
+    # What is there may be in use, so it is not written to; a new file has nothing yet.
+    while size < wanted:
+        size += os.pwrite(descriptor, bytes(wanted - size), size)
+
+
+def _full(path: Path, error: OSError) -> StoreFullError:
+    why = "the disk is full" if error.errno in NO_SPACE else error.strerror
+    return StoreFullError(
+        f"{path}: no room for the table of readers, {TABLE_BYTES} bytes ({why}); nothing was changed: free some space "
+        "and open the store again"
+    )

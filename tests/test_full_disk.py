@@ -1,0 +1,236 @@
+"""A disk without a byte left, as a small tmpfs and a small ext4: no call ends the process, none raises anything but an
+error of kvstore's, and the store is as the calls that succeeded left it.
+
+Stores are opened in processes of their own: where the system cannot put a page behind a write to a map, it kills.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from other_process import python, said
+
+import kvstore
+from kvstore.errors import StoreFullError
+
+MAKING = {"embedder": "hashing:16", "settings": {"language": "rules"}}
+
+#: What the processes have: a disk that is filled before each call, and calls whose outcomes are printed.
+HOST = """
+import json, random, shutil
+from pathlib import Path
+import kvstore
+
+disk, other = Path(path), Path(sys.argv[2])
+draw = random.Random(1)
+
+def text(sentences):
+    words = "Ada Lovelace Bank Engine Harbour Pump Valve Cryostat Ledger Payroll".split()
+    return " ".join(f"{draw.choice(words)} keeps the {draw.choice(words)} {draw.random()}." for _ in range(sentences))
+
+def fill():
+    with open(disk / "filler", "ab", buffering=0) as filler:
+        for size in (1 << 20, 1 << 12, 1):
+            try:
+                while filler.write(os.urandom(size)) == size:
+                    pass
+            except OSError:
+                pass
+    assert os.statvfs(disk).f_bavail == 0
+
+def outcome(call):
+    fill()
+    try:
+        call()
+        return "done"
+    except kvstore.errors.KvstoreError as error:
+        return f"{type(error).__name__}: {error}"
+
+def opened(name="store", **options):
+    with kvstore.open(disk / name, **options) as store:
+        return store.keys()
+
+def say(outcomes):
+    print(json.dumps(outcomes), flush=True)
+"""
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A small file system of its own."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("only root of a Linux machine can mount a small disk")
+    folder, image = tmp_path / "disk", tmp_path / "image"
+    folder.mkdir()
+    commands: list[list[object]]
+    if request.param == "tmpfs":
+        commands = [["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder]]
+    else:
+        image.write_bytes(b"")
+        os.truncate(image, 5 << 20)
+        commands = [
+            ["mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^has_journal", image],
+            ["mount", "-o", "loop", image, folder],
+        ]
+    for command in commands:
+        try:
+            subprocess.run([*map(str, command)], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            reason = (
+                error.stderr.decode(errors="replace") if isinstance(error, subprocess.CalledProcessError) else error
+            )
+            pytest.skip(f"no {request.param} can be made here: {reason}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True, capture_output=True)
+
+
+def outcomes(code: str, disk: Path, other: Path) -> dict[str, str]:
+    with python(HOST + code, disk, other) as host:
+        return dict(json.loads(said(host) or "{}"))
+
+
+def make(path: Path) -> None:
+    with kvstore.open(path, **MAKING) as store:
+        store.put("tea", "Tea is grown in Darjeeling.")
+        store.put("tree", "Assam,India\nDarjeeling,India\n", format="pairs")
+
+
+def whole(path: Path) -> list[str]:
+    """The keys of a store that is sound and takes a document."""
+    with kvstore.open(path, **MAKING) as store:
+        assert store.check() == []
+        keys = store.keys()
+        store.put("after", "There is room again.")
+        assert store.check() == []
+    return keys
+
+
+def test_a_store_that_is_open_when_its_disk_gets_full(disk: Path, tmp_path: Path) -> None:
+    make(disk / "store")
+    code = """
+from kvstore.repair import rebuild
+
+store = kvstore.open(disk / "store")
+(other / "in").mkdir()
+for number in range(20):
+    (other / "in" / f"{number}.txt").write_text(text(100))
+
+def in_a_transaction():
+    with store.transaction() as transaction:
+        transaction.put("several", text(3000))
+        transaction.delete("tea")
+
+def in_statements():
+    store.execute("BEGIN")
+    try:
+        store.execute("INSERT DOCUMENT 'stated' TEXT ?", [text(3000)])
+        store.execute("COMMIT")
+    except kvstore.errors.StoreFullError:
+        if store.begun is not None:
+            store.execute("ROLLBACK")
+        raise
+
+def many_snapshots():
+    snapshots = [store.snapshot() for _ in range(1000)]
+    assert all(snapshot.keys() == store.keys() for snapshot in snapshots[::100])
+    for snapshot in snapshots:
+        snapshot.close()
+
+calls = {
+    "many snapshots": many_snapshots,
+    "search": lambda: store.search("Where is tea grown?"),
+    "retrieve": lambda: store.retrieve("Where is tea grown?"),
+    "ask": lambda: store.ask("Where is tea grown?"),
+    "lookup": lambda: store.lookup("Darjeeling"),
+    "expand": lambda: store.expand("India"),
+    "select": lambda: store.execute("SELECT count(*), max(text) FROM chunks").fetchall(),
+    "check": lambda: store.check(),
+    "export elsewhere": lambda: store.export(other / "all.jsonl"),
+    "put": lambda: store.put("large", text(3000)),
+    "transaction": in_a_transaction,
+    "statements": in_statements,
+    "ingest": lambda: store.ingest(other / "in"),
+    "edges": lambda: [store.put_edge(f"Valve {number}", "Pump", tree="parts") for number in range(400)],
+    "flush": lambda: store.flush(),
+    "backup": lambda: store.backup(disk / "copy"),
+    "export": lambda: store.export(disk / "all.jsonl"),
+    "compact": lambda: store.compact(),
+    "index": lambda: store.create_index("synonyms"),
+    "repair": lambda: rebuild(store.environment, store.settings, store.embed),
+}
+said = {name: outcome(call) for name, call in calls.items()}
+store.close()
+say(said)
+"""
+    said = outcomes(code, disk, tmp_path)
+    done = {name for name, told in said.items() if told == "done"}
+    assert done == {
+        *("many snapshots", "search", "retrieve", "ask", "lookup", "expand", "select", "check", "export elsewhere")
+    }
+    refused = {name: told for name, told in said.items() if name not in done}
+    assert all(told.startswith(("StoreFullError: ", "IndexUnavailableError: ")) for told in refused.values()), refused
+    assert all(str(disk) in told and "No space left" in told for told in refused.values()), refused
+    assert sorted(path.name for path in disk.iterdir() if path.name != "lost+found") == ["filler", "store"]
+    assert not [path.name for path in (disk / "store").iterdir() if path.suffix == ".new"]
+    (disk / "filler").unlink()
+    assert whole(disk / "store") == ["tea", "tree"]
+
+
+def test_opening_on_a_full_disk(disk: Path, tmp_path: Path) -> None:
+    """A copy that was restored has no table of readers; one that an earlier version left is sparse."""
+    make(disk / "store")
+    make(disk / "sparse")
+    for name in ("store", "sparse"):
+        (disk / name / "lock.mdb").unlink()
+    with open(disk / "sparse" / "lock.mdb", "wb") as table:
+        table.truncate(65664)
+    code = """
+said = {
+    "new": outcome(lambda: opened("new", embedder="hashing:16", settings={"language": "rules"})),
+    **{
+        f"{name} {'to read' if readonly else 'to write'}": outcome(lambda: opened(name, readonly=readonly))
+        for name in ("store", "sparse") for readonly in (True, False)
+    },
+    "migrate": outcome(lambda: kvstore.migrate(disk / "store")),
+}
+os.unlink(disk / "store" / "writer.lock")
+said["without writer.lock"] = outcome(lambda: opened("store"))
+say(said)
+"""
+    said = outcomes(code, disk, tmp_path)
+    assert len(said) == 7
+    assert all(told.startswith("StoreFullError: ") and str(disk) in told for told in said.values()), said
+    assert all("free some space" in told for told in said.values()), said
+    (disk / "filler").unlink()
+    assert whole(disk / "store") == whole(disk / "sparse") == ["tea", "tree"]
+    assert whole(disk / "new") == []
+
+
+def test_the_table_of_readers_has_all_its_room(tmp_path: Path) -> None:
+    """LMDB makes it no longer than the room that was taken: a later page of it is on the disk as well."""
+    make(tmp_path / "store")
+    table = tmp_path / "store" / "lock.mdb"
+    made = table.stat()
+    assert 512 * made.st_blocks >= made.st_size
+    table.unlink()
+    with kvstore.open(tmp_path / "store", readonly=True):
+        assert 512 * table.stat().st_blocks >= table.stat().st_size == made.st_size
+
+
+def test_a_limit_on_the_length_of_files_is_told(tmp_path: Path) -> None:
+    code = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    Environment.open(path)
+except Exception as error:
+    print(type(error).__name__, "lock.mdb" in str(error), flush=True)
+"""
+    with python(code, tmp_path / "store") as host:
+        assert said(host) == f"{StoreFullError.__name__} True"

@@ -1,0 +1,198 @@
+"""What others do to the files of a store that is open: its locks deleted, its directory made read-only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from other_process import python, said, tell
+
+from kvstore.errors import LockTimeoutError, ReadOnlyError
+from kvstore.storage.environment import Environment
+
+#: A process that has the store open until it is told to close it, and writes a key that it is told, in two steps.
+WRITER = """
+environment = Environment.open(path)
+print("open", flush=True)
+for line in sys.stdin:
+    if line.strip() == "close":
+        break
+    with environment.write() as transaction:
+        transaction.put("a", line.strip().encode(), b"value")
+        print("in", line.strip(), flush=True)
+        sys.stdin.readline()
+    print("done", flush=True)
+environment.close()
+"""
+
+
+def put(environment: Environment, key: bytes) -> None:
+    with environment.write() as transaction:
+        transaction.put("a", key, b"value")
+
+
+def keys(environment: Environment) -> list[bytes]:
+    with environment.snapshot() as snapshot:
+        return [bytes(key) for key, _ in snapshot.scan("a")]
+
+
+def test_who_opens_a_store_whose_table_of_readers_was_deleted_waits_for_those_who_have_it_open(tmp_path: Path) -> None:
+    """Their reads are in the table that is gone, so a writer with a new one would take their pages for free."""
+    path = tmp_path / "store"
+    with Environment.open(path) as environment:
+        put(environment, b"first")
+    with python(WRITER, path) as writer:
+        assert said(writer) == "open"
+        (path / "lock.mdb").unlink()
+        for readonly in (False, True):
+            with pytest.raises(LockTimeoutError, match=r"lock\.mdb: deleted while another process .* close the store"):
+                Environment.open(path, readonly=readonly, lock_timeout=0.1)
+        assert not (path / "lock.mdb").exists()
+        tell(writer, "second")
+        assert said(writer) == "in second"
+        tell(writer)
+        assert said(writer) == "done"
+        # One that waits gets it as soon as it is closed there.
+        closing = threading.Timer(0.2, tell, [writer, "close"])
+        closing.start()
+        with Environment.open(path) as environment:
+            assert keys(environment) == [b"first", b"second"]
+            assert environment.verify() == []
+        closing.join()
+
+
+def test_a_store_opened_to_read_that_is_to_be_written_needs_its_table_of_readers(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with python(WRITER, path) as writer:
+        assert said(writer) == "open"
+        tell(writer, "first")
+        assert said(writer) == "in first"
+        # Another process writes, so this one opens the store to read, and again when it comes to write.
+        with Environment.open(path, lock_timeout=0.1) as environment:
+            tell(writer)
+            assert said(writer) == "done"
+            (path / "lock.mdb").unlink()
+            with pytest.raises(LockTimeoutError, match=r"lock\.mdb: deleted"):
+                put(environment, b"second")
+            assert keys(environment) == [b"first"]
+            tell(writer, "close")
+            writer.wait()
+            put(environment, b"second")
+            assert keys(environment) == [b"first", b"second"]
+
+
+def test_many_may_open_a_restored_copy_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with Environment.open(path) as environment:
+        put(environment, b"first")
+    code = """
+for turn in range(20):
+    with Environment.open(path, readonly=turn % 2 == 0) as environment:
+        with environment.snapshot() as snapshot:
+            assert bytes(snapshot.get("a", b"first")) == b"value"
+    if turn % 5 == 0:
+        try:
+            os.unlink(path + "/lock.mdb")
+        except FileNotFoundError:
+            pass
+"""
+    prelude = "import os, sys\nfrom kvstore.storage.environment import Environment\npath = sys.argv[1]\n"
+    processes = [subprocess.Popen([sys.executable, "-c", prelude + code, str(path)]) for _ in range(4)]
+    try:
+        assert [process.wait(60) for process in processes] == [0] * 4
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_path: Path) -> None:
+    """Both hold a writer's lock then; LMDB's own keeps them apart."""
+    path = tmp_path / "store"
+    with python(WRITER, path) as writer:
+        assert said(writer) == "open"
+        tell(writer, "first")
+        assert said(writer) == "in first"
+        with Environment.open(path) as environment:  # to read, as long as the other writes
+            (path / "writer.lock").unlink()
+            written = threading.Event()
+
+            def second() -> None:
+                put(environment, b"second")
+                written.set()
+
+            thread = threading.Thread(target=second)
+            thread.start()
+            assert not written.wait(0.3)
+            tell(writer)
+            assert said(writer) == "done"
+            thread.join(30)
+            assert written.is_set()
+            assert keys(environment) == [b"first", b"second"]
+            # From now on both lock the file that has the name.
+            tell(writer, "third")
+            assert said(writer) == "in third"
+            with pytest.raises(LockTimeoutError, match=f"process {writer.pid}"):
+                environment.write(0.1)
+            tell(writer)
+            assert said(writer) == "done"
+            assert environment.verify() == []
+
+
+def test_who_waits_for_a_lock_that_is_deleted_meanwhile_locks_the_one_that_has_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with python(WRITER, path) as first, python(WRITER, path) as second:
+        assert said(first) == said(second) == "open"
+        tell(first, "first")
+        assert said(first) == "in first"
+        tell(second, "second")  # waits
+        (path / "writer.lock").unlink()
+        tell(first)
+        assert said(first) == "done"
+        assert said(second) == "in second"
+        with pytest.raises(LockTimeoutError, match=f"process {second.pid}"), Environment.open(path) as environment:
+            environment.write(0.1)
+        tell(second)
+        assert said(second) == "done"
+
+
+@pytest.fixture
+def readonly_directory(tmp_path: Path) -> Iterator[Path]:
+    """A store that was copied to a file system that is mounted read-only, without its locks."""
+    folder, store = tmp_path / "disk", tmp_path / "store"
+    with Environment.open(store) as environment:
+        put(environment, b"first")
+    folder.mkdir()
+    try:
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    try:
+        (folder / "store").mkdir()
+        (folder / "store" / "data.mdb").write_bytes((store / "data.mdb").read_bytes())
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True, capture_output=True)
+        yield folder / "store"
+    finally:
+        subprocess.run(["umount", str(folder)], check=True, capture_output=True)
+
+
+def test_a_store_in_a_read_only_directory_is_read_by_any_number(readonly_directory: Path) -> None:
+    reader = """
+environment = Environment.open(path, readonly=True)
+with environment.snapshot() as snapshot:
+    print(bytes(snapshot.get("a", b"first")).decode(), flush=True)
+    sys.stdin.readline()
+environment.close()
+"""
+    with python(reader, readonly_directory) as one, python(reader, readonly_directory) as other:
+        assert said(one) == said(other) == "value"
+        with pytest.raises(ReadOnlyError, match="open the store read-only"):
+            Environment.open(readonly_directory)
+        with Environment.open(readonly_directory, readonly=True) as environment:
+            assert keys(environment) == [b"first"]
+            environment.copy_to(readonly_directory.parent.parent / "copy")
+    assert os.listdir(readonly_directory) == ["data.mdb"]
