@@ -455,6 +455,21 @@ def test_the_environment_names_the_endpoint_and_the_key(server: Server, monkeypa
     assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
 
 
+def test_a_key_that_cannot_be_sent_is_named_and_not_shown(
+    open_openai: Callable[..., Embedder], server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY + "\r\n")
+    open_openai(api_key=None).embed(["text"])
+    assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
+    for odd in (f"{KEY}\r\nX-Injected: 1", f"{KEY} {KEY}", f"{KEY}é", f"\x1b{KEY}"):
+        monkeypatch.setenv("OPENAI_API_KEY", odd)
+        with pytest.raises(EmbedderError, match="OPENAI_API_KEY: a key has no line ends") as raised:
+            open_openai(api_key=None)
+        with pytest.raises(EmbedderError, match="api_key: a key has no line ends") as given:
+            open_openai(api_key=odd)
+        assert KEY[:8] not in str(raised.value) + str(given.value)
+
+
 def test_a_local_server_needs_no_key_and_the_public_one_does(server: Server) -> None:
     open_embedder("openai:small", base_url=server.url).embed(["text"])
     assert "Authorization" not in server.requests[0][1]
@@ -478,7 +493,7 @@ def test_a_server_that_stays_busy_is_told_with_its_words(server: Server, open_op
 @pytest.mark.parametrize(
     ("status", "answer", "message"),
     [
-        (401, {"error": {"message": f"bad key {KEY}"}}, r"status 401: bad key \*\*\*; check OPENAI_API_KEY"),
+        (401, {"error": {"message": f"bad key {KEY}"}}, r"status 401: bad key \*\*\*; check api_key"),
         (404, {"error": {"message": "no such model"}}, "no such model; check the model's name"),
         (400, b"<html>nonsense</html>", "status 400: <html>nonsense"),
         (200, b"<html>welcome</html>", "not JSON"),
@@ -494,6 +509,7 @@ def test_a_bad_answer_is_told_once_and_without_the_key(
     with pytest.raises(EmbedderError, match=message) as raised:
         open_openai().embed(["text"])
     assert KEY not in str(raised.value)
+    assert raised.value.__context__ is None, "which may hold what the server repeated"
     assert len(server.requests) == 1
 
 

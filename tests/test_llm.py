@@ -8,6 +8,7 @@ import re
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -434,15 +435,88 @@ def test_the_key_of_openai_goes_to_openai_only(
     assert server.keys == [None, "Bearer sk-openai"]
 
 
+def told(error: BaseException | None) -> str:
+    """All that an error says, with all that it was raised from, however it is printed."""
+    if error is None:
+        return ""
+    lines = traceback.format_exception(error)
+    return "".join([*lines, str(error), repr(error), told(error.__cause__), told(error.__context__)])
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n", " ", "\t\r"])
+def test_a_key_of_a_file_with_line_ends_is_stripped(
+    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setenv(llm.KEY_VARIABLE, KEY + end)
+    monkeypatch.setenv(llm.URL_VARIABLE, server.url + end)
+    monkeypatch.setenv(llm.MODEL_VARIABLE, "tiny" + end)
+    server.planned = [stream("Twenty weeks.")]
+    assert filled.ask(QUESTION).model == "tiny"
+    assert server.keys == [f"Bearer {KEY}"]
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\r\nX-Injected: 1", f"{KEY}\n{KEY}", f"{KEY}\0", f"{KEY}\x85x", f"\ufeff{KEY}"])
+def test_a_key_that_cannot_be_sent_is_named_by_its_variable(
+    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    # An environment cannot hold a NUL, but what an application puts into os.environ's place can.
+    monkeypatch.setattr(os, "environ", {**os.environ, llm.KEY_VARIABLE: key})
+    with pytest.raises(errors.ModelError, match=f"{llm.KEY_VARIABLE}: a key has no line ends") as raised:
+        filled.ask(QUESTION)
+    assert KEY[:6] not in told(raised.value)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "planned",
+    [
+        refusal(401, f"Incorrect API key provided: {KEY[:8]}***{KEY[-4:]}."),
+        refusal(403, f"no rights for {json.dumps({'key': KEY})}"),
+        Planned([b""], status=401),
+        Planned([f"<p>{KEY}</p>".encode()], status=400, kind="text/html"),
+        Planned([KEY.encode()], kind=f"text/{KEY}"),
+        Planned([event({"error": {"message": f"key {KEY} spent"}})]),
+        Planned([event({"error": f"{KEY}"})]),
+        Planned([delta(content="Twenty"), event({"error": f"{KEY}"})]),
+        Planned([b"{" + KEY.encode()], kind="application/json"),
+        refusal(503, f"{KEY} is busy"),
+    ],
+)
+def test_no_error_shows_a_key_that_the_server_repeats(
+    filled: kvstore.Store, server: Server, planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "responses", {401: (KEY, KEY), 403: (KEY, KEY), 400: (KEY, KEY), 503: (KEY, KEY)})
+    filled.set("attempts", 1)
+    server.planned = [planned]
+    shown = ""
+    try:
+        shown = str(filled.ask(QUESTION).problem)
+    except errors.ModelError as error:
+        shown = told(error)
+    assert "language model 'tiny'" in shown
+    assert KEY[:5] not in shown
+    assert KEY[-5:] not in shown
+
+
 def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    for address in (f"http://user:{KEY}@host/v1", f"http://host/v1?key={KEY}"):
-        with pytest.raises(errors.InputError, match="holds no user, password or query") as raised:
+    no_user = "holds no user, password or query"
+    for address, why in (
+        (f"http://user:{KEY}@host/v1", no_user),
+        (f"http://host/v1?key={KEY}", no_user),
+        (f"http://host/v1#{KEY}", no_user),
+        (f"http:/user:{KEY}@host/v1", "is not an address"),
+        (f"http://user:{KEY}@[host/v1", "is not an address"),
+        (f"http://user:{KEY}\u2100@host/v1", "is not an address"),
+        (f"http://host:{KEY}/v1", "is not an address"),
+        (KEY, "is not an address"),
+    ):
+        with pytest.raises(errors.InputError, match=f"base_url.*{why}") as raised:
             filled.set("base_url", address)
-        assert KEY not in str(raised.value)
+        assert KEY not in told(raised.value)
         monkeypatch.setenv(llm.URL_VARIABLE, address)
-        with pytest.raises(errors.ModelError, match="holds no user") as refused:
+        with pytest.raises(errors.ModelError, match=f"{llm.URL_VARIABLE}.*{why}") as refused:
             filled.ask(QUESTION)
-        assert KEY not in str(refused.value)
+        assert KEY not in told(refused.value)
     with pytest.raises(errors.InputError, match="is not an address"):
         filled.set("base_url", "localhost:11434")
     monkeypatch.setenv(llm.URL_VARIABLE, server.url)

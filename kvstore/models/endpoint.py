@@ -2,8 +2,10 @@
 
 In: a path and a payload. Out: the decoded answer, or what the caller takes from a :class:`Reply`. Busy and broken
 connections are tried again with growing pauses, or when the server says; what remains raises the error class given,
-naming the address, the status and what the server said. The key goes into the request's header only: never into a
-message, and never along with a redirection to another address.
+naming the address, the status and what the server said. The key goes into the request's header only: never along with
+a redirection to another address, and never into a message, nor into an exception that one was raised from. So a key is
+checked when it is read, what is no address is not repeated, and of what a server says the words that share a part with
+the key are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Self, TypeVar
@@ -54,18 +56,45 @@ class Patience:
     attempts: int = 4
 
 
-def check_address(url: str, error: type[KvstoreError]) -> None:
-    """Raise ``error`` for what is no address of a server, or holds a password or a key, which would be shown."""
-    parts = urllib.parse.urlsplit(url)
-    if "@" in parts.netloc or parts.query:
-        raise error("the address of an endpoint holds no user, password or query; a key goes into the environment")
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise error(f"the endpoint {url!r} is not an address; write http://HOST:PORT/v1 or https://...")
+#: Characters that a word of a server's message and the key must share for the word to be left out.
+_SHARED = 5
+
+
+def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -> None:
+    """Raise ``error`` for what is no address of a server, or holds a password or a key, which would be shown.
+
+    ``name`` says where the address was given. The message does not repeat it: it may be anything.
+    """
+    with contextlib.suppress(ValueError):
+        parts = urllib.parse.urlsplit(url)
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise error(
+                f"{name}: the address of an endpoint holds no user, password or query; a key goes into the environment"
+            )
+        parts.port  # noqa: B018 (raises where it is no number)
+        visible = url.isascii() and url.isprintable() and " " not in url
+        if visible and parts.scheme in ("http", "https") and parts.hostname:
+            return
+    raise error(f"{name} is not an address of an endpoint; write http://HOST:PORT/v1 or https://...")
+
+
+def _checked_key(key: str, error: type[KvstoreError], name: str) -> str | None:
+    """A key without the white space around it, None where nothing else is there; raises ``error`` naming where it
+    was given for what cannot stand in a header."""
+    if not isinstance(key, str):
+        raise error(f"{name} is a text, not {type(key).__name__}")
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise error(
+            f"{name}: a key has no line ends, blanks, control characters or letters beyond ASCII in it; set it again"
+        )
+    return key or None
 
 
 class Endpoint:
     """One server; ``base_url`` and ``api_key`` come from the arguments, else from the environment.
 
+    ``base_url_name`` is what an error calls the address that was given, ``key_variables`` are asked in their order.
     What cannot work raises ``error``; a server that is down, busy or too slow ``unavailable`` (default: ``error``),
     with ``remedy``.
     """
@@ -77,19 +106,23 @@ class Endpoint:
         patience: Patience,
         base_url: str | None = None,
         api_key: str | None = None,
-        key_variable: str = KEY_VARIABLE,
+        base_url_name: str = "base_url",
+        key_variables: Sequence[str] = (KEY_VARIABLE,),
         unavailable: type[KvstoreError] | None = None,
         remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
     ) -> None:
-        given = (os.environ.get(variable) for variable in BASE_URL_VARIABLES)
-        self.base_url = (base_url or next(filter(None, given), DEFAULT_BASE_URL)).rstrip("/")
+        name, address = self._address(base_url, base_url_name)
+        check_address(address, error, name)
+        self.base_url = address.rstrip("/")
         self.patience = patience
         self._error = error
         self._unavailable = unavailable or error
-        self._key = api_key or os.environ.get(key_variable)
-        self._key_variable = key_variable
+        self._key_name, self._key = "api_key", None if api_key is None else _checked_key(api_key, error, "api_key")
+        for variable in key_variables:
+            if self._key is None:
+                self._key_name = variable
+                self._key = _checked_key(os.environ.get(variable, ""), error, variable)
         self._remedy = remedy
-        check_address(self.base_url, error)
         if patience.attempts < 1 or min(patience.connect, patience.first, patience.between, patience.total) <= 0:
             raise error(f"attempts={patience.attempts} must be at least 1, and every timeout more than 0 seconds")
 
@@ -104,11 +137,12 @@ class Endpoint:
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:
-            raise self._error(f"{url} needs a key; set {self._key_variable}, or name another server with base_url")
+            raise self._error(f"{url} needs a key; set {self._key_name}, or name another server with base_url")
         deadline = time.monotonic() + self.patience.total
         pause = FIRST_PAUSE
         for attempt in range(1, self.patience.attempts + 1):
             asked: float | None = None
+            final = None  # raised outside of the except clauses: what it came from may hold what the server repeated
             try:
                 return self._attempt(url, payload, deadline, take)
             except urllib.error.HTTPError as problem:
@@ -116,11 +150,13 @@ class Endpoint:
                     reason = f"status {problem.code}: {self._said(problem)}"
                     asked = _seconds(problem.headers.get("Retry-After"))
                     if problem.code not in RETRIED:
-                        raise self._error(f"{url}: {reason}{self._hint(problem.code)}") from None
+                        final = self._error(f"{url}: {reason}{self._hint(problem.code)}")
             except (OSError, http.client.HTTPException) as problem:
-                reason = str(getattr(problem, "reason", "")) or str(problem) or type(problem).__name__
+                reason = self.said(str(getattr(problem, "reason", "")) or str(problem)) or type(problem).__name__
             except ValueError as problem:
-                raise self._error(f"{url}: {problem}; is this the right address?") from None
+                final = self._error(f"{url}: {self.said(str(problem))}; is this the right address?")
+            if final is not None:
+                raise final
             wait = pause if asked is None else asked
             if wait > LONGEST_PAUSE:
                 reason += f" (the server asks to wait {wait:.0f} s)"
@@ -147,22 +183,36 @@ class Endpoint:
             raise
 
     def said(self, body: str) -> str:
-        """What the server said in a body, in one line, without the key should it repeat it."""
+        """What the server said in a body, in one line, without the key should it repeat it or a part of it."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             body = json.loads(body)["error"]["message"]
-        text = " ".join(str(body).split())[:300]
-        return text.replace(self._key, "***") if self._key else text
+        return " ".join(map(self._without_key, str(body).split()))[:300]
+
+    def _without_key(self, word: str) -> str:
+        """A word, or stars where it shares a part with the key: OpenAI's server repeats the first and last letters."""
+        key = self._key or ""
+        if len(key) < 2 * _SHARED:
+            return word.replace(key, "***") if key else word
+        parts = (key[start : start + _SHARED] for start in range(len(key) - _SHARED + 1))
+        return "***" if any(part in word for part in parts) else word
+
+    def _address(self, given: str | None, name: str) -> tuple[str, str]:
+        """Where the address was given, and the address."""
+        if given:
+            return name, given.strip()
+        found = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
+        return next((pair for pair in found if pair[1]), ("base_url", DEFAULT_BASE_URL))
 
     def _said(self, problem: urllib.error.HTTPError) -> str:
         try:
             body = problem.read(PART).decode("utf-8", "replace")
         except (OSError, http.client.HTTPException):
             body = ""  # the status says enough
-        return self.said(body) or str(problem.reason)
+        return self.said(body) or self.said(str(problem.reason))
 
     def _hint(self, status: int) -> str:
         if status in (401, 403):
-            return f"; check {self._key_variable}"
+            return f"; check {self._key_name}"
         if status == 404:
             return "; check the model's name and the base address"
         return ""

@@ -46,16 +46,17 @@ class LanguageModel:
     def __init__(self, name: str, *, patience: Patience, base_url: str | None = None) -> None:
         self.name = name
         self._patience = patience
-        address = base_url or os.environ.get(URL_VARIABLE)
+        address = base_url or os.environ.get(URL_VARIABLE, "").strip()
+        # The key of OpenAI is for the address that stands beside it, and for no other.
+        keys = (KEY_VARIABLE,) if address else (KEY_VARIABLE, OPENAI_KEY_VARIABLE)
         try:
             self._endpoint = Endpoint(
                 ModelError,
                 unavailable=ModelUnavailableError,
                 patience=patience,
                 base_url=address,
-                api_key=os.environ.get(KEY_VARIABLE),
-                # The key of OpenAI is for the address that stands beside it, and for no other.
-                key_variable=KEY_VARIABLE if address else OPENAI_KEY_VARIABLE,
+                base_url_name="base_url" if base_url else URL_VARIABLE,
+                key_variables=keys,
                 remedy="check that the server runs, or SET base_url, connect_timeout, first_token_timeout or attempts",
             )
         except ModelError as problem:
@@ -97,9 +98,10 @@ class LanguageModel:
             return next(pieces, None)
         except (OSError, http.client.HTTPException, StreamError, ValueError) as problem:
             said = self._endpoint.said(str(problem)) or type(problem).__name__
-            broken = f"{self.url}: the answer broke off after {sum(map(len, told))} characters ({said})"
-            remedy = "SET token_timeout or answer_timeout where it was too slow"
-            raise self._named(ModelUnavailableError(f"{broken}; ask again, or {remedy}")) from None
+        # Outside of the except clause: what it was raised from may hold what the server repeated.
+        broken = f"{self.url}: the answer broke off after {sum(map(len, told))} characters ({said})"
+        remedy = "SET token_timeout or answer_timeout where it was too slow"
+        raise self._named(ModelUnavailableError(f"{broken}; ask again, or {remedy}"))
 
     def _begun(self, messages: Sequence[Message]) -> tuple[ChatStream, Iterator[Piece]]:
         """The stream of the answer, its first piece having come: until then a broken connection is tried again."""
@@ -118,10 +120,10 @@ class LanguageModel:
         stream = ChatStream(reply, first=self._patience.first, between=self._patience.between)
         pieces = iter(stream)
         try:
-            first = list(islice(pieces, 1))
+            return stream, chain(list(islice(pieces, 1)), pieces)
         except StreamError as problem:
-            raise ModelError(f"{self.url}: {self._endpoint.said(str(problem))}") from None
-        return stream, chain(first, pieces)
+            said = self._endpoint.said(str(problem))
+        raise ModelError(f"{self.url}: {said}")
 
     def _named(self, problem: KvstoreError) -> KvstoreError:
         return type(problem)(f"language model {self.name!r}: {problem}")
@@ -132,7 +134,7 @@ def language_model(name: str | None, session: SessionSettings) -> LanguageModel 
 
     Raises ModelError for an address that is none.
     """
-    wanted = name or session.model or os.environ.get(MODEL_VARIABLE) or NO_MODEL
+    wanted = name or session.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
     if wanted.lower() == NO_MODEL:
         return None
     patience = Patience(

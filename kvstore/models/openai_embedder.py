@@ -83,10 +83,14 @@ class OpenAIEmbedder:
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
+            wrong = self._endpoint.said(repr(error))
+        else:
+            wrong = ""
+        if wrong:
             raise EmbedderError(
-                f"{self._endpoint.base_url}/embeddings: the answer is not a list of vectors ({error!r}); is this an "
+                f"{self._endpoint.base_url}/embeddings: the answer is not a list of vectors ({wrong}); is this an "
                 "OpenAI-compatible endpoint?"
-            ) from error
+            )
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise EmbedderError(
                 f"{self._endpoint.base_url}/embeddings: asked for {len(texts)} vectors, got an array of shape "
