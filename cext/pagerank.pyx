@@ -1,6 +1,6 @@
 # distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Personalised PageRank by forward push, over rows of a graph that arrive as they are needed.
+"""Personalised PageRank by forward push, over rows of a graph that arrive as they are needed, whatever their order.
 
 In: seeds with masses, a restart probability, an error bound, and rows (a node, its neighbours, the weights of its
 edges). Out: the nodes whose rows are wanted next; in the end the mass of every node touched. Nodes are u64 and mean
@@ -12,15 +12,30 @@ neighbours. p + (PageRank of r) never changes, so the sum of the residuals is th
 node is pushed while r > epsilon * size, where the size is at least 1 and stands for the length of its row. Every push
 takes more than restart * epsilon * size from a total of at most 1: so the sizes of all pushes add up to less than
 1 / (restart * epsilon), whatever the graph, and the work does not depend on what lies beyond.
+
+The outcome is the same to the last bit in whatever order seeds, rows and neighbours come and however nodes are
+numbered: all nodes above their bound are pushed at once, round by round, masses are whole numbers of 2^-60, whose sums
+know no order, and the weights of a row are made whole numbers before they are added up.
 """
 
+from libc.math cimport frexp, ldexp
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libcpp.deque cimport deque
 from libcpp.queue cimport priority_queue
 from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
 import numpy as np
+
+
+#: A mass of 1, and the bits of a row's greatest weight.
+cdef int64_t ONE = 1 << 60
+cdef int WEIGHT_BITS = 40
+
+
+cdef struct Way:
+    # That a node may come before another on the likeliest walk to it, as long as that is no likelier.
+    int64_t node, before
+    double likelihood
 
 
 cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
@@ -37,19 +52,22 @@ cdef class ForwardPush:
     # An open-addressed table from nodes to their numbers + 1, and by number: node, estimate, residual, size.
     cdef vector[int64_t] _table
     cdef vector[uint64_t] _nodes
-    cdef vector[double] _estimate, _residual, _size
+    cdef vector[int64_t] _estimate, _residual
+    cdef vector[double] _size
     cdef vector[uint8_t] _known, _queued
     # Rows, where they are known: begin and end in the neighbours (numbers) and in their shares (which sum to 1).
     cdef vector[int64_t] _begin, _end, _neighbours
     cdef vector[double] _shares
     cdef vector[int64_t] _seeds
     cdef vector[double] _seed_shares
-    cdef deque[int64_t] _queue
-    cdef vector[int64_t] _wanted
-    # The node before each on the likeliest walk to it, once asked for.
+    cdef vector[int64_t] _queue, _wanted, _pushed
+    cdef vector[int64_t] _masses
+    # How likely the likeliest walk to each node is, once asked for, and what may come before each on such a walk.
+    cdef vector[double] _likelihood
     cdef vector[int64_t] _before
+    cdef vector[Way] _ways
     # What left dead ends, on its way back to the seeds.
-    cdef double _returning
+    cdef int64_t _returning
     cdef readonly int64_t pushes, rows
     #: The sizes of all pushes added up.
     cdef readonly double work
@@ -66,7 +84,7 @@ cdef class ForwardPush:
             number = self._number(seeds[i], sizes[i])
             self._seeds.push_back(number)
             self._seed_shares.push_back(masses[i])
-            self._receive(number, masses[i])
+            self._receive(number, <int64_t> (masses[i] * ONE))
 
     cdef int64_t _number(self, uint64_t node, double size) noexcept nogil:
         """The number of a node, which is new with this size where it has not been met."""
@@ -101,9 +119,9 @@ cdef class ForwardPush:
                 place = (place + 1) & mask
             self._table[place] = number + 1
 
-    cdef inline void _receive(self, int64_t number, double mass) noexcept nogil:
+    cdef inline void _receive(self, int64_t number, int64_t mass) noexcept nogil:
         self._residual[number] += mass
-        if not self._queued[number] and self._residual[number] > self._epsilon * self._size[number]:
+        if not self._queued[number] and self._residual[number] > self._epsilon * self._size[number] * ONE:
             self._queued[number] = 1
             self._queue.push_back(number)
 
@@ -115,70 +133,87 @@ cdef class ForwardPush:
         for nodes met the first time. A row that came before is passed over.
         """
         cdef Py_ssize_t i, j
-        cdef int64_t number
-        cdef double total
+        cdef int64_t number, total, weight
+        cdef double greatest, scale
+        cdef int exponent
         with nogil:
             for i in range(nodes.shape[0]):
                 number = self._number(nodes[i], 1)
                 if self._known[number]:
                     continue
-                total = 0
+                total, greatest = 0, 0
                 for j in range(bounds[i], bounds[i + 1]):
-                    total += weights[j]
+                    greatest = max(greatest, weights[j])
+                frexp(greatest, &exponent)
+                scale = ldexp(1, WEIGHT_BITS - exponent)
+                for j in range(bounds[i], bounds[i + 1]):
+                    total += <int64_t> (scale * weights[j])
                 self._begin[number] = self._neighbours.size()
                 if total > 0:
                     for j in range(bounds[i], bounds[i + 1]):
-                        if weights[j] > 0:
+                        weight = <int64_t> (scale * weights[j])
+                        if weight > 0:
                             self._neighbours.push_back(self._number(neighbours[j], sizes[j]))
-                            self._shares.push_back(weights[j] / total)
+                            self._shares.push_back(<double> weight / <double> total)
                 self._end[number] = self._neighbours.size()
                 self._known[number] = 1
                 self.rows += 1
 
     def run(self):
-        """Push as far as the rows go; returns the nodes whose rows are wanted (u64), none when it is done."""
-        cdef size_t i
+        """Push as far as the rows go; returns the nodes whose rows are wanted (u64), in no order; none when it is
+        done."""
         with nogil:
-            for i in range(self._wanted.size()):
-                self._queue.push_back(self._wanted[i])
+            self._queue.insert(self._queue.end(), self._wanted.begin(), self._wanted.end())
             self._wanted.clear()
             self._push_all()
         return self._nodes_of(self._wanted)
 
     cdef void _push_all(self) noexcept nogil:
-        cdef int64_t node, j
+        cdef int64_t mass
         cdef size_t i
-        cdef double mass
         while True:
             while not self._queue.empty():
-                node = self._queue.front()
-                self._queue.pop_front()
-                if not self._known[node]:
-                    # It stays marked as queued, and is when its row has come.
-                    self._wanted.push_back(node)
-                    continue
-                self._queued[node] = 0
-                mass = self._residual[node]
-                self._residual[node] = 0
-                self._estimate[node] += self._restart * mass
-                mass *= 1 - self._restart
-                self.pushes += 1
-                self.work += self._size[node]
-                if self._begin[node] == self._end[node]:
-                    self._returning += mass
-                for j in range(self._begin[node], self._end[node]):
-                    self._receive(self._neighbours[j], mass * self._shares[j])
+                self._push_round()
             if not self._wanted.empty() or self._returning == 0:
                 return
             mass = self._returning
             self._returning = 0
             for i in range(self._seeds.size()):
-                self._receive(self._seeds[i], mass * self._seed_shares[i])
+                self._receive(self._seeds[i], <int64_t> (mass * self._seed_shares[i]))
+
+    cdef void _push_round(self) noexcept nogil:
+        """Push every queued node whose row is known, all with what had arrived before."""
+        cdef int64_t node, j, mass, kept
+        cdef size_t i
+        self._pushed.clear()
+        self._masses.clear()
+        for i in range(self._queue.size()):
+            node = self._queue[i]
+            if not self._known[node]:
+                # It stays marked as queued, and is when its row has come.
+                self._wanted.push_back(node)
+                continue
+            self._queued[node] = 0
+            mass = self._residual[node]
+            kept = <int64_t> (self._restart * mass)
+            self._residual[node] = 0
+            self._estimate[node] += kept
+            self._pushed.push_back(node)
+            self._masses.push_back(mass - kept)
+            self.pushes += 1
+            self.work += self._size[node]
+        self._queue.clear()
+        for i in range(self._pushed.size()):
+            node, mass = self._pushed[i], self._masses[i]
+            if self._begin[node] == self._end[node]:
+                self._returning += mass
+            for j in range(self._begin[node], self._end[node]):
+                self._receive(self._neighbours[j], <int64_t> (mass * self._shares[j]))
 
     def masses(self):
         """Every node met (u64) with its mass (f64), and how much of the total mass of 1 is still missing from them."""
         cdef size_t i
-        cdef double missing = 0
+        cdef int64_t missing = 0, kept
         cdef vector[int64_t] numbers
         for i in range(self._nodes.size()):
             numbers.push_back(i)
@@ -186,12 +221,14 @@ cdef class ForwardPush:
         cdef double[::1] out = found
         for i in range(numbers.size()):
             # What a push would keep of the residual is certain already.
-            out[i] = self._estimate[i] + self._restart * self._residual[i]
-            missing += (1 - self._restart) * self._residual[i]
-        return self._nodes_of(numbers), found, missing
+            kept = <int64_t> (self._restart * self._residual[i])
+            out[i] = <double> (self._estimate[i] + kept) / ONE
+            missing += self._residual[i] - kept
+        return self._nodes_of(numbers), found, <double> missing / ONE
 
-    def way(self, uint64_t node):
-        """The likeliest walk from a seed to a node (u64): the seed first, the node last; empty where none leads there.
+    def before(self, uint64_t node):
+        """The nodes (u64), in no order, that come before a node on the likeliest walks to it from a seed: the node itself
+        where such a walk begins; none where no walk leads there.
 
         To be called when :meth:`run` wants nothing any more. Dijkstra 1959 over the rows that came, where the length of
         an edge is -ln of its share; found for all nodes at the first call.
@@ -199,6 +236,7 @@ cdef class ForwardPush:
         cdef uint64_t mask = self._table.size() - 1
         cdef uint64_t place = mixed(node) & mask
         cdef int64_t number
+        cdef size_t i
         cdef vector[int64_t] found
         if self._before.empty():
             with nogil:
@@ -207,37 +245,42 @@ cdef class ForwardPush:
             place = (place + 1) & mask
         number = self._table[place] - 1
         if number >= 0 and self._before[number] >= 0:
-            while self._before[number] != number:
-                found.push_back(number)
-                number = self._before[number]
-            found.push_back(number)
-        return self._nodes_of(found)[::-1]
+            found.push_back(self._before[number])
+            for i in range(self._ways.size()):
+                if self._ways[i].node == number and self._ways[i].likelihood == self._likelihood[number]:
+                    found.push_back(self._ways[i].before)
+        return self._nodes_of(found)
 
     cdef void _find_ways(self) noexcept nogil:
-        """For every node the one before it on the likeliest walk: itself at the start of one, -1 where there is none."""
-        cdef vector[double] likelihood
+        """For every node one before it on a likeliest walk: itself at the start of one, -1 where there is none; and the
+        others that are as good."""
         cdef priority_queue[pair[double, int64_t]] waiting
         cdef pair[double, int64_t] nearest
         cdef double further
-        cdef int64_t j
+        cdef int64_t j, other
         cdef size_t i
-        likelihood.assign(self._nodes.size(), 0)
+        cdef Way way
+        self._likelihood.assign(self._nodes.size(), 0)
         self._before.assign(self._nodes.size(), -1)
         for i in range(self._seeds.size()):
-            likelihood[self._seeds[i]] = self._seed_shares[i]
+            self._likelihood[self._seeds[i]] = self._seed_shares[i]
             self._before[self._seeds[i]] = self._seeds[i]
             waiting.push(pair[double, int64_t](self._seed_shares[i], self._seeds[i]))
         while not waiting.empty():
             nearest = waiting.top()
             waiting.pop()
-            if nearest.first < likelihood[nearest.second]:
+            if nearest.first < self._likelihood[nearest.second]:
                 continue
             for j in range(self._begin[nearest.second], self._end[nearest.second]):
                 further = nearest.first * (1 - self._restart) * self._shares[j]
-                if further > likelihood[self._neighbours[j]]:
-                    likelihood[self._neighbours[j]] = further
-                    self._before[self._neighbours[j]] = nearest.second
-                    waiting.push(pair[double, int64_t](further, self._neighbours[j]))
+                other = self._neighbours[j]
+                if further > self._likelihood[other]:
+                    self._likelihood[other] = further
+                    self._before[other] = nearest.second
+                    waiting.push(pair[double, int64_t](further, other))
+                elif further == self._likelihood[other] and further > 0:
+                    way.node, way.before, way.likelihood = other, nearest.second, further
+                    self._ways.push_back(way)
 
     cdef object _nodes_of(self, const vector[int64_t]& numbers):
         cdef size_t i

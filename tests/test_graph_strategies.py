@@ -45,7 +45,7 @@ def test_a_chain_leads_to_a_passage_that_shares_no_word_with_the_question(films:
     assert documents(evidence, 2) == {"harbour", "quill"}
     path = next(hit.path for hit in evidence.hits if hit.document == "quill")
     assert path.startswith("blue harbour → chunk ")
-    assert path.endswith("(Blue Harbour (film)) → nora quill")
+    assert path.endswith("→ chunk 0 of harbour → nora quill")
 
 
 def test_a_walk_starts_at_relations_that_match_the_question(films: kvstore.Store) -> None:

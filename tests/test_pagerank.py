@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
+from random import Random
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +38,7 @@ restarts = st.floats(0.05, 0.9)
 
 def push(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float) -> ForwardPush:
     """Run a push over a graph, giving each row when it is asked for and only then."""
-    total = sum(seeds.values())
+    total = math.fsum(seeds.values())
     kernel = ForwardPush(
         np.array(list(seeds), np.uint64),
         np.array(list(seeds.values())) / total,
@@ -106,6 +108,32 @@ def test_error_and_work_are_bounded(graph: Weights, seeds: dict[int, float], res
     assert kernel.rows <= kernel.pushes
 
 
+@settings(max_examples=100, deadline=None)
+@given(graphs, seeds, restarts, st.sampled_from([1e-1, 1e-2, 1e-3]), st.permutations(range(11)), st.randoms())
+def test_no_order_and_no_numbering_changes_a_bit(
+    graph: Weights, seeds: dict[int, float], restart: float, epsilon: float, numbers: list[int], random: Random
+) -> None:
+    nodes = sorted({*seeds, *graph, *(other for row in graph.values() for other in row)})
+    other = {node: (7 << 40) + numbers[place] for place, node in enumerate(nodes)}
+
+    def shuffled(row: dict[int, float]) -> dict[int, float]:
+        entries = [(other[node], weight) for node, weight in row.items()]
+        random.shuffle(entries)
+        return dict(entries)
+
+    total = math.fsum(seeds.values())
+    shares = {node: mass / total for node, mass in seeds.items()}
+    one = push(graph, shares, restart, epsilon)
+    two = push({other[node]: shuffled(row) for node, row in graph.items()}, shuffled(shares), restart, epsilon)
+    found, masses, missing = one.masses()
+    again, others, lost = two.masses()
+    expected = dict(zip([other[node] for node in found.tolist()], masses.tolist(), strict=True))
+    assert dict(zip(again.tolist(), others.tolist(), strict=True)) == expected
+    assert (missing, one.pushes, one.rows) == (lost, two.pushes, two.rows)
+    for node in found.tolist():
+        assert {other[before] for before in one.before(node).tolist()} == set(two.before(other[node]).tolist())
+
+
 def likeliest(graph: Weights, seeds: dict[int, float], restart: float) -> dict[int, float]:
     """How likely the likeliest walk to each node is."""
     found = dict(seeds)
@@ -127,13 +155,23 @@ def test_ways_are_the_likeliest_walks(graph: Weights, seeds: dict[int, float], r
     kernel = push(graph, seeds, restart, 1e-12)
     expected = likeliest(graph, shares, restart)
     for node in kernel.masses()[0].tolist():
-        way = kernel.way(node).tolist()
+        way = one_way(kernel, node)
         likelihood = shares.get(way[0], 0.0) if way else 0.0
         for before, after in itertools.pairwise(way):
             likelihood *= (1 - restart) * graph[before][after] / sum(graph[before].values())
         # A walk so unlikely that the push stopped before it is not known.
         assert expected.get(node, 0.0) < 1e-9 or abs(likelihood / expected[node] - 1) < 1e-6
-    assert kernel.way(999_999).tolist() == []
+    assert kernel.before(999_999).tolist() == []
+
+
+def one_way(kernel: ForwardPush, node: int) -> list[int]:
+    """One of the likeliest walks to a node."""
+    way = [node]
+    while way[-1] not in (before := kernel.before(way[-1]).tolist()):
+        if not before:
+            return []
+        way.append(before[-1])
+    return way[::-1]
 
 
 def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) -> tuple[dict[str, float], PageRank]:

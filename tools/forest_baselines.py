@@ -40,13 +40,15 @@ class TreeNode:
 
 
 def grow(trees: Mapping[str, Sequence[Pair]]) -> list[TreeNode]:
-    """The roots of trees given as pairs, every parent before its children."""
+    """The roots of trees given as pairs, every parent before its children; children stand by name."""
     roots = []
     for tree, pairs in trees.items():
         root = TreeNode(pairs[0][1], tree, None)
         nodes = {root.name: root}
         for child, parent in pairs:
             nodes[child] = TreeNode(child, tree, nodes[parent])
+        for node in nodes.values():
+            node.children.sort(key=lambda child: child.name)
         roots.append(root)
     return roots
 

@@ -24,7 +24,8 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Where a statement of an answer stands: document key, chunk id, bytes ``start`` to ``end`` of the stored text."""
+    """Where a statement of an answer stands: document key, number of the chunk in the document, bytes ``start`` to
+    ``end`` of the stored text."""
 
     number: int
     document: str

@@ -2,12 +2,16 @@
 
 Entities of the question → filter → abstracts → expand ``depth`` levels up and down → candidate chunks → cosine → the
 top ones, with their abstracts. The rarest entities come first and the pool of candidates is capped, so that a common
-name does not make it an exact scan. Where no entity is known the search is dense, and EXPLAIN says so.
+name does not make it an exact scan. Where no entity is known, or none that leads anywhere in particular, the search is
+dense, and EXPLAIN says so.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +25,8 @@ from .query import Option, Query, evidence_of, option
 from .recognition import Seed, recognise
 from .vector import rank_by_vector
 
-#: Addresses read of one entity: they come in order, the most telling first.
+#: Addresses taken of one entity, the most telling first. Of a rank whose addresses are more than that are left, none is
+#: taken: names in that many places lead nowhere in particular.
 _MOST_ADDRESSES = 512
 
 
@@ -36,62 +41,96 @@ class BridgeStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         seeds = recognise(query, as_written=True)
-        if not seeds:
+        led = [(seed, numbers) for seed in seeds if len(numbers := _abstracts_of(query.view, seed))]
+        if not led:
             ranking = rank_by_vector(query, query.reach)
-            with query.trace.step("no entity known") as step:
+            why = "no entity of it is known" if not seeds else "its entities are all over the store"
+            with query.trace.step("no entity known" if not seeds else "no entity that leads anywhere") as step:
                 step.detail = "dense search over all chunks instead"
-            path = "near the question (no entity of it is known)"
-            return evidence_of(query, self.name, ranking, path, query.view.counters.chunks)
+            return evidence_of(query, self.name, ranking, f"near the question ({why})", query.view.counters.chunks)
         cap = max(50, int(option(query, self, "pool") * query.view.counters.chunks))
-        pool = _candidates(query, seeds, cap)
+        pool = _candidates(query, led, cap)
         ranking = _rank(query, pool)
-        return evidence_of(query, self.name, ranking, {chunk: path for chunk, (_, path) in pool.items()}, len(pool))
+        paths = {chunk: _told(query.view, *pool[chunk]) for chunk, _ in ranking}
+        return evidence_of(query, self.name, ranking, paths, len(pool))
 
 
-Pool = dict[int, tuple[ChunkRecord, str]]
+class _Way(NamedTuple):
+    """How an abstract was reached: from which abstract of the entity, and over how many levels up (negative: down)."""
+
+    entity: str
+    abstract: int
+    levels: int
+    reached: int
 
 
-def _candidates(query: Query, seeds: Iterable[Seed], cap: int) -> Pool:
-    """Candidate chunks, at most ``cap``, each with its record and the path that led to it."""
-    view = query.view
+Pool = dict[int, tuple[ChunkRecord, _Way]]
+
+
+def _abstracts_of(view: StoreView, seed: Seed) -> list[int]:
+    """Addresses of the abstracts of an entity, whole ranks, the most telling first."""
+    found: list[int] = view.addresses_of(seed.identity, _MOST_ADDRESSES + 1).tolist()
+    if len(found) > _MOST_ADDRESSES:
+        rank, _ = addresses.split(found[-1])
+        found = found[: bisect_left(found, addresses.address(rank, 0))]
+    return found[bisect_left(found, addresses.address(addresses.NODE + 1, 0)) :]
+
+
+def _candidates(query: Query, seeds: Iterable[tuple[Seed, list[int]]], cap: int) -> Pool:
+    """Candidate chunks, at most ``cap``, each with its record and the way that led to it."""
     pool: Pool = {}
-    allowed = None if query.allowed_chunks is None else set(query.allowed_chunks.tolist())
+    seen: set[int] = set()
     with query.trace.step("filter to abstracts to chunks") as step:
-        reached = 0
-        for abstract, path in _expand(view, seeds, query.depth):
-            reached += 1
-            for chunk in view.abstracts.chunk_ids(abstract):
-                if len(pool) >= cap:
-                    break
-                if chunk in pool or (allowed is not None and chunk not in allowed):
-                    continue
-                stored = view.chunks.find(chunk)
-                if stored is not None:
-                    pool[chunk] = (stored, path)
-            if len(pool) >= cap:
+        for seed, numbers in seeds:
+            room, met = cap - len(pool), set[int]()
+            new = dict(islice(_chunks(query, seed, numbers, pool, seen, met), room + 1))
+            if len(new) > room:
+                # Only where not all have room does it matter which of them come first.
+                met.clear()
+                new = dict(islice(_chunks(query, seed, _in_order(query.view, numbers), pool, seen, met), room))
+            pool |= new
+            seen |= met
+            if len(pool) == cap:
                 break
-        step.detail = f"{reached} abstracts at depth {query.depth}, pool capped at {cap} chunks"
+        step.detail = f"{len(seen)} abstracts at depth {query.depth}, pool capped at {cap} chunks"
         step.count = len(pool)
     return pool
 
 
-def _expand(view: StoreView, seeds: Iterable[Seed], depth: int) -> Iterator[tuple[int, str]]:
-    """Abstracts of each seed, most telling first, each followed by its relatives up to ``depth`` levels away."""
-    seen: set[int] = set()
-    for seed in seeds:
-        for number in view.addresses_of(seed.identity, _MOST_ADDRESSES).tolist():
-            rank, place = addresses.split(number)
-            if rank == addresses.NODE:
+def _in_order(view: StoreView, numbers: Iterable[int]) -> list[int]:
+    """Addresses of abstracts by rank, document key and place."""
+
+    def order(number: int) -> tuple[int, str, int]:
+        rank, abstract = addresses.split(number)
+        return rank, view.documents.key_of(view.abstracts.get(abstract).document), abstract
+
+    return sorted(numbers, key=order)
+
+
+def _chunks(
+    query: Query, seed: Seed, numbers: Iterable[int], pool: Pool, seen: set[int], met: set[int]
+) -> Iterator[tuple[int, tuple[ChunkRecord, _Way]]]:
+    """The chunks below the abstracts of a seed and their relatives, as far as they are not in the pool; abstracts are
+    put into ``met``, those seen before are passed over."""
+    view = query.view
+    for number in numbers:
+        _, place = addresses.split(number)
+        for levels, abstract in _relatives(view, place, query.depth):
+            if abstract in seen or abstract in met:
                 continue
-            for abstract, relation in _relatives(view, place, depth):
-                if abstract not in seen:
-                    seen.add(abstract)
-                    yield abstract, f"{seed.key} → {relation}"
+            met.add(abstract)
+            way = _Way(seed.key, place, levels, abstract)
+            for chunk in view.abstracts.chunk_ids(abstract):
+                if chunk not in pool and (query.allowed_set is None or chunk in query.allowed_set):
+                    stored = view.chunks.find(chunk)
+                    if stored is not None:
+                        yield chunk, (stored, way)
 
 
-def _relatives(view: StoreView, abstract: int, depth: int) -> Iterator[tuple[int, str]]:
-    """The abstract itself, its ancestors and its descendants, up to ``depth`` levels away (equation 1)."""
-    yield abstract, f"abstract {abstract}"
+def _relatives(view: StoreView, abstract: int, depth: int) -> Iterator[tuple[int, int]]:
+    """The abstract itself, its descendants and its ancestors, up to ``depth`` levels away (equation 1): how many levels
+    above it each is, and its id."""
+    yield 0, abstract
     if not depth:
         return
     record = view.abstracts.get(abstract)
@@ -100,15 +139,25 @@ def _relatives(view: StoreView, abstract: int, depth: int) -> Iterator[tuple[int
     for level in range(1, depth + 1):
         below: list[int] = []
         for child in children:
-            yield child, f"abstract {abstract} → {level} down {child}"
+            yield -level, child
             if child >= FIRST_UPPER:
                 below += view.abstracts.get(child).children
         children = below
     for level in range(1, depth + 1):
         if parent is None:
             return
-        yield parent, f"abstract {abstract} → {level} up {parent}"
+        yield level, parent
         parent = view.abstracts.get(parent).parent
+
+
+def _told(view: StoreView, stored: ChunkRecord, way: _Way) -> str:
+    """A way in words; abstracts are called by their numbers in the document."""
+    document = view.documents.get(stored.document)
+    told = f"{way.entity} → abstract {document.abstract_ordinal(way.abstract)}"
+    if not way.levels:
+        return told
+    direction = "up" if way.levels > 0 else "down"
+    return f"{told} → {abs(way.levels)} {direction} {document.abstract_ordinal(way.reached)}"
 
 
 def _rank(query: Query, pool: Pool) -> Ranking:

@@ -20,6 +20,7 @@ from ..storage.store_view import StoreView
 from .evidence import Evidence
 from .hierarchy import Hierarchy
 from .hybrid import fuse
+from .places import nodes_in_order
 from .query import Option, Query, evidence_of, option
 from .recognition import Seed, recognise
 from .stating import best_statement
@@ -61,7 +62,8 @@ def _places(query: Query, hierarchy: Hierarchy, seeds: Sequence[Seed], most: int
         nodes: list[int] = []
         told = []
         for seed in seeds:
-            places = list(chain.from_iterable(hierarchy.nodes([name for name, _ in seed.identity.names])))[:most]
+            found = chain.from_iterable(hierarchy.nodes([name for name, _ in seed.identity.names]))
+            places = nodes_in_order(query.view, found)[:most]
             nodes += places
             told.append(f"{seed.key} ({len(places)})")
         step.detail, step.count = ", ".join(told) or "no entity known: dense search alone", len(nodes)

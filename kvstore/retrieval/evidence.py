@@ -13,7 +13,8 @@ from ..storage.measured_view import MeasuredView
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk found: ``document`` is its key, ``chunk`` its id, ``start`` to ``end`` its bytes in the stored text.
+    """A chunk found: ``document`` is its document's key, ``chunk`` its number in the document, from 0, ``start`` to
+    ``end`` its bytes in the stored text.
 
     ``path`` says in words why the chunk is there; ``heading`` the headings around it, outermost first; ``title`` its
     document's title.
@@ -33,9 +34,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class AbstractNote:
-    """An abstract above the chunks found; ``text`` is its summary."""
+    """An abstract above the chunks found: ``abstract`` is its number in its document, ``text`` its summary."""
 
-    id: int
+    abstract: int
     document: str
     level: int
     text: str
@@ -104,7 +105,7 @@ class Location:
     """One place of an entity: a node of a tree with one parent, or an abstract of a document.
 
     ``level`` counts edges from the tree's root, or the abstract's height above the leaves; ``parent`` is the parent's
-    name or heading.
+    name or heading; ``abstract`` the abstract's number in its document.
     """
 
     entity: str

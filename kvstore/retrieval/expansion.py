@@ -1,7 +1,7 @@
 """EXPAND: the relatives of an entity, in the entity forest and in the abstract trees of its documents.
 
-In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, the entity
-itself at level 0, ancestors below zero, descendants above, nearest first. A relative stands there once for each
+In: a name, a direction, a depth and a limit. Out: :class:`~kvstore.retrieval.evidence.Relative` rows, the entity itself
+at level 0, ancestors below zero, descendants above, nearest first and by name. A relative stands there once for each
 accepted edge by which it is reached (``via``), and what lies beyond it once: no tree is ever unfolded into its paths.
 Where the limit cuts, the line to the nearest root is kept, and the last row says so. Names that stand for the same
 entity are expanded together, under its name; relatives are called what the trees call them.
@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ..errors import InputError
-from ..storage import addresses
-from ..storage.aliases import Identity
 from ..storage.forest import Forest, Step
 from ..storage.store_view import StoreView
 from ..text.normalize import entity_key
 from .evidence import Relative
+from .places import Place, places_of
 from .stating import stating_text
 
 DIRECTIONS = ("up", "down", "both")
@@ -44,14 +43,15 @@ def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str 
     downs = direction in ("down", "both")
     rows: list[Relative] = []
     cut = False
-    for tree_name, nodes in _nodes_of(view, identity, tree, limit).items():
+    places, abstracts = places_of(view, identity, limit)
+    for tree_name, nodes in _nodes_of(view, places, tree).items():
         rows.append(Relative(shown, tree_name, 0, shown, "", ""))
         for wanted, up in ((ups, True), (downs, False)):
             if wanted:
                 steps, more = _steps(view.forest, nodes, up, depth, limit - len(rows))
                 rows += _forest_relatives(view, shown, tree_name, dict.fromkeys(nodes, shown), steps, up)
                 cut = cut or more
-    for row in _abstract_relatives(view, identity, shown, ups, downs, depth, tree, limit):
+    for row in _abstract_relatives(view, abstracts, shown, ups, downs, depth, tree):
         if len(rows) >= limit:
             cut = True
             break
@@ -61,15 +61,13 @@ def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str 
     return rows
 
 
-def _nodes_of(view: StoreView, identity: Identity, tree: str | None, limit: int) -> dict[str, list[int]]:
-    """The entity's nodes by the name of their tree."""
+def _nodes_of(view: StoreView, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
+    """Nodes by the name of their tree."""
     nodes_of: dict[str, list[int]] = {}
-    for number in view.addresses_of(identity, limit).tolist():
-        rank, node = addresses.split(number)
-        if rank == addresses.NODE:
-            name = view.forest.tree_name(view.forest.node(node).tree)
-            if tree is None or tree == name:
-                nodes_of.setdefault(name, []).append(node)
+    for node in nodes:
+        name = view.forest.tree_name(view.forest.node(node).tree)
+        if tree is None or tree == name:
+            nodes_of.setdefault(name, []).append(node)
     return nodes_of
 
 
@@ -115,16 +113,14 @@ def _forest_relatives(
 
 
 def _abstract_relatives(
-    view: StoreView, identity: Identity, shown: str, ups: bool, downs: bool, depth: int, tree: str | None, limit: int
+    view: StoreView, places: list[Place], shown: str, ups: bool, downs: bool, depth: int, tree: str | None
 ) -> Iterator[Relative]:
     """The abstract tree around the best places of the entity, a few documents' at most."""
     seen: set[int] = set()
     documents: set[int] = set()
-    for number in view.addresses_of(identity, limit).tolist():
-        rank, place = addresses.split(number)
-        if rank == addresses.NODE or place in seen:
+    for _, place, record in places:
+        if place in seen:
             continue
-        record = view.abstracts.get(place)
         document = view.documents.get(record.document)
         if tree is not None and tree != document.key:
             continue
@@ -152,8 +148,8 @@ def _abstract_relatives(
 
 
 def label(view: StoreView, abstract: int) -> str:
-    """What an abstract is called: its heading, or its document and number."""
+    """What an abstract is called: its heading, or its document, and its number in the document."""
     record = view.abstracts.get(abstract)
     document = view.documents.get(record.document)
     title = view.abstracts.heading(record) or document.title or document.key
-    return f"{title} [{abstract}]"
+    return f"{title} [{document.abstract_ordinal(abstract)}]"

@@ -1,14 +1,13 @@
 """What the entity forest says of some entities: Algorithm 3 of CFT-RAG (§3.4).
 
 In: normal forms of names. For each, the filter gives every place in the forest; of each place the first *n* ancestors
-and the first *n* descendants are taken, nearest first, and put into a sentence by template. Out: those sentences, one a
-place. A node that was met is not decoded again before the next commit, nor its sentence made again.
+and the first *n* descendants are taken, nearest first and by name, and put into a sentence by template. Out: those
+sentences, one a place. A node that was met is not decoded again before the next commit, nor its sentence made again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 
 from ..storage import addresses
 from ..storage.store_view import StoreView
@@ -36,5 +35,5 @@ class Hierarchy:
         forest = self._view.forest
         tree, entity = forest.node(node)
         name = self._view.entities.get(entity).name
-        children = islice(forest.children(node), self._relatives)
-        return name.encode(), forest.tree_name(tree).encode(), tuple(forest.parents(node)), tuple(children)
+        parents, children = forest.by_name(forest.parents(node)), forest.by_name(forest.children(node))
+        return name.encode(), forest.tree_name(tree).encode(), tuple(parents), tuple(children[: self._relatives])

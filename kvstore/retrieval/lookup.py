@@ -3,7 +3,7 @@
 In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees (half of the rows at most
 where documents would fill the rest), then titles and headings, then text, dense before passing. Names that stand for
 the same entity have the same rows, shown under its name. A name that is not known has no rows. Cost depends on the
-rows asked for, not on the store.
+rows asked for and on how many places tie with the last of them, not on the store.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from itertools import islice
 
 from ..storage import addresses
 from ..storage.aliases import Identity
-from ..storage.chunks import FIRST_UPPER, GROUP, AbstractRecord
+from ..storage.chunks import FIRST_UPPER, GROUP
 from ..storage.store_view import StoreView
 from ..text.blocks import plain
 from ..text.normalize import entity_key
 from ..text.sentences import sentences
 from .evidence import Location
+from .places import Place, places_of
 
 #: Addresses that are looked at beyond the limit, so that ties are broken by what they hold.
 _AHEAD = 64
@@ -32,30 +33,22 @@ def lookup(view: StoreView, name: str, limit: int) -> Iterator[Location]:
         return
     shown = view.entities.get(identity.entry.entity).name
     given = 0
-    ordered = view.addresses_of(identity, limit + _AHEAD).tolist()
-    nodes = [place for rank, place in map(addresses.split, ordered) if rank == addresses.NODE]
-    places = [addresses.split(number) for number in ordered[len(nodes) :]]
+    nodes, places = places_of(view, identity, limit + _AHEAD)
     most = max(limit - len(places), (limit + 1) // 2)
     for location in islice((row for node in nodes for row in _tree_locations(view, node, shown, identity)), most):
         given += 1
         yield location
-    for rank, abstract, record in _ordered(view, places)[: limit - given]:
-        yield _abstract_location(view, rank, abstract, record, shown, identity)
-
-
-def _ordered(view: StoreView, places: list[tuple[int, int]]) -> list[tuple[int, int, AbstractRecord]]:
-    """Places by rank; equals by how much lies below them (less is more telling), then by document and position."""
-    found = [(rank, abstract, view.abstracts.get(abstract)) for rank, abstract in places]
-    return sorted(found, key=lambda item: (item[0], item[2].last_chunk - item[2].first_chunk, item[1]))
+    for place in places[: limit - given]:
+        yield _abstract_location(view, place, shown, identity)
 
 
 def _tree_locations(view: StoreView, node: int, shown: str, identity: Identity) -> Iterator[Location]:
     forest = view.forest
     tree = forest.tree_name(forest.node(node).tree)
     level = forest.level(node)
-    children = [_node_name(view, child) for child in islice(forest.children(node), 4)]
+    children = [_node_name(view, child) for child in forest.by_name(forest.children(node))[:4]]
     below = ", ".join(children[:3]) + (", …" if len(children) > 3 else "")
-    parents: list[int | None] = [*forest.parents(node)] or [None]
+    parents: list[int | None] = [*forest.by_name(forest.parents(node))] or [None]
     for parent in parents:
         above = None if parent is None else _node_name(view, parent)
         text = f"{shown} is under {above}" if above else f"{shown} is a root"
@@ -67,15 +60,15 @@ def _node_name(view: StoreView, node: int) -> str:
     return view.entities.get(view.forest.node(node).entity).name
 
 
-def _abstract_location(
-    view: StoreView, rank: int, abstract: int, record: AbstractRecord, shown: str, identity: Identity
-) -> Location:
+def _abstract_location(view: StoreView, place: Place, shown: str, identity: Identity) -> Location:
+    rank, abstract, record = place
     document = view.documents.get(record.document)
     above = None if record.parent is None else view.abstracts.get(record.parent)
     parent = None if above is None else view.abstracts.heading(above)
     named = rank >= addresses.BODY_FIRST and abstract < FIRST_UPPER
     text = (_sentence_with(view, abstract, identity.entities) if named else None) or view.abstracts.text(record)
-    return Location(shown, identity.entry.temperature, None, record.level, parent, document.key, abstract, text)
+    ordinal = document.abstract_ordinal(abstract)
+    return Location(shown, identity.entry.temperature, None, record.level, parent, document.key, ordinal, text)
 
 
 def _sentence_with(view: StoreView, leaf: int, entities: list[int]) -> str | None:

@@ -1,9 +1,10 @@
 """Personalised PageRank over the stored graph of passages and entities (HippoRAG; by forward push).
 
 In: seeds, passages and entities with masses; how much each kind of edge weighs. Out: the masses of all passages and
-entities that the walk touched. The kernel (:mod:`kvstore_cext.pagerank`) asks for the rows it lacks; they are read
-from the store, many at a time, and weighed with the counts of this snapshot. What lies beyond is never read, so the
-cost is that of the neighbourhood and of the error bound. Seeds of no mass, and options out of range, are InputErrors.
+entities that the walk touched. The kernel (:mod:`kvstore_cext.pagerank`) asks for the rows it lacks; they are read from
+the store, many at a time, and weighed with the counts of this snapshot. What lies beyond is never read, so the cost is
+that of the neighbourhood and of the error bound; the outcome does not depend on how anything is numbered. Seeds of no
+mass, and options out of range, are InputErrors.
 
 A walk goes from a passage to an entity with a probability in proportion to body weight · rarity, from an entity to a
 passage in proportion to body and heading weight, from an entity to one it is linked with in proportion to weight ·
@@ -14,6 +15,7 @@ Dead ends lead back to the seeds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -119,6 +121,7 @@ class PageRank:
     rows: int
     rounds: int
     _push: ForwardPush
+    _view: StoreView
 
     @property
     def cost(self) -> str:
@@ -126,9 +129,24 @@ class PageRank:
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def way(self, node: int) -> list[int]:
-        """The likeliest walk from a seed to a node, both included; empty where none leads there."""
-        way: list[int] = self._push.way(node).tolist()
-        return way
+        """The likeliest walk from a seed to a node, both included; empty where none leads there.
+
+        Of walks that are as likely one that begins later, and else what comes first by name, entities before passages.
+        """
+        way = [node]
+        while True:
+            before = self._push.before(way[-1]).tolist()
+            if not before:
+                return []
+            if way[-1] in before:
+                return way[::-1]
+            way.append(before[0] if len(before) == 1 else min(before, key=self._order))
+
+    def _order(self, node: int) -> tuple[bool, str, int]:
+        """What decides between nodes; within a document chunks are numbered as the text goes."""
+        if is_entity(node):
+            return False, self._view.entities.get(entity_of(node)).key, 0
+        return True, self._view.documents.key_of(self._view.chunks.get(node).document), node
 
 
 def personalised_pagerank(
@@ -145,7 +163,7 @@ def personalised_pagerank(
     ``epsilon`` for each of its edges, so that at most 1 / (restart · epsilon) edges are walked. Andersen, Chung, Lang
     2006, section 3.
     """
-    total = sum(seeds.values())
+    total = math.fsum(seeds.values())
     if not seeds or not all(mass > 0 for mass in seeds.values()) or not np.isfinite(total):
         raise InputError("a PageRank needs one seed or more, each of a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
@@ -174,6 +192,7 @@ def personalised_pagerank(
         push.rows,
         rounds,
         push,
+        view,
     )
 
 

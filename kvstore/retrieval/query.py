@@ -99,6 +99,11 @@ class Query:
         ids = [chunk for document in self.allowed for chunk in documents.get(document).chunk_ids()]
         return np.array(sorted(ids), np.uint64)
 
+    @cached_property
+    def allowed_set(self) -> frozenset[int] | None:
+        """The same as a set."""
+        return None if self.allowed_chunks is None else frozenset(self.allowed_chunks.tolist())
+
     @property
     def reach(self) -> int:
         """How far down a ranking is worth reading: further where hits may be left out for their length, or moved."""
@@ -177,13 +182,12 @@ def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[in
                 room -= size
             heading = " > ".join(heading_path(view.documents.outline(record.id), stored.section))
             path = paths if isinstance(paths, str) else paths.get(chunk, "")
-            rank = len(hits) + 1
-            hits.append(
-                Hit(rank, score, record.key, chunk, text, path, stored.start, stored.end, heading, record.title)
-            )
+            place = (record.key, stored.ordinal, text, path, stored.start, stored.end, heading, record.title)
+            hits.append(Hit(len(hits) + 1, score, *place))
             leaf = chunk // GROUP
             if leaf not in notes:
                 abstract = view.abstracts.get(leaf)
-                notes[leaf] = AbstractNote(leaf, record.key, abstract.level, view.abstracts.text(abstract))
+                number = record.abstract_ordinal(leaf)
+                notes[leaf] = AbstractNote(number, record.key, abstract.level, view.abstracts.text(abstract))
         step.detail, step.count = f"top {query.top}", len(hits)
     return Evidence(query.question, strategy, hits, list(notes.values()), query.trace.steps, pool)

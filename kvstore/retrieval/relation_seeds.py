@@ -46,5 +46,7 @@ def _relations(view: StoreView, document: int) -> Iterator[tuple[str, str, str]]
     """Normal forms of the names that a document's relations join, with the words between them."""
     for triple in view.triples.of(document).triples[:_MOST]:
         yield entity_key(triple.subject), triple.relation, entity_key(triple.object)
-    for child, parent in view.forest.document_edges(document)[:_MOST]:
-        yield view.forest.key(child), "", view.forest.key(parent)
+    edges = view.forest.document_edges(document)
+    names = sorted((view.forest.key(child), view.forest.key(parent)) for child, parent in edges)
+    for child_key, parent_key in names[:_MOST]:
+        yield child_key, "", parent_key

@@ -6,24 +6,22 @@ states the edge, else a sentence by template.
 
 from __future__ import annotations
 
-from itertools import islice
-
 from ..storage.forest import DATA_KINDS, USER, Statement
 from ..storage.store_view import StoreView
 from ..text.blocks import plain
-
-#: Statements of one edge that are weighed; an edge that more of them state is certain enough.
-_MOST_STATEMENTS = 64
 
 
 def best_statement(view: StoreView, child: int, parent: int) -> Statement:
     """The surest statement of an edge that must exist; the first in order of document key and place among equals."""
 
-    def order(statement: Statement) -> tuple[float, str, int]:
-        document = "" if statement.document == USER else view.documents.get(statement.document).key
-        return -statement.confidence, document, statement.start
+    statements = list(view.forest.statements(child, parent))
+    most = max(statement.confidence for statement in statements)
 
-    return min(islice(view.forest.statements(child, parent), _MOST_STATEMENTS), key=order)
+    def order(statement: Statement) -> tuple[str, int]:
+        key = "" if statement.document == USER else view.documents.key_of(statement.document)
+        return key, statement.start
+
+    return min((statement for statement in statements if statement.confidence == most), key=order)
 
 
 def stating_text(view: StoreView, child: int, parent: int, names: tuple[str, str]) -> str:

@@ -61,5 +61,5 @@ class _Labels:
     def _of_node(self, node: int) -> str:
         if is_entity(node):
             return self._view.entities.get(entity_of(node)).key
-        document = self._view.documents.get(self._view.chunks.get(node).document)
-        return f"chunk {node} ({document.title or document.key})"
+        chunk = self._view.chunks.get(node)
+        return f"chunk {chunk.ordinal} of {self._view.documents.key_of(chunk.document)}"

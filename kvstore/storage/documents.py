@@ -62,6 +62,12 @@ class DocumentRecord:
         yield from range(self.first_group, self.first_group + len(self.groups))
         yield from self.uppers
 
+    def abstract_ordinal(self, abstract: int) -> int:
+        """The place of one of the document's abstracts among them: leaves first, in order of the text, then the upper
+        ones."""
+        leaf = abstract - self.first_group
+        return leaf if 0 <= leaf < len(self.groups) else len(self.groups) + self.uppers.index(abstract)
+
     @property
     def chunk_count(self) -> int:
         return sum(self.groups)

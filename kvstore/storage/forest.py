@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import NamedTuple
@@ -74,6 +74,9 @@ class Statement(NamedTuple):
     end: int
 
 
+#: Names that a view keeps at most, of nodes that it has put in order.
+_MOST_KEYS = 1 << 16
+
 #: The one statement of an edge that the user makes.
 USER_STATEMENT = Statement(USER, STATED, 1.0, 0, 0)
 
@@ -93,6 +96,7 @@ class Forest:
     def __init__(self, view: View) -> None:
         self._view = view
         self._entities = Entities(view)
+        self._keys: dict[int, str] = {}
 
     def node(self, node: int) -> Node:
         """Tree and entity of a node that must exist; raises CorruptionError where it does not."""
@@ -245,6 +249,18 @@ class Forest:
         """The normal form of a node's name."""
         return self._entities.get(self.node(node).entity).key
 
+    def by_name(self, nodes: Iterable[int]) -> list[int]:
+        """Nodes of one tree in order of the normal forms of their names."""
+        found = list(nodes)
+        if len(found) < 2:
+            return found
+        if len(self._keys) + len(found) > _MOST_KEYS:
+            self._keys.clear()
+        for node in found:
+            if node not in self._keys:
+                self._keys[node] = self.key(node)
+        return sorted(found, key=self._keys.__getitem__)
+
     def statements(self, child: int, parent: int) -> Iterator[Statement]:
         """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
         prefix = records.U64_PAIR.pack(child, parent)
@@ -288,7 +304,8 @@ class Forest:
             yield child, parent, StatedEdge(*records.unpack(value, tables.STATED_EDGES, bytes(key)))
 
     def walk(self, starts: Sequence[int], *, up: bool, depth: int) -> Iterator[Step]:
-        """The accepted edges above (or below) some nodes, at most ``depth`` steps away: nearest first, each once.
+        """The accepted edges above (or below) some nodes of one tree, at most ``depth`` steps away: nearest first, each
+        once; those of one node in order of the names at their other ends.
 
         A node with several parents is met once by each edge that leads to it, and gone on from once.
         """
@@ -298,7 +315,7 @@ class Forest:
             here, distance = queue.popleft()
             if distance == depth:
                 return
-            for other in self.parents(here) if up else self.children(here):
+            for other in self.by_name(self.parents(here) if up else self.children(here)):
                 yield Step(other, distance + 1, here)
                 if other not in seen:
                     seen.add(other)

@@ -127,6 +127,16 @@ class StoreView:
         ranks = map(addresses.split, np.concatenate(lists).tolist())
         return addresses.of_places([(place, rank) for rank, place in ranks])[:limit]
 
+    def addresses_with_ties(self, identity: Identity, most: int) -> Ids:
+        """At least the first ``most`` addresses of an entity, ascending, and all of the same rank as the last of them:
+        which of them come first is not for their ids to say."""
+        found = self.addresses_of(identity, most)
+        if len(found) < most:
+            return found
+        rank, _ = addresses.split(int(found[-1]))
+        found = self.addresses_of(identity)
+        return found[: int(np.searchsorted(found, np.uint64(addresses.address(rank + 1, 0))))]
+
     def nearest_chunks(
         self, query: Matrix, top: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> tuple[Ranking, str]:

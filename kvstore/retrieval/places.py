@@ -1,0 +1,44 @@
+"""Where an entity stands, the most telling places first, equals by document and place or by name.
+
+In: what a name stands for. Out: nodes of the entity forest by tree and name; abstracts by rank (see
+:mod:`~kvstore.storage.addresses`), then by how much lies below them (less is more telling), then by document key and
+place. Of many abstracts of one rank all are looked at, as far as the rank is needed, since any may be the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..storage import addresses
+from ..storage.aliases import Identity
+from ..storage.chunks import AbstractRecord
+from ..storage.store_view import StoreView
+
+#: The rank of an abstract, its id and its record.
+Place = tuple[int, int, AbstractRecord]
+
+
+def places_of(view: StoreView, identity: Identity, most: int) -> tuple[list[int], list[Place]]:
+    """Nodes and abstracts of an entity; of more than ``most`` those that come first, at least so many together."""
+    nodes: list[int] = []
+    found: list[Place] = []
+    for rank, place in map(addresses.split, view.addresses_with_ties(identity, most).tolist()):
+        if rank == addresses.NODE:
+            nodes.append(place)
+        else:
+            found.append((rank, place, view.abstracts.get(place)))
+    return nodes_in_order(view, nodes), sorted(found, key=lambda place: _order(view, place))
+
+
+def nodes_in_order(view: StoreView, nodes: Iterable[int]) -> list[int]:
+    """Nodes of the forest by the names of their trees, then by their own."""
+    found = list(nodes)
+    if len(found) < 2:
+        return found
+    return sorted(found, key=lambda node: (view.forest.tree_name(view.forest.node(node).tree), view.forest.key(node)))
+
+
+def _order(view: StoreView, place: Place) -> tuple[int, int, str, int]:
+    rank, abstract, record = place
+    # Within a document abstracts of a level are numbered as the text goes.
+    return rank, record.last_chunk - record.first_chunk, view.documents.key_of(record.document), abstract
