@@ -91,6 +91,7 @@ ABSTRACTS = SqlTable(
     {
         "id": ("INTEGER", lambda reader, row, record: row),
         "document": ("TEXT", _document_key),
+        "ordinal": ("INTEGER", lambda reader, row, record: reader.document(record.document).abstract_ordinal(row)),
         "parent": ("INTEGER", lambda reader, row, record: record.parent),
         "level": ("INTEGER", lambda reader, row, record: record.level),
         "first_chunk": ("INTEGER", lambda reader, row, record: record.first_chunk),

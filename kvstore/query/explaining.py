@@ -124,7 +124,7 @@ def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
             with trace.step("probe filter") as step:
                 entry = view.filter.find(key) if key else None
                 step.count = int(entry is not None)
-                known = entry and f"entity {entry.entity}, temperature {entry.temperature}"
+                known = entry and f"known, temperature {entry.temperature}"
                 step.detail = known or "not known: its fingerprint, or its key behind it, is not there"
             identity = view.resolve(key) if entry else None
             if identity is not None and len(identity.names) > 1:
