@@ -1,0 +1,106 @@
+"""Draw entities or relations of documents at random, each with where it stands, to be judged by a person.
+
+    python tools/sample_entities.py PATH ... [--relations] [--count 200] [--seed 1] [--language en]
+
+The documents are ingested into a new store (with vectors of no meaning: names and relations do not depend on them);
+what is drawn depends on the documents and the seed alone. A judge marks each line ``+`` or ``-`` by the rubric below,
+which was fixed before anything was drawn; precision is the share of ``+``. The documents should be of several kinds,
+and none that the rules were made with. Where there are fewer than asked for, all are drawn.
+
+An **entity** is good (``+``) where a reader of the documents may look it up, because it is
+
+1. a proper name, whole: a person, place, organisation, work, product, event, standard, language;
+2. an identifier, as it is written there: a command, option, parameter, function, file, type, variable, message;
+3. a term: a noun phrase (or a noun that is no everyday word, or one that the documents explain) for something that
+   they are about, as the index of a book lists it;
+4. the title of a document, or a heading that says what its section is about, whole.
+
+It is bad (``-``) where it is an everyday word or a phrase of such words that names no subject (*done*, *first step*,
+*other users*); a piece of a name, cut at a bracket, a hyphen or a connecting word, or a name with its neighbours glued
+on; a fragment of code, a value, a number, markup; navigation or what any text has (*Next*, *Note*, *Introduction*); a
+verb, an adjective or a clause, and no title; a word of another language that is no name there. In doubt it is bad.
+
+A **relation** is good where its text states it: the child *is* one of the parent, is part of it, belongs to it, depends
+on it, lies in it, or is the "X of" it, as its kind says; where both names are whole and mean outside the sentence what
+they mean in it; and where it tells something about either (not that a number is one of something). In doubt it is bad.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+
+import click
+
+import kvstore
+
+#: Characters of a text that are shown before and after a mention.
+_AROUND = 60
+#: Mentions that are shown of each entity.
+_SHOWN = 2
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--relations", is_flag=True, help="Draw relations found in prose, not entities.")
+@click.option("--count", default=200, show_default=True, help="How many to draw.")
+@click.option("--seed", default=1, show_default=True, help="What is drawn is a function of the documents and this.")
+@click.option("--language", default="en", show_default=True, help="Language setting of the store.")
+def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, language: str) -> None:
+    """Print a sample of the entities (or relations) of documents with where they stand."""
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        kvstore.open(Path(scratch) / "store", embedder="hashing:16", settings={"language": language}) as store,
+    ):
+        report = store.ingest(*paths)
+        figures = store.statistics()
+        print(
+            f"# {report.documents} documents, {figures['chunks']} chunks, {figures['entities']} entities, "
+            f"{figures['introductions'] / figures['chunks']:.2f} introductions a chunk, seed {seed}"
+        )
+        lines = relations_of(store) if relations else entities_of(store)
+        chosen = sorted(random.Random(seed).sample(range(len(lines)), min(count, len(lines))))
+        print(f"# {len(chosen)} drawn of {len(lines)}")
+        for number, at in enumerate(chosen, 1):
+            print(f"{number:4} {lines[at] if relations else with_contexts(store, lines[at])}")
+
+
+def entities_of(store: kvstore.Store) -> list[str]:
+    """The names of all entities, in order of their normal forms."""
+    return [row[0] for row in store.execute("SELECT name FROM entities ORDER BY key")]
+
+
+def with_contexts(store: kvstore.Store, name: str) -> str:
+    """A name, its kind, and the first places where it stands."""
+    kind, times = next(iter(store.execute("SELECT kind, mentions FROM entities WHERE name = ?", [name])))
+    lines = [f"[{name}]  {kind}, {times} mentions"]
+    rows = store.execute('SELECT document, start, "end" FROM mentions WHERE entity = ? LIMIT ?', [name, _SHOWN])
+    for key, start, end in rows.fetchall():
+        document = store.get(key)
+        assert document is not None
+        text = document.text.encode()
+        before, after = (text[max(0, start - _AROUND) : start], text[end : end + _AROUND])
+        pieces = (before.decode(errors="ignore"), text[start:end].decode(), after.decode(errors="ignore"))
+        lines.append(f"       {key}: " + " ".join("…{}«{}»{}…".format(*pieces).split()))
+    return "\n".join(lines)
+
+
+def relations_of(store: kvstore.Store) -> list[str]:
+    """All relations found in prose, each with the sentence that states it."""
+    rows = store.execute(
+        'SELECT child, parent, kind, confidence, document, start, "end" FROM edges WHERE tree = ? '
+        "ORDER BY child, parent, kind, document",
+        ["relations"],
+    )
+    lines = []
+    for child, parent, kind, confidence, key, start, end in rows.fetchall():
+        document = store.get(key)
+        assert document is not None
+        stated = " ".join(document.text.encode()[start:end].decode().split())
+        lines.append(f"[{child}] {kind} [{parent}]  {confidence:.2f}\n       {key}: {stated[:300]}")
+    return lines
+
+
+if __name__ == "__main__":
+    main()
