@@ -211,7 +211,8 @@ def name_pieces(str text, set lower, set upper) -> list:
     A piece is a word (with the hyphens, apostrophes and dots inside it and a dot behind it), code in backticks, a term
     in asterisks, or any other mark. Left out are words further than three behind the last that begins with a capital
     or a digit, or behind a mark. All words in lower case are added to ``lower``, and to ``upper`` those that begin
-    with a capital but do not open the sentence; there they have no dots behind them.
+    with a capital but do not open the sentence; there they have no dots behind them. What stands behind a number that
+    opens the sentence, a colon, a bar or an opening bracket opens it too.
     """
     cdef Py_ssize_t size = len(text), at = 0, end, bare
     cdef Py_ssize_t gap = LONGEST_GAP  # words since one that a name may go on behind
@@ -234,10 +235,11 @@ def name_pieces(str text, set lower, set upper) -> list:
             gap = 0 if c.isupper() or c.isdigit() else gap + 1
             if gap <= LONGEST_GAP or not opened:
                 pieces.append(text[at:end])
-            opened = True
+            opened = opened or not c.isdigit()
         else:
             end = _code_end(text, at) if c == u"`" else _emphasis_end(text, at) if c == u"*" else at + 1
             gap = LONGEST_GAP
+            opened = (opened or end > at + 1) and c not in u":|(["
             pieces.append(text[at:end])
         at = end
     return pieces

@@ -191,7 +191,7 @@ def test_a_document_without_a_parse_states_nothing() -> None:
     assert list(sentences_of(spacy.blank("en")("Whales are mammals."))) == []
 
 
-NESTED = """# Animals
+NESTED = """# Zoology
 
 ## Introduction
 
@@ -217,19 +217,21 @@ Text between lists.
 
 ## How to count them
 
-### Nets
+### Done
+
+### Pitfall traps
 """
 
 
 def test_nested_lists_and_headings_are_hierarchies() -> None:
     assert stated(NESTED, RULES, "markdown") == [
-        ("Vertebrates", "Animals", "heading"),
+        ("Vertebrates", "Zoology", "heading"),
         ("Mammals", "Vertebrates", "heading"),
         ("Blue whale", "Whales", "list"),
         ("Narwhal", "Whales", "list"),
         ("Tusk", "Narwhal", "list"),
         ("Song", "Whales", "list"),
-        ("Nets", "Animals", "heading"),
+        ("Pitfall traps", "Zoology", "heading"),
     ]
 
 
@@ -328,13 +330,13 @@ def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store
     ]
     rows = store.execute("EXPAND 'animal' DOWN IN TREE 'relations'").fetchall()
     assert ("dog", "She keeps animals such as cats and dogs.") in [(row[3], row[-1]) for row in rows]
-    store.put("b", "Dogs are friends.")
+    store.put("b", "Dogs are mammals.")
     assert edges() == [
         ("cat", "animal", "relations", "is_a", "a"),
-        ("dog", "friend", "relations", "is_a", "b"),
+        ("dog", "mammal", "relations", "is_a", "b"),
     ]
     store.delete("a")
-    assert edges() == [("dog", "friend", "relations", "is_a", "b")]
+    assert edges() == [("dog", "mammal", "relations", "is_a", "b")]
 
 
 def test_a_store_is_not_made_with_a_language_that_is_not_there(tmp_path: Path) -> None:
@@ -348,6 +350,6 @@ def test_terms_are_names_of_several_words() -> None:
     assert pipeline is not None
     (terms,) = pipeline.read(
         ["The large query planner estimates the cost."],
-        lambda _, parses: [term for s in sentences_of(parses[0].doc) for term in NounPhrases(s).terms()],
+        lambda _, parses: [term.form for s in sentences_of(parses[0].doc) for term in NounPhrases(s).terms()],
     )
     assert terms == ["query planner"]

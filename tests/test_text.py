@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kvstore.errors import InputError
 from kvstore.text.blocks import blocks, parts
-from kvstore.text.names import SentenceNames, identifiers, is_name_key, title_names
+from kvstore.text.languages import are_english
+from kvstore.text.names import SentenceNames, identifiers, is_name_key, is_term, title_names
 from kvstore.text.normalize import entity_key, fold
 from kvstore.text.sentences import sentences
 from kvstore.text.words import stemmer, words
@@ -100,18 +101,97 @@ def test_sentences_cover_everything_but_space(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("The Bank of England was founded in London.", {"Bank of England", "London"}),
+        ("The Bank of England was founded in London.", {"Bank of England", "England", "London"}),
         ("In January, J. R. R. Tolkien met Charles de Gaulle.", {"J. R. R. Tolkien", "Charles de Gaulle"}),
         ("Are Christopher Nolan and Sathish Kalathil directors?", {"Christopher Nolan", "Sathish Kalathil"}),
         ("Running is fun. Nobody runs. They say Berlin is large.", {"Berlin"}),
         ("Use *foreign keys* and `pg_dump` daily.", {"foreign keys", "pg_dump"}),
         ("Later World War 2 ended.", {"World War 2"}),
-        ("Nolan's Batman film", {"Nolan", "Nolan's Batman"}),
+        ("Nolan's Batman film", {"Nolan", "Batman", "Nolan's Batman"}),
         ("Osama bin Laden and Ludwig van Beethoven", {"Osama bin Laden", "Ludwig van Beethoven"}),
     ],
 )
 def test_names_by_rule(text: str, expected: set[str]) -> None:
     assert names_in(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "none"),
+    [
+        ("We saw the Analytical Engine of Charles Babbage.", {"Analytical Engine", "Charles Babbage"}, {"Engine"}),
+        ("She taught at the University of Oxford.", {"University of Oxford", "Oxford"}, {"University"}),
+        ("He fell in the Second Battle of Bull Run.", {"Second Battle of Bull Run", "Bull Run"}, {"Second Battle"}),
+        ("They read the Lord of the Rings.", {"Lord of the Rings"}, {"Rings", "Lord"}),
+        ("It is in Portugal's Autonomous Region of Madeira.", {"Portugal", "Madeira"}, {"Region"}),
+        ("She won Best Actress for House of Cards.", {"House of Cards"}, {"Cards"}),
+    ],
+)
+def test_a_name_inside_a_longer_one_is_a_name_where_it_stands_for_itself(
+    text: str, inside: set[str], none: set[str]
+) -> None:
+    found = names_in(text)
+    assert inside <= found
+    assert not none & found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- -d: Specifies the database. It specifies more.",
+        "1. Take care of it.",
+        "It was sold on May 28, 1896, and again in July 2000.",
+        "For this, see Table 53 and Section 34.15.",
+        "*Next* or *Prev* or *not so*",
+        "It has 8 GB of memory (See the manual).",
+        "| Name | Meaning |",
+        "It is a London-based company.",
+    ],
+)
+def test_what_is_no_name_is_none(text: str) -> None:
+    assert names_in(text) == set()
+
+
+def test_an_everyday_word_is_a_name_where_the_document_writes_it_as_one() -> None:
+    assert "Oracle" in names_in("Then she went to Oracle. The company is old.")
+    assert "Company" in names_in("Then she went to the Company.")
+    assert "Company" not in names_in("Then she went to the Company. The company is old.")
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        ("done", set()),
+        ("Look", set()),
+        ("See also", set()),
+        ("Further examples", set()),
+        ("initdb", {"initdb"}),
+        ("PGDATA", {"PGDATA"}),
+        ("initdb(1)", {"initdb(1)", "initdb"}),
+        ("Aggregated Data", {"Aggregated Data"}),
+    ],
+)
+def test_a_heading_is_a_name_where_it_tells_a_subject(heading: str, expected: set[str]) -> None:
+    assert {name.form for name in title_names(heading, "heading")} == expected
+
+
+def test_a_term_is_made_of_words() -> None:
+    for form in ("disk space", "C++ compiler", "initdb(1)", "x86-64 assembler", "Boyle's law"):
+        assert is_term(form) == (form != "initdb(1)"), form
+    for form in ("initdb(1", "pDb, /", "1) item", "of course", "3rd party", "Table 53", "a | b", "note:"):
+        assert not is_term(form), form
+
+
+def test_the_language_of_a_part_is_told_from_its_function_words() -> None:
+    english, german = "The name of the rose is not as old as that.", "Der Name der Rose ist nicht so alt wie der Stein."
+    table, russian = "| Ada | 12 |", "Мать мыла раму, и это было хорошо."
+    assert are_english([english, english, german, table, russian]) == [True, True, False, True, False]
+    assert are_english([german, german, table]) == [False, False, False]
+    assert are_english([table, "Ludwig van Beethoven, Charles de Gaulle"]) == [True, True]
+    french = "Le nom de la rose est dans le livre, et il ne sait pas que la fleur est rouge."
+    assert (
+        are_english([french, "El nombre de la rosa es una novela que se lee en el mundo y en la escuela."])
+        == [False] * 2
+    )
 
 
 def test_a_word_that_opens_a_sentence_is_a_name_where_the_text_shows_it() -> None:
@@ -129,7 +209,7 @@ def test_titles_bring_their_short_and_singular_forms() -> None:
     assert {name.form for name in title_names("Demon (film)", "title")} == {"Demon (film)", "Demon"}
     assert {name.form for name in title_names("5.4.5. Foreign Keys", "heading")} == {"Foreign Keys", "Foreign Key"}
     assert {name.form for name in title_names("Chapter 3. Queries", "heading")} == {"Queries", "Query"}
-    assert {name.form for name in title_names("Status", "heading")} == {"Status"}
+    assert {name.form for name in title_names("Status", "title")} == {"Status"}
 
 
 def test_what_may_become_an_entity() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvstore.text.names import SentenceNames
+from kvstore.text.names import OPENING, SentenceNames
 from kvstore.text.words import (
     FUNCTION_WORDS,
     TOKEN,
@@ -29,7 +29,7 @@ PIECE = re.compile(
 )
 FRAGMENTS = st.sampled_from(
     ["Ada", "Bank", "of", "the", "de", "la", "river", "U.S.", "a.b.c", "x.", "'s", "’", "-", "&", ".", "`", "*", "**",
-     "_", "\n", "/", "~", "\\", "@", "$", "#", "+", "(", ")", ":", "カナ", "max_wal", "--no", " ",
+     "_", "\n", "/", "~", "\\", "@", "$", "#", "+", "(", ")", ":", "|", "[", "カナ", "max_wal", "--no", " ",
      "  ", "2", "1999", "²", "½", "٣", "ǅ", "Éa", "ß", "漢字", "𝒜", "é", "e\u0301", "word" * 20]
 )  # fmt: skip
 TEXTS = st.text() | st.lists(FRAGMENTS, max_size=40).map("".join) | st.lists(FRAGMENTS, max_size=40).map(" ".join)
@@ -90,22 +90,29 @@ def test_writing_without_spaces_is_cut_into_characters() -> None:
 @given(TEXTS)
 def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
     expected: list[str] = []
-    spoken: list[str] = []
+    lower_expected: set[str] = set()
+    upper_expected: set[str] = set()
     gap = 3
+    opened = False
     for match in PIECE.finditer(text):
         piece = match.group()
         if match["word"]:
-            spoken.append(piece)
             gap = 0 if piece[0].isupper() or piece[0].isdigit() else gap + 1
+            if piece[0].islower():
+                lower_expected.add(piece.rstrip("."))
+            elif piece[0].isupper() and opened:
+                upper_expected.add(piece.rstrip("."))
         else:
             gap = 3
-        if gap <= 3 or spoken == [piece]:
+        if gap <= 3 or not opened:
             expected.append(piece)
+        opened = opened or not piece[0].isdigit() if match["word"] else (opened or len(piece) > 1)
+        opened = opened and piece not in OPENING
     lower: set[str] = set()
     upper: set[str] = set()
     assert name_pieces(text, lower, upper) == expected
-    assert lower == {word.rstrip(".") for word in spoken if word[0].islower()}
-    assert upper == {word.rstrip(".") for word in spoken[1:] if word[0].isupper()}
+    assert lower == lower_expected
+    assert upper == upper_expected
 
 
 @given(st.lists(TEXTS, max_size=4))

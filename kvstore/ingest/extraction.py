@@ -17,16 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..models.language import open_language
+from ..models.language import ENGLISH, open_language
 from ..settings import FixedSettings
 from ..storage.documents import Section, heading_path
 from ..text.blocks import Block, blocks, plain, summary_sentence
-from ..text.names import Name, SentenceNames, identifiers, is_name_key, title_names
+from ..text.languages import are_english
+from ..text.names import Name, SentenceNames, code_terms, identifiers, is_name_key, title_names
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_text
 from .examination import LONGEST_ENTITY_KEY, Examined, content_digest, examine, stated_tree
+from .occurring import occurring
 from .outline_relations import outline_relations
 from .pairs import pairs_of
 from .prose import Prose, read_prose
@@ -131,7 +133,7 @@ def derive_all(
     written = [item for item in begun if isinstance(item, _Written)]
     texts_known([text for item in written for text in item.embedding_texts()])
     pipeline = open_language(settings.language)
-    parsed = [(item.text, item.chunks, item.to_bytes) for item in written]
+    parsed = [(item.text, item.parsed_by(settings.language), item.to_bytes) for item in written]
     prose = repeat(Prose()) if pipeline is None else read_prose(parsed, pipeline)
     for item in begun:
         yield _derived(item, next(prose), settings) if isinstance(item, _Written) else item
@@ -147,6 +149,13 @@ class _Written:
     sections: list[Heading]
     chunks: list[Chunk]
     to_bytes: npt.NDArray[np.int64]
+    english: list[bool]
+
+    def parsed_by(self, language: str) -> list[Chunk]:
+        """The chunks that a pipeline is to parse: what is no English says nothing to ``en``."""
+        if language != ENGLISH:
+            return self.chunks
+        return [chunk for chunk, english in zip(self.chunks, self.english, strict=True) if english]
 
     def embedding_texts(self) -> list[str]:
         """As :meth:`Extracted.embedding_texts`."""
@@ -169,7 +178,8 @@ def _begun(given: Examined, settings: FixedSettings) -> _Written | Extracted:
     sections, chunks = chunk_text(text, found, settings.chunk_tokens)
     if not chunks:
         raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
-    return _Written(given, text, found, sections, chunks, _byte_offsets(text, len(given.text)))
+    english = are_english([text[chunk.start : chunk.end] for chunk in chunks])
+    return _Written(given, text, found, sections, chunks, _byte_offsets(text, len(given.text)), english)
 
 
 def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extracted:
@@ -182,15 +192,19 @@ def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extrac
         Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
         for index, s in enumerate(sections)
     ]
-    stated = outline_relations(written.blocks, to_bytes) if _has_tree(given) else []
-    names = [*_names(given.title, sections, text, chunks), *_related(stated, "tree"), *prose.names()]
-    introductions = _introductions(names, settings.name_words, given.key)
-    known = {name.key for name in introductions}
+    stated = outline_relations(written.blocks, to_bytes, any(written.english)) if _has_tree(given) else []
     relations = [
         relation
         for relation in (*stated, *prose.relations)
-        if entity_key(relation.child) in known and entity_key(relation.parent) in known
+        if all(is_name_key(entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
     ]
+    names = [*_names(written), *_related(stated, "tree"), *prose.names()]
+    introductions = _introductions(names, settings.name_words, given.key)
+    placed = {entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
+    places = [*([plain(given.title)] if given.title else []), *(section.title for section in sections)]
+    sought = [name.key for name in introductions if name.key not in placed]
+    placed |= occurring([*places, *pieces], sought, settings.name_words)
+    introductions = [name for name in introductions if name.key in placed]
     extracted = _extracted(given, outline=outline, tree=tree, introductions=introductions, relations=relations)
     for chunk, piece in zip(chunks, pieces, strict=True):
         terms = chunk_terms(given.title, extracted.headings(chunk.section), piece, stem)
@@ -261,18 +275,30 @@ def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict
     return {(int(to_bytes[start]), int(to_bytes[end])): summary_sentence(text[start:end]) for start, end in spans}
 
 
-def _names(title: str | None, sections: list[Heading], text: str, chunks: list[Chunk]) -> Iterator[Name]:
+def _names(written: _Written) -> Iterator[Name]:
     """The names found by rule."""
-    if title:
-        yield from title_names(title, "title")
-    for section in sections:
-        yield from title_names(section.title, "heading")
-    units = [text[unit.start : unit.end] for chunk in chunks for unit in chunk.units]
-    prose = [unit for unit in units if not unit.startswith(("#", "|--", "```"))]
+    text, english = written.text, any(written.english)
+    if written.given.title:
+        yield from title_names(written.given.title, "title", english)
+    for section in written.sections:
+        yield from title_names(section.title, "heading", english)
+    units = [
+        (text[unit.start : unit.end], unit.kind, english)
+        for chunk, english in zip(written.chunks, written.english, strict=True)
+        for unit in chunk.units
+    ]
+    # What stands above the rule of a table are the heads of its columns, capitalised for that.
+    units = [
+        unit
+        for unit, (following, _, _) in zip(units, [*units[1:], ("", "", True)], strict=True)
+        if not (unit[0].startswith(("#", "|--", "```")) or (unit[1] == "table" and following.startswith("|--")))
+    ]
+    prose = [unit for unit, kind, english in units if english and kind != "code"]
     seen = SentenceNames(prose)
-    for index, unit in enumerate(prose):
+    for index in range(len(prose)):
         yield from seen.names(index)
-        yield from identifiers(unit)
+    for unit, kind, english in units:
+        yield from identifiers(unit) if english or kind == "code" else code_terms(unit)
 
 
 def _introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:

@@ -7,21 +7,11 @@ names nothing (pronouns, words like *thing*, what is denied) has none.
 
 from __future__ import annotations
 
-from ..text.names import singular
+from typing import NamedTuple
+
+from ..text.names import PASSING, PLAIN, is_term, singular
 from .syntax import Sentence, Word
 
-#: Adjectives of size, age, order, worth and comparison: they tell one from others and are no part of a name.
-_PASSING = frozenset(
-    """
-    large small big little huge tiny great vast tall short long wide narrow high low deep new old young recent ancient
-    modern early late former current present main major minor important significant essential necessary
-    key common typical usual general special particular specific certain various several numerous many few more most
-    much less least such other another same different similar related respective own single double entire whole full
-    complete total only very first second third next last final previous following good better best bad worst nice
-    famous popular notable well-known known unknown possible potential available useful interesting simple complex
-    easy difficult hard beautiful strong weak rich poor close near far
-    """.split()
-)
 #: Nouns that stand for others or for nothing: on their own they name nothing.
 _EMPTY = frozenset(
     """
@@ -32,14 +22,19 @@ _EMPTY = frozenset(
     everyone anyone bit couple dozen hundred thousand million billion percent pair range series set
     """.split()
 )
-#: Endings of adjectives made from names of places, which taggers take for names.
-_OF_PLACES = ("ish", "ese", "ian", "ean", "can", "ic", "elsh", "utch", "ench", "reek", "man")
 _DENYING = frozenset(("no", "neither", "nor", "not"))
 #: Tags of finite verbs: no list of nouns goes on over them.
 FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
 #: Prepositions inside a proper name, and the labels by which what stands left of a noun belongs to it.
 _INSIDE = frozenset(("of", "for", "de", "von", "van", "da", "di", "del"))
 _BEFORE = frozenset(("compound", "flat", "amod", "nmod:desc", "nmod:unmarked", "nummod", "obl:unmarked", "nmod"))
+
+
+class Term(NamedTuple):
+    """The name of a common noun phrase, and whether it is made of nouns alone."""
+
+    form: str
+    of_nouns: bool
 
 
 class NounPhrases:
@@ -57,29 +52,35 @@ class NounPhrases:
         if not word.nominal or self._is_denied(place):
             return None
         first, last = self.extent(place)
-        if first == last and (word.lemma in _EMPTY or word.lemma in _PASSING or len(word.text) < 2):
+        if first == last and (word.lemma in _EMPTY or word.lemma in PASSING or len(word.text) < 2):
             return None
         if not any(character.isalpha() for character in word.text):
             return None
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
+        if not is_term(form):
+            return None
         if word.proper or last != place:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
             form = form[0].lower() + form[1:]
         return form[: len(form) - len(word.text)] + _base(word, form[len(form) - len(word.text) :])
 
-    def terms(self) -> list[str]:
+    def terms(self) -> list[Term]:
         """The names of common noun phrases of several words."""
         inside = ("compound", "flat", "amod", "nmod:desc")
-        heads = (at for at, word in enumerate(self._words) if word.nominal and not word.proper)
-        names = (self.name(at) for at in heads if self._words[at].label not in inside)
-        return [name for name in names if name is not None and " " in name]
+        found = []
+        for at, word in enumerate(self._words):
+            if word.nominal and not word.proper and word.label not in inside:
+                name = self.name(at)
+                if name is not None and " " in name and name.split()[0].lower() not in PLAIN:
+                    found.append(Term(name, self.is_of_nouns(at)))
+        return found
 
-    def head_name(self, place: int) -> str:
-        """The noun alone, in the singular."""
-        word = self._words[place]
-        return _base(word, word.text)
+    def is_of_nouns(self, place: int) -> bool:
+        """Whether a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
+        first, last = self.extent(place)
+        return first < last and all(word.nominal or word.tag == "HYPH" for word in self._words[first : last + 1])
 
     def extent(self, place: int) -> tuple[int, int]:
         """Places of the first and last word of the name around a noun."""
@@ -96,23 +97,16 @@ class NounPhrases:
             last = self._with_complement(last)
         return first, last
 
-    def is_compound(self, place: int) -> bool:
-        """Whether nouns stand before the noun at ``place`` in its name, and no number; a *mash-up* is no kind of up."""
-        first, _ = self.extent(place)
-        before = self._words[first:place]
-        if before and before[-1].end == self._words[place].start:
-            return False
-        nouns = [word for word in before if word.nominal and not (word.proper and word.text.endswith(_OF_PLACES))]
-        return bool(nouns) and not any(word.tag == "CD" for word in before)
-
     def described_by(self, place: int) -> int | None:
         """The common noun right before a proper name that says what it is (``the mathematician Emmy Noether``)."""
         if not self._words[place].proper:
             return None
         first, _ = self.extent(place)
         before = first - 1
-        if before < 0 or not self._is_descriptor(self._words[before]):
+        if before < 0 or not self._is_descriptor(self._words[before]) or not self._words[before].text.isalpha():
             return None
+        if self._words[place].text.isupper() or self._words[place].text[:-1].isupper():
+            return None  # the backup API: what the letters stand for is the kind, and what is before them its name
         head = self._words[before].head
         return before if first <= head <= place or self._words[first].head == before else None
 
@@ -217,7 +211,7 @@ class NounPhrases:
         if head.proper and word.text[:1].isupper():
             return word.pos not in ("DET", "PRON", "ADP", "ADV")
         fits = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or glued
-        return fits and word.lemma not in _PASSING and word.text.lower() not in _PASSING
+        return fits and word.lemma not in PASSING and word.text.lower() not in PASSING
 
     def _goes_after(self, at: int, place: int, last: int) -> bool:
         word, before = self._words[at], self._words[last]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..text.blocks import Block
-from ..text.names import title_forms
+from ..text.names import PARTS_OF_TEXT, says_something, title_forms
 from ..text.normalize import entity_key
 from ..text.words import FUNCTION_WORDS
 from .relation import Relation
@@ -25,30 +25,18 @@ _LONGEST_NAME = 6
 
 #: Words that a name may run over; with any other function word in it, it is a phrase or a sentence.
 _JOINING = frozenset("of the and or for in to with on by a an from at as under over between".split())
-#: Headings of parts of a text, not of its subjects.
-_PARTS_OF_TEXT = frozenset(
-    """
-    introduction overview summary abstract conclusion conclusions background contents content index appendix appendices
-    preface foreword prologue epilogue acknowledgements acknowledgments references bibliography citations sources notes
-    note footnotes examples example description synopsis parameters options arguments usage outputs output inputs input
-    returns compatibility author authors links miscellaneous general details discussion results result method methods
-    materials limitations caveats warnings tips faq changes changelog history prerequisites requirements motivation
-    scope purpose definitions definition terminology outline part chapter section other others todo license licence
-    contributing installation
-    """.split()
-) | {"see also", "further reading", "external links", "related topics", "getting started", "quick start"}
 _EXPLAINED = re.compile(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
 _TASK = re.compile(r"\A\[[ xX]\]\s+")
 _SENTENCE_MARKS = re.compile(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
 
 
-def outline_relations(found: Sequence[Block], to_bytes: npt.NDArray[np.int64]) -> list[Relation]:
+def outline_relations(found: Sequence[Block], to_bytes: npt.NDArray[np.int64], english: bool = True) -> list[Relation]:
     """The relations of the lists and headings among the blocks of a text, each pair of names once a kind.
 
-    ``to_bytes`` gives the byte offset of every character of the text.
+    ``to_bytes`` gives the byte offset of every character of the text; ``english`` says whether any of it is.
     """
     stated: dict[tuple[str, str, str], Relation] = {}
-    for kind, child, parent, block in _pairs(found):
+    for kind, child, parent, block in _pairs(found, english):
         key = entity_key(child), entity_key(parent), kind
         if key[0] != key[1] and key not in stated:
             span = int(to_bytes[block.start]), int(to_bytes[block.end])
@@ -56,14 +44,14 @@ def outline_relations(found: Sequence[Block], to_bytes: npt.NDArray[np.int64]) -
     return list(stated.values())
 
 
-def _pairs(found: Sequence[Block]) -> Iterator[tuple[str, str, str, Block]]:
+def _pairs(found: Sequence[Block], english: bool) -> Iterator[tuple[str, str, str, Block]]:
     """Kind, child, parent, and the block that the child stands in."""
     headings: list[tuple[int, str | None]] = []
     items: list[tuple[int, str | None]] = []
     for block in found:
         if block.kind == "heading":
             items.clear()
-            yield from _place(HEADING, headings, block, _heading_name(block.title))
+            yield from _place(HEADING, headings, block, _heading_name(block.title, english))
         elif block.kind == "item" and block.title:
             yield from _place(LIST, items, block, _item_name(block.title))
         elif block.level == 0:
@@ -81,9 +69,9 @@ def _place(
     above.append((block.level, name))
 
 
-def _heading_name(title: str) -> str | None:
+def _heading_name(title: str, english: bool) -> str | None:
     forms = title_forms(title)
-    return forms[0] if forms and _is_name(forms[0]) else None
+    return forms[0] if forms and _is_name(forms[0]) and says_something(forms[-1], english) else None
 
 
 def _item_name(title: str) -> str | None:
@@ -99,4 +87,4 @@ def _is_name(form: str) -> bool:
         return False
     if any(word in FUNCTION_WORDS and word not in _JOINING for word in words):
         return False
-    return any(character.isalpha() for character in form) and " ".join(words) not in _PARTS_OF_TEXT
+    return any(character.isalpha() for character in form) and " ".join(words) not in PARTS_OF_TEXT

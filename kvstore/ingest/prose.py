@@ -19,11 +19,9 @@ import numpy.typing as npt
 from ..models.language import LanguagePipeline, Parse
 from ..text.blocks import plain
 from ..text.names import Name
-from ..text.normalize import entity_key
 from .chunking import Chunk, Unit
-from .noun_phrases import NounPhrases
+from .noun_phrases import NounPhrases, Term
 from .relation import Relation
-from .relation_words import MODIFIER
 from .relations import Statement, statements
 from .syntax import sentences_of
 
@@ -31,7 +29,7 @@ from .syntax import sentences_of
 REPEATED = 2
 
 #: What a passage states, and its noun phrases.
-_Found = tuple[list[Statement], list[str]]
+_Found = tuple[list[Statement], list[Term]]
 
 _MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
@@ -43,16 +41,17 @@ class Prose:
     occur."""
 
     relations: list[Relation] = field(default_factory=list)
-    phrases: Counter[str] = field(default_factory=Counter)
+    phrases: Counter[Term] = field(default_factory=Counter)
 
     def names(self) -> Iterator[Name]:
-        """The names introduced: both ends of each relation, and terms of several words used more than once."""
+        """The names introduced: both ends of each relation, terms of several nouns, and of several words used more than
+        once."""
         for relation in self.relations:
             yield _named(relation.child)
             yield _named(relation.parent)
-        for form, count in self.phrases.items():
-            if count >= REPEATED:
-                yield _named(form)
+        for term, count in self.phrases.items():
+            if term.of_nouns or count >= REPEATED:
+                yield _named(term.form)
 
 
 @dataclass(slots=True)
@@ -93,16 +92,9 @@ def read_prose(
 
 def _prose(passages: Iterable[tuple[_Passage, _Found]], to_bytes: npt.NDArray[np.int64]) -> Prose:
     prose = Prose()
-    said: set[tuple[str, str]] = set()
     for passage, (stated, phrases) in passages:
         prose.phrases.update(phrases)
         for statement in stated:
-            if statement.kind == MODIFIER:
-                # What a name says of itself is said once a document, however often the name occurs.
-                key = entity_key(statement.child), entity_key(statement.parent)
-                if key in said:
-                    continue
-                said.add(key)
             first, last = passage.unit_at(statement.start), passage.unit_at(statement.end - 1)
             span = int(to_bytes[first.start]), int(to_bytes[last.end])
             prose.relations.append(
@@ -113,11 +105,12 @@ def _prose(passages: Iterable[tuple[_Passage, _Found]], to_bytes: npt.NDArray[np
 
 def _read(_: str, parses: Sequence[Parse]) -> _Found:
     stated: list[Statement] = []
-    phrases: list[str] = []
+    phrases: list[Term] = []
     for parse in parses:
         for sentence in sentences_of(parse.doc):
             for found in statements(sentence):
-                stated.append(found.shifted(parse.start))
+                if found.telling:
+                    stated.append(found.shifted(parse.start))
             phrases += NounPhrases(sentence).terms()
     return stated, phrases
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 IS_A, PART_OF, BELONGS_TO = "is_a", "part_of", "belongs_to"
-DEPENDS_ON, LOCATED_IN, OF, MODIFIER = "depends_on", "located_in", "of", "modifier"
+DEPENDS_ON, LOCATED_IN, OF = "depends_on", "located_in", "of"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Relations that prose states (CFT-RAG §2.2, Bridge-RAG §3.2): which of two names stands under the other.
 
 In: a parsed sentence. Out: :class:`Statement` objects, always from child to parent: belonging, parts, kinds,
-dependence, place, ``X of Y``, and nouns before a noun. Rules over the heads and labels of Universal Dependencies; what
-is denied, asked, supposed or doubted states nothing. Conjuncts stand under one parent each.
+dependence, place, and ``X of Y``. A noun before a noun states nothing that its words do not say (*disk space*). Rules
+over the heads and labels of Universal Dependencies; what is denied, asked, supposed or doubted states nothing.
+Conjuncts stand under one parent each.
 
 The confidence of a statement says how seldom its shape means something else: what a verb says outright 0.9, a list of
-examples 0.85, a predicate 0.85, apposition 0.75, ``X of Y`` 0.6, a noun before a noun 0.5; what only can or may be so
+examples 0.85, a predicate 0.85, apposition 0.75, ``X of Y`` 0.6; what only can or may be so
 counts for four fifths of that.
 """
 
@@ -27,7 +28,6 @@ from .relation_words import (
     IS_A,
     KINDS,
     LEADING,
-    MODIFIER,
     NAMED_CLASSES,
     NOT_HAD,
     OF,
@@ -38,13 +38,17 @@ from .relation_words import (
 )
 from .statedness import Statedness
 from .syntax import Sentence
+from .telling import Telling
 
-_OUTRIGHT, _LISTED, _PREDICATE, _APPOSED, _POSSESSED, _MODIFYING = 0.9, 0.85, 0.85, 0.75, 0.6, 0.5
+_OUTRIGHT, _LISTED, _PREDICATE, _APPOSED, _POSSESSED = 0.9, 0.85, 0.85, 0.75, 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """That ``child`` stands under ``parent``; ``start`` to ``end`` are the characters that the two names lie in."""
+    """That ``child`` stands under ``parent``; ``start`` to ``end`` are the characters that the two names lie in.
+
+    ``telling`` where it says something outside its sentence too (:mod:`~kvstore.ingest.telling`).
+    """
 
     child: str
     parent: str
@@ -52,6 +56,7 @@ class Statement:
     confidence: float
     start: int
     end: int
+    telling: bool = True
 
     def shifted(self, by: int) -> Statement:
         """The same statement in a text that begins ``by`` characters earlier."""
@@ -66,8 +71,7 @@ def statements(sentence: Sentence) -> list[Statement]:
         key = entity_key(statement.child), entity_key(statement.parent), statement.kind
         if key[0] != key[1] and (key not in best or best[key].confidence < statement.confidence):
             best[key] = statement
-    said = {key[:2] for key in best if key[2] != MODIFIER}
-    return [statement for key, statement in best.items() if key[2] != MODIFIER or key[:2] not in said]
+    return list(best.values())
 
 
 class _Reading:
@@ -78,6 +82,7 @@ class _Reading:
         self._words = sentence.words
         self._phrases = NounPhrases(sentence)
         self._stated = Statedness(sentence)
+        self._telling = Telling(sentence, self._phrases)
         # A sentence without a verb in it is a title, or a verb in it was taken for a noun.
         verbs = any(word.tag in FINITE or word.pos in ("VERB", "AUX") for word in self._words)
         self._misread = not verbs and len(self._words) > 4 and self._words[-1].text == "."
@@ -257,7 +262,7 @@ class _Reading:
                 yield from self._relate(subjects, behind, BELONGS_TO, confidence)
             elif behind and word.lemma in COLLECTIONS:
                 yield from self._relate(behind, subjects, PART_OF, confidence)
-            elif word.nominal and not word.proper:
+            elif word.nominal and not word.proper and not self._is_bare(predicate):
                 possessors = self._sentence.having(predicate, "nmod:poss")
                 owners = [*behind, *(place for place in possessors if self._words[place].proper)]
                 definite = "the" in self._sentence.lemmas(predicate, "det")
@@ -266,6 +271,15 @@ class _Reading:
                         continue
                     yield from self._relate([subject], [predicate], IS_A, confidence)
                     yield from self._relate([subject], owners, OF, confidence)
+
+    def _is_bare(self, predicate: int) -> bool:
+        """Whether a singular noun has no article before it: an adjective or a participle taken for a noun."""
+        word = self._words[predicate]
+        return (
+            word.tag == "NN"
+            and word.label != "conj"
+            and not any(True for _ in self._sentence.having(predicate, "det", "nmod:poss", "nummod"))
+        )
 
     def _apposition(self, noun: int, apposed: int) -> Iterator[Statement]:
         """``X, a Y`` and ``Ys, X and Z``."""
@@ -279,8 +293,17 @@ class _Reading:
         if self._words[apposed].proper or (self._words[noun].tag == "NNS" and len(members) > 1):
             if not is_proper:
                 yield from self._relate(members, upper, IS_A, _APPOSED)
-        elif is_proper or self._sentence.lemmas(apposed, "det") & {"a", "an", "the"}:
+        elif self._is_set_off(noun, apposed) and (
+            self._sentence.lemmas(apposed, "det") & {"a", "an", "the"}
+            or (is_proper and self._phrases.complements(apposed, "of"))
+        ):
             yield from self._describe([noun], members, _APPOSED)
+
+    def _is_set_off(self, noun: int, apposed: int) -> bool:
+        """Whether an apposition stands behind a comma, a bracket or a dash, or right behind its noun: what follows a
+        colon explains, or lists something else."""
+        between = {word.text for word in self._words[min(noun, apposed) + 1 : self._phrases.extent(apposed)[0]]}
+        return not between & {":", ";", "/", '"', "”"}
 
     def _opens_examples(self, place: int) -> bool:
         if place == 0 or self._words[place - 1].text not in ",(;:":
@@ -365,10 +388,6 @@ class _Reading:
             return
         if place not in self._described:
             yield from self._possession(place)
-        if self._phrases.is_compound(place):
-            name = self._phrases.name(place)
-            if name is not None:
-                yield self._statement(name, self._phrases.head_name(place), MODIFIER, _MODIFYING, place, place)
 
     def _possession(self, place: int) -> Iterator[Statement]:
         """``X of Y``, ``Y's X``, ``Y, whose X``."""
@@ -407,4 +426,5 @@ class _Reading:
     def _statement(self, child: str, parent: str, kind: str, confidence: float, lower: int, upper: int) -> Statement:
         first, last = min(lower, upper), max(lower, upper)
         span = self._words[first].start, self._words[last].end
-        return Statement(child, parent, kind, round(confidence, 3), *span)
+        telling = self._telling.tells(kind, lower, upper, confidence)
+        return Statement(child, parent, kind, round(confidence, 3), *span, telling)

@@ -33,6 +33,9 @@ from .store_view import StoreView
 from .triples import KIND
 from .vectors import FREE
 
+#: Kinds of names that somebody stated: these may stand in no text and no tree.
+STATED = frozenset((ALIAS, KIND))
+
 
 def check(view: StoreView) -> Iterator[str]:
     """Every violated invariant of the store, as a sentence."""
@@ -282,6 +285,8 @@ class _Check:
             if slots != sorted((*way, times) for way, times in introduced.items()) or not record.slots[-1].times:
                 yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
             expected = addresses.of_places(self._places.get(entity, ()))
+            if not len(expected) and not STATED.issuperset(slot.kind for slot in slots):
+                yield f"entity {record.key!r}: a document introduces it that neither mentions it nor has it in a tree"
             if not np.array_equal(expected, view.filter.addresses(record.key)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
             self._totals["entities"] += 1

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ..text.blocks import plain
 from ..text.normalize import Folded, entity_key
 from .addresses import HEADING_PART, HEADING_WHOLE, TITLE_PART, TITLE_WHOLE
 from .documents import DocumentRecord, Section
@@ -53,6 +54,6 @@ class Place(NamedTuple):
 def headed_places(record: DocumentRecord, outline: list[Section]) -> Iterator[Place]:
     """The title and the headings of a document, those that an abstract stands for."""
     if record.title and record.root is not None:
-        yield Place(record.title, TITLE_WHOLE, TITLE_PART, record.root)
+        yield Place(plain(record.title), TITLE_WHOLE, TITLE_PART, record.root)
     for section in outline:
         yield Place(section.title, HEADING_WHOLE, HEADING_PART, section.abstract)

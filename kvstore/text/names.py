@@ -1,19 +1,22 @@
 """Names by rule: what a text names, without any language model.
 
 In: sentences, headings and titles. Out: :class:`Name` (form and kind). The rules: runs of capitalised words joined
-over particles, where a common word at the start of a sentence is none; identifiers of code; emphasised terms; whole
-titles and headings. All are a function of one document, so that extraction can run anywhere.
+over particles, and the parts of such a run that stand for themselves; identifiers of code; emphasised terms; whole
+titles and headings. An everyday word alone is a name only where the document shows it. All are a function of one
+document, so that extraction can run anywhere.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from kvstore_cext.words import name_pieces
 
 from .blocks import plain
+from .everyday import NOUN, OTHER, VERB, everyday_kind, is_everyday
 from .normalize import entity_key
 from .words import FUNCTION_WORDS, words
 
@@ -23,9 +26,19 @@ LONGEST_KEY = 200
 _CALENDAR = frozenset(
     """
     january february march april may june july august september october november december monday tuesday wednesday
-    thursday friday saturday sunday spring summer autumn winter mr mrs ms dr prof sir lord lady
+    thursday friday saturday sunday spring summer autumn winter
     """.split()
 )
+#: Words in capitals that stand before or behind a name, and units: alone they are none.
+_BESIDE_NAMES = frozenset(
+    """
+    mr mrs ms dr prof sir lord lady st jr sr mt inc ltd co corp llc gmbh plc vs maj gen col capt lt sgt rev hon gov sen
+    rep bc ad bce ce am pm kb mb gb tb pb kib mib gib tib hz khz mhz ghz kg km cm mm ms no nos vol ed eds pp
+    """.split()
+)
+#: Ends of adjectives made from names.
+_OF_NAMES = ("-based", "-specific", "-like", "-related", "-style", "-born", "-era", "-wide", "-compatible", "-only")
+_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 #: Words a name runs over when a capitalised word follows.
 _PARTICLES = frozenset(
     """
@@ -46,6 +59,58 @@ _BRIDGES_TWO = frozenset(
     }
 )
 
+#: Words that tell a place in a text, or a step, with the number or letter behind them: no name, nor part of one.
+_COUNTED = frozenset(
+    """
+    section chapter appendix part table figure fig page step example equation note item line volume vol column row
+    listing version release level rule case question type
+    """.split()
+)
+#: Adjectives of size, age, order, worth and comparison: they tell one from others and are no part of a name.
+PASSING = frozenset(
+    """
+    large small big little huge tiny great vast tall short long wide narrow high low deep new old young recent ancient
+    modern early late former current present main major minor important significant essential necessary
+    key common typical usual general special particular specific certain various several numerous many few more most
+    much less least such other another same different similar related respective own single double entire whole full
+    complete total only very first second third next last final previous following good better best bad worst nice
+    famous popular notable well-known known unknown possible potential available useful interesting simple complex
+    easy difficult hard beautiful strong weak rich poor close near far
+    """.split()
+)
+#: Adjectives of what is so here, or held so: a phrase that begins with one of them is no term.
+PLAIN = PASSING | frozenset(
+    """
+    additional further extra existing resulting corresponding appropriate suitable proper correct incorrect right wrong
+    actual real true false given specified desired required requested expected intended preferred recommended proposed
+    optional mandatory separate individual overall latest newest older newer larger smaller longer shorter higher lower
+    greater bigger faster slower earlier later upcoming remaining nearby
+    strange serious terrible wonderful incredible enormous slight brief quick sudden obvious clear apparent likely
+    unlikely able unable ready sure aware happy sad afraid successful unsuccessful effective efficient sufficient
+    enough equal equivalent identical distinct unique unusual normal ordinary reasonable relevant irrelevant
+    considerable substantial increasing growing enabled disabled updated modified changed added removed renowned
+    prominent wealthy local
+    """.split()
+)
+#: Headings of parts of a text, not of its subjects.
+PARTS_OF_TEXT = frozenset(
+    """
+    introduction overview summary abstract conclusion conclusions background contents content index appendix appendices
+    preface foreword prologue epilogue acknowledgements acknowledgments references bibliography citations sources notes
+    note footnotes examples example description synopsis parameters options arguments usage outputs output inputs input
+    returns compatibility author authors links miscellaneous general details discussion results result method methods
+    materials limitations caveats warnings tips faq changes changelog history prerequisites requirements motivation
+    scope purpose definitions definition terminology outline part chapter section other others todo license licence
+    contributing installation copyright copying bugs files name exit status environment diagnostics standards
+    attributes availability colophon warning tip important caution hint remark remarks next previous prev home up back
+    top search navigation menu download downloads comments comment feedback contact help about news sidebar footer
+    """.split()
+) | {
+    *("see also", "further reading", "external links", "related topics", "getting started", "quick start"),
+    *("exit status", "return value", "return values", "reporting bugs", "table of contents", "release notes"),
+    *("related articles", "skip to content", "edit this page", "read more", "first steps", "next steps"),
+}
+
 _IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
 _IN_TEXT = re.compile(
     r"(?<![\w`$.])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
@@ -59,6 +124,9 @@ _NO_PLURAL = (
     *("mathematics", "economics", "politics", "genetics", "linguistics", "logistics", "robotics", "electronics"),
 )
 _SHORT_PLURAL = ("caches", "aches", "niches", "avalanches", "axes")
+#: What a term is made of: words, with the marks that stand inside one, and brackets that are closed again.
+_TERM = re.compile(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
+_BACKTICKED = re.compile(r"`([^`\n]{1,100})`")
 _BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBERED = re.compile(r"^(?:chapter|section|appendix|part)?\s*(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]\s+", re.IGNORECASE)
 
@@ -84,16 +152,50 @@ def title_forms(title: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(form for form in (whole, shorter) if form))
 
 
-def title_names(title: str, kind: str) -> Iterator[Name]:
+def title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
     """The names a title or heading introduces: itself, without a trailing bracket, without a number, and its
-    singular."""
+    singular.
+
+    A heading that is an everyday word, or that any text may have, is none; of one in another language than English
+    only several words are a name.
+    """
     forms = title_forms(title)
-    if not forms:
+    if not forms or (kind == "heading" and not says_something(forms[-1], english)):
         return
     yield from (Name(form, kind) for form in forms)
-    single = singular(forms[-1])
+    single = singular(forms[-1]) if english else None
     if single:
         yield Name(single, kind)
+
+
+def says_something(heading: str, english: bool) -> bool:
+    """Whether a heading tells a subject."""
+    found = heading.split()
+    if heading.casefold() in PARTS_OF_TEXT:
+        return False
+    if len(found) == 1:
+        return _is_of_code(heading) or (
+            english and not is_everyday(heading) and entity_key(heading) not in FUNCTION_WORDS
+        )
+    lower = [word.casefold() for word in found]
+    return not all(word in PARTS_OF_TEXT or word in PLAIN or word in FUNCTION_WORDS for word in lower)
+
+
+def _is_of_code(word: str) -> bool:
+    """Whether a word is written as no word of a language is: with a mark, a digit or a capital inside."""
+    return not word.isalpha() or not (word.islower() or word.istitle() or word.isupper())
+
+
+def is_term(form: str) -> bool:
+    """Whether a phrase may be a name by its form: words alone, no bracket cut off, no function word at an end."""
+    if not _TERM.fullmatch(form) or form[-1] in "-'’&:/":
+        return False
+    found = entity_key(form).split()
+    if found[0] in FUNCTION_WORDS or found[-1] in FUNCTION_WORDS or _ORDINAL.fullmatch(found[0]):
+        return False
+    if len(found) == 1 and (found[0].rstrip(".") in _BESIDE_NAMES or found[0].endswith(_OF_NAMES)):
+        return False
+    return not (found[0].rstrip("s") in _COUNTED and len(found) == 2 and (found[1][0].isdigit() or len(found[1]) == 1))
 
 
 def singular(form: str) -> str | None:
@@ -113,6 +215,17 @@ def singular(form: str) -> str | None:
     return f"{head} {last}" if head else last
 
 
+#: Marks behind which a word is capitalised as at the start of a sentence.
+OPENING = frozenset(":|([")
+
+
+class _Run(NamedTuple):
+    """Capitalised words in a row, particles between them, and whether the first opens a sentence."""
+
+    words: list[str]
+    at_start: bool
+
+
 class SentenceNames:
     """Names in the sentences of one document.
 
@@ -127,6 +240,18 @@ class SentenceNames:
 
     def names(self, sentence: int) -> Iterator[Name]:
         """The names that sentence number ``sentence`` introduces."""
+        for found in self._found(sentence):
+            if isinstance(found, _Run):
+                yield from self._finish(found.words, found.at_start)
+            elif found[0] == "`":
+                yield from _code_names(found.strip("`"))
+            else:
+                term = plain(found)
+                if _is_emphasised_term(term):
+                    yield Name(term, "term")
+
+    def _found(self, sentence: int) -> Iterator[_Run | str]:
+        """The runs of capitalised words of a sentence, and its pieces of code and emphasis."""
         run: list[str] = []
         pending: list[str] = []
         first = at_start = True
@@ -143,43 +268,93 @@ class SentenceNames:
                     pending.append(word)
                 else:
                     ended = True
-                first = False
+                first = first and piece[0].isdigit()
                 if not ended:
                     continue
             if run:
-                yield from self._finish(run, at_start)
+                yield _Run(run, at_start)
                 run, pending = [], []
-            if len(piece) > 1 and piece[0] == "`":
+            if piece in OPENING:
+                first = True
+            elif len(piece) > 1 and piece[0] in "`*":
                 first = False
-                yield from _code_names(piece.strip("`"))
-            elif len(piece) > 1 and piece[0] == "*":
-                first = False
-                term = plain(piece)
-                if len(term.split()) <= 5 and term[:1].isalpha() and entity_key(term) not in FUNCTION_WORDS:
-                    yield Name(term, "term")
-        yield from self._finish(run, at_start)
+                yield piece
+        if run:
+            yield _Run(run, at_start)
 
     def _finish(self, run: list[str], at_start: bool) -> Iterator[Name]:
-        """The name a run makes, if it is one."""
-        while run and at_start and (run[0].lower() in FUNCTION_WORDS or (len(run) > 1 and self._is_common(run[0]))):
+        """The names a run makes: itself, and what stands for itself inside it."""
+        while run and at_start and self._only_opens(run):
             run, at_start = run[1:], False
             while run and run[0].lower() in _PARTICLES:
                 run = run[1:]
-        if not run:
+        run = _without_place(_without_date(run))
+        if len(run) == 1 and not self._stands_alone(re.sub("['’]s$", "", run[0]), at_start):
             return
-        lower = run[0].lower()
-        if len(run) == 1:
-            if lower in FUNCTION_WORDS or lower in _CALENDAR or len(lower) < 2:
-                return
-            if at_start and not (run[0] in self._capitalised or run[0].isupper()):
-                return
         for index, word in enumerate(run):
             if word.endswith(("'s", "’s")):
-                # "Nolan's Batman" names Nolan too; "St. Mary's Church" stays whole beside "St. Mary".
-                yield Name(" ".join([*run[:index], word[:-2]]), "name")
+                # "Nolan's Batman" names Nolan and Batman too; "St. Mary's Church" stays whole beside "St. Mary".
+                opens = at_start and (len(run) == 1 or is_everyday(word[:-2]))
+                if index or self._stands_alone(word[:-2], opens):
+                    yield Name(" ".join([*run[:index], word[:-2]]), "name")
+                yield from self._part(run[index + 1 :])
                 if index == len(run) - 1:
                     return
-        yield Name(" ".join(run), "name")
+        if run:
+            yield Name(" ".join(run), "name")
+            yield from self._parts(run)
+
+    def _parts(self, run: list[str]) -> Iterator[Name]:
+        """The names that a connecting word joins in a run (``the Analytical Engine of Charles Babbage``)."""
+        segments = list(_split(run, "for"))
+        for segment in segments:
+            if len(segments) > 1 and ("of" in segment or tuple(segment) in self._alone):
+                # "Best Actress for House of Cards" names House of Cards, "Institute for Advanced Study" no study.
+                yield Name(" ".join(segment), "name")
+            parts = list(_split(segment, "of"))
+            for number, part in enumerate(parts if len(parts) > 1 else ()):
+                if number or tuple(part) in self._alone:
+                    yield from self._part(part)
+                elif len(part) > 1 and part[0].lower() not in PASSING and not any("'" in word for word in part):
+                    # "Supreme Court of Canada", but not "Second Battle of Bull Run", nor "Bank of England".
+                    yield Name(" ".join(part), "name")
+
+    def _part(self, part: list[str]) -> Iterator[Name]:
+        """A part of a run, where it stands for itself."""
+        if not part or part[0].isdigit() or part[-1].endswith(("'s", "’s")):
+            return
+        if len(part) > 1 or (not is_everyday(part[0]) and self._stands_alone(part[0], False)):
+            yield Name(" ".join(part), "name")
+
+    @cached_property
+    def _alone(self) -> set[tuple[str, ...]]:
+        """The runs that stand alone somewhere in the document."""
+        runs = (found.words for at in range(len(self._pieces)) for found in self._found(at) if isinstance(found, _Run))
+        return {tuple(run) for run in runs if len(run) > 1 or not is_everyday(run[0])}
+
+    def _only_opens(self, run: list[str]) -> bool:
+        """Whether the first word of a run at the start of a sentence is capitalised for that alone."""
+        word = run[0]
+        if word.lower() in FUNCTION_WORDS:
+            return True
+        if len(run) == 1 or word in self._capitalised or word.isupper():
+            return False
+        return word.lower() in self._common or everyday_kind(word) in (VERB, OTHER)
+
+    def _stands_alone(self, word: str, at_start: bool) -> bool:
+        """Whether a single capitalised word is a name."""
+        lower = word.lower()
+        if lower in FUNCTION_WORDS or lower in _CALENDAR or lower in PARTS_OF_TEXT or len(lower.rstrip(".")) < 2:
+            return False
+        if lower.rstrip(".") in _BESIDE_NAMES or lower.endswith(_OF_NAMES):
+            return False
+        if word.isupper():
+            return True
+        if at_start and word not in self._capitalised:
+            return False
+        # An everyday word is one where it is a noun that the document never writes in lower case.
+        kind = everyday_kind(word)
+        return kind is None or (kind == NOUN and not at_start and lower not in self._common)
 
     def _is_common(self, word: str) -> bool:
         return word.lower() in self._common and word not in self._capitalised
@@ -193,6 +368,13 @@ def identifiers(text: str) -> Iterator[Name]:
         yield from _code_names(match.group())
 
 
+def code_terms(text: str) -> Iterator[Name]:
+    """What is written as code in a text, in whatever language the text is."""
+    for match in _BACKTICKED.finditer(text):
+        yield from _code_names(match.group(1))
+    yield from identifiers(text)
+
+
 def _code_names(code: str) -> Iterator[Name]:
     code = " ".join(code.split())
     if code.isupper() and all(word.isalpha() for word in code.split()):
@@ -202,6 +384,43 @@ def _code_names(code: str) -> Iterator[Name]:
         bare = code.removesuffix("()")
         if len(bare) > 1 and entity_key(bare) not in FUNCTION_WORDS:
             yield Name(bare, "code")
+
+
+def _is_emphasised_term(term: str) -> bool:
+    """Whether emphasised words are a term: a few words, and of everyday words alone only a noun as it is written in a
+    definition."""
+    found = term.split()
+    if not term[:1].isalpha() or len(found) > 5 or not is_term(term) or term.casefold() in PARTS_OF_TEXT:
+        return False
+    if len(found) == 1:
+        return everyday_kind(term) is None or (term.islower() and everyday_kind(term) == NOUN)
+    return found[0].casefold() not in PLAIN
+
+
+def _split(run: list[str], connecting: str) -> Iterator[list[str]]:
+    """The parts of a run between the places of a connecting word, without the article behind it."""
+    start = 0
+    for at, word in enumerate(run):
+        if word == connecting:
+            yield run[start:at]
+            start = at + 1 + (run[at + 1] == "the")
+    yield run[start:]
+
+
+def _without_date(run: list[str]) -> list[str]:
+    """A run without a date at its end, or nothing of one that is a date: ``May 28``, ``July 2000``."""
+    end = len(run)
+    while end and (run[end - 1].isdigit() or run[end - 1].lower() in _CALENDAR):
+        end -= 1
+    dated = any(word.lower() in _CALENDAR for word in run[end:])
+    return run[:end] if dated and (end == 0 or run[end - 1] not in _PARTICLES) else run
+
+
+def _without_place(run: list[str]) -> list[str]:
+    """A run without a place in a text at its end: ``Table 53``, ``Section 34``, ``Figure A``."""
+    if len(run) > 1 and run[-2].lower().rstrip("s") in _COUNTED and (run[-1].isdigit() or len(run[-1]) == 1):
+        return run[:-2]
+    return run
 
 
 def _keeps_dot(word: str) -> bool:

@@ -1,0 +1,58 @@
+"""Everyday words of English: what a word is before it is a name.
+
+In: a word in any case. Out: whether it is an everyday word, and of which kind. The list (``everyday_words.txt``) is
+made by ``tools/everyday_words.py``: words that stand in several documents of two treebanks of English, in the forms
+that they have there; other regular forms of them are everyday words too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+
+NOUN, VERB, ADJECTIVE, OTHER = "noun", "verb", "adjective", "other"
+
+#: Endings of regular forms, each with what stands in its place in the form that is listed.
+_ENDINGS = (
+    *(("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ied", "y"), ("ed", "e"), ("ed", "")),
+    *(("ing", "e"), ("ing", ""), ("ly", "")),
+)
+
+
+def is_everyday(word: str) -> bool:
+    """Whether it is an everyday word of English.
+
+    >>> is_everyday("Rooms"), is_everyday("initdb")
+    (True, False)
+    """
+    return everyday_kind(word) is not None
+
+
+@lru_cache(maxsize=1 << 14)
+def everyday_kind(word: str) -> str | None:
+    """What an everyday word is most often: ``noun``, ``verb``, ``adjective`` or ``other``; None for any other word."""
+    known = _listed()
+    return next((known[form] for form in _forms(word.lower()) if form in known), None)
+
+
+def _forms(word: str) -> Iterator[str]:
+    yield word
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending) and len(word) > len(ending) + 1:
+            bare = word[: -len(ending)] + instead
+            yield bare
+            if ending in ("ed", "ing") and len(bare) > 3 and bare[-1:] == bare[-2:-1]:
+                yield bare[:-1]  # stopped, running
+
+
+@lru_cache(maxsize=1)
+def _listed() -> dict[str, str]:
+    listed: dict[str, str] = {}
+    kind = ""
+    for line in (files("kvstore") / "text" / "everyday_words.txt").read_text(encoding="ascii").splitlines():
+        if line.startswith("["):
+            kind = line.strip("[]")
+        else:
+            listed.update(dict.fromkeys(line.split(), kind))
+    return listed

@@ -1,0 +1,110 @@
+"""Names that a store takes in, as its users meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore.ingest.extraction import extract
+from kvstore.ingest.occurring import occurring
+from kvstore.settings import FixedSettings
+from kvstore.text.normalize import entity_key
+
+GERMAN = """# Die Geschichte der Rechenmaschine
+
+Der Bau der Maschine ist nicht einfach. Die Idee hatte ein Lehrer, und er wurde mit der Zeit berühmt.
+
+## Einleitung
+
+Das Werk ist für die Leser, die es mit `kvstore` lesen. Wir haben es auf den Tisch gelegt.
+"""
+
+
+def names(store: kvstore.Store) -> dict[str, str]:
+    return {row[0]: row[1] for row in store.execute("SELECT name, kind FROM entities").fetchall()}
+
+
+@pytest.mark.parametrize("language", ["en", "rules"])
+def test_a_name_inside_a_longer_one_is_looked_up(make_store: Callable[..., kvstore.Store], language: str) -> None:
+    store = make_store(settings={"language": language})
+    store.put("ada", "She wrote about the Analytical Engine of Charles Babbage.")
+    assert [row.document for row in store.lookup("Charles Babbage")] == ["ada"]
+    assert [row.document for row in store.lookup("Analytical Engine")] == ["ada"]
+
+
+@pytest.mark.parametrize("language", ["en", "rules"])
+def test_a_text_in_another_language_has_no_names_but_titles_and_code(
+    make_store: Callable[..., kvstore.Store], language: str
+) -> None:
+    store = make_store(settings={"language": language})
+    store.put("de", GERMAN, format="markdown", title="Rechenmaschine")
+    assert names(store) == {
+        "Rechenmaschine": "title",
+        "Die Geschichte der Rechenmaschine": "heading",
+        "kvstore": "code",
+    }
+
+
+@pytest.mark.parametrize("language", ["en", "rules"])
+def test_what_any_text_has_is_no_name(make_store: Callable[..., kvstore.Store], language: str) -> None:
+    store = make_store(settings={"language": language})
+    text = (
+        "## Done\n\nSee initdb(1) for more. Disk space is what a server needs.\n\n## Introduction\n\n"
+        "Some words.\n\n```\nPlain *pDb, /* Looks like this */\n```\n\n| Column | Type |\n|---|---|\n| Ada | it |\n"
+    )
+    store.put("a", text, format="markdown")
+    assert not names(store).keys() & {
+        "Done",
+        "Introduction",
+        "initdb(1",
+        "pDb, /",
+        "Column",
+        "Plain",
+        "space",
+        "server",
+    }
+
+
+def test_a_singular_that_stands_nowhere_is_no_name(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "rules"})
+    store.put("a", "# Foreign Keys\n\nForeign keys point to others.", format="markdown")
+    assert "Foreign Key" not in names(store)
+    store.put("a", "# Foreign Keys\n\nA foreign key points to another.", format="markdown")
+    assert "Foreign Key" in names(store)
+
+
+def test_a_title_with_marks_of_emphasis_is_found(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "rules"})
+    store.put("a", "Some words.", title="The *Golden* Ass (novel)")
+    assert [row.document for row in store.lookup("The Golden Ass")] == ["a"]
+    assert store.execute("CHECK").fetchall() == []
+
+
+PIECES = st.sampled_from(
+    ["# Foreign Keys", "## *The* Rest", "Ada's *long list*", "of Charles", "Babbage", "-- ", "A `b_c` of the D",
+     "Disk spaces are long. The disk\nspace", "İstanbul'da", "ﬁle Systems", "- Animals\n  - Cats",
+     "| A B | c |\n|--|--|",
+     "\n\n", ". ", "e\u0301Ab Cd", "Cats are animals.", "x(1) y(2", "St. Mary's Church", "日本語 Name"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, min_size=1, max_size=12).map(" ".join), st.sampled_from(["en", "rules"]))
+def test_every_name_of_a_document_occurs_in_it_or_stands_in_a_tree(text: str, language: str) -> None:
+    settings = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20, language=language)
+    found = extract("k", f"Words. {text}", settings, format="markdown", title="Old *Title*")
+    related = {entity_key(form) for relation in found.relations for form in (relation.child, relation.parent)}
+    keys = {name.key for name in found.introductions}
+    texts = ["Old Title", *(section.title for section in found.outline), *(chunk.text for chunk in found.chunks)]
+    assert related <= keys
+    assert keys - related == occurring(texts, keys - related, settings.name_words)
+
+
+def test_check_proves_that_every_name_stands_somewhere(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "rules"})
+    store.put("a", "They met Ada Lovelace.")
+    store.execute("ALIAS 'Countess' FOR 'Ada Lovelace'")
+    assert store.execute("CHECK").fetchall() == []
