@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol
@@ -37,7 +38,8 @@ def write(
     """Write a result to ``out``; returns the number of rows.
 
     ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables fit it,
-    and in mode ``table`` EXPAND is drawn as a tree and an answer is wrapped, its citations numbered; ``told`` says that
+    and in mode ``table`` LOOKUP is prose with the name marked, EXPAND is drawn as a tree, and an answer is wrapped, its
+    citations numbered; ``told`` says that
     the text of a model's answer has been shown while it came."""
     counted = Counted(rows)
     for line in _lines(kind, columns, counted, mode, width, told):
@@ -63,6 +65,8 @@ def _lines(
     kind: str, columns: Sequence[str], rows: Iterable[Row], mode: str, width: int | None, told: bool
 ) -> Iterator[str]:
     if mode == "table" and width is not None:
+        if kind == "LOOKUP":
+            return layout.locations(rows, width, _marks())
         if kind == "EXPAND":
             return layout.relatives(rows, width)
         if kind == "ASK":
@@ -70,6 +74,13 @@ def _lines(
     if mode not in MODES:
         raise ValueError(f"there is no mode {mode}; there are {', '.join(MODES)}")
     return MODES[mode](columns, rows, width)
+
+
+def _marks() -> tuple[str, str]:
+    """What a name is put between on this terminal: bold, or asterisks where there is no such thing."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
+        return "*", "*"
+    return "\x1b[1m", "\x1b[0m"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:

@@ -10,10 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..storage.forest import DATA_KINDS
-
-#: The tree of all relations found in prose.
-RELATIONS_TREE = "relations"
+from ..storage.forest import DATA_KINDS, RELATIONS_TREE
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,7 @@ class Telling:
                 return False
             if confidence < _SURE:
                 return lower == _PROPER and confidence >= _HINTED
-            if lower < _PROPER and upper == _EVERYDAY:
-                return lower == _EVERYDAY and self._is_general(child)
-            return lower > _EVERYDAY or self._is_general(child)
+            return self._is_general(child) or lower == _PROPER or (lower == upper == _TERM)
         if kind == OF:
             if confidence < _HINTED:
                 had = self._phrases.is_of_nouns(child) and self._words[child].lemma not in _NO_CLASS
@@ -94,8 +92,9 @@ class Telling:
         word = self._words[place]
         first, last = self._phrases.extent(place)
         kind = everyday_kind(word.text)
-        if first == last and kind in (ADJECTIVE, OTHER, VERB) and (place == 0 or not word.text[:1].isupper()):
-            return None
+        bare = first == last and not self._sentence.lemmas(place, "det")
+        if bare and kind in (ADJECTIVE, OTHER, VERB) and (place == 0 or not word.text[:1].isupper()):
+            return None  # an imperative or an adjective taken for a noun
         if (word.proper and word.text[:1].isupper()) or _is_code(word.text):
             # "Grey's Anatomy": what stands behind a possessor is a part of a name.
             return None if first > 0 and self._words[first - 1].tag == "POS" else _PROPER

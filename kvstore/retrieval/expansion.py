@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ..errors import InputError
-from ..storage.forest import Forest, Step
+from ..storage.forest import RELATIONS_TREE, Forest, Step
 from ..storage.store_view import StoreView
 from ..text.normalize import entity_key
 from .evidence import Relative
@@ -62,12 +62,14 @@ def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str 
 
 
 def _nodes_of(view: StoreView, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
-    """Nodes by the name of their tree."""
+    """Nodes by the name of their tree, that of relations found in prose last."""
     nodes_of: dict[str, list[int]] = {}
     for node in nodes:
         name = view.forest.tree_name(view.forest.node(node).tree)
         if tree is None or tree == name:
             nodes_of.setdefault(name, []).append(node)
+    if RELATIONS_TREE in nodes_of:
+        nodes_of[RELATIONS_TREE] = nodes_of.pop(RELATIONS_TREE)
     return nodes_of
 
 

@@ -1,7 +1,8 @@
 """LOOKUP: where an entity is found, the most telling places first.
 
-In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees (half of the rows at most
-where documents would fill the rest), then titles and headings, then text, dense before passing. Names that stand for
+In: names as typed. Out: :class:`~kvstore.retrieval.evidence.Location` rows: places in trees that somebody stated, then
+titles and headings, then places in the tree of relations found in prose, then text, dense before passing; half of the
+rows at most are places in trees where documents would fill the rest. Names that stand for
 the same entity have the same rows, shown under its name. A name that is not known has no rows. Cost depends on the
 rows asked for and on how many places tie with the last of them, not on the store.
 """
@@ -14,6 +15,7 @@ from itertools import islice
 from ..storage import addresses
 from ..storage.aliases import Identity
 from ..storage.chunks import FIRST_UPPER, GROUP
+from ..storage.forest import RELATIONS_TREE
 from ..storage.store_view import StoreView
 from ..text.blocks import plain
 from ..text.normalize import entity_key
@@ -32,14 +34,24 @@ def lookup(view: StoreView, name: str, limit: int) -> Iterator[Location]:
     if identity is None:
         return
     shown = view.entities.get(identity.entry.entity).name
-    given = 0
     nodes, places = places_of(view, identity, limit + _AHEAD)
+    stated, told = _parted(view, nodes)
     most = max(limit - len(places), (limit + 1) // 2)
-    for location in islice((row for node in nodes for row in _tree_locations(view, node, shown, identity)), most):
-        given += 1
-        yield location
-    for place in places[: limit - given]:
-        yield _abstract_location(view, place, shown, identity)
+    above = list(islice((row for node in stated for row in _tree_locations(view, node, shown, identity)), most))
+    beside = (row for node in told for row in _tree_locations(view, node, shown, identity))
+    related = list(islice(beside, most - len(above)))
+    places = places[: limit - len(above) - len(related)]
+    headed = [place for place in places if place[0] < addresses.BODY_FIRST]
+    yield from above
+    yield from (_abstract_location(view, place, shown, identity) for place in headed)
+    yield from related
+    yield from (_abstract_location(view, place, shown, identity) for place in places[len(headed) :])
+
+
+def _parted(view: StoreView, nodes: list[int]) -> tuple[list[int], list[int]]:
+    """Nodes of the trees that somebody stated, and those of the tree of relations found in prose."""
+    told = [node for node in nodes if view.forest.tree_name(view.forest.node(node).tree) == RELATIONS_TREE]
+    return [node for node in nodes if node not in told], told
 
 
 def _tree_locations(view: StoreView, node: int, shown: str, identity: Identity) -> Iterator[Location]:

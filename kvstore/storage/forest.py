@@ -38,6 +38,8 @@ USER = 0
 STATED = "stated"
 #: Kinds of statements made by data: the user's, rows of pairs, nested lists, headings. All others are made in prose.
 DATA_KINDS = frozenset({STATED, "pair", "list", "heading"})
+#: The tree of all relations found in prose.
+RELATIONS_TREE = "relations"
 
 
 class Node(NamedTuple):
