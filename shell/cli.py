@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from kvstore.settings import TIME_LIMIT
+
+from .masking import guarded
 
 if TYPE_CHECKING:
     import kvstore
@@ -348,6 +351,11 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # characters that the terminal lacks are escaped, not refused
             stream.reconfigure(errors="backslashreplace")
+    with guarded():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         # Not cli.main: it has its own ways with Ctrl-C and closed pipes.
         with cli.make_context("kvstore", arguments) as context:
@@ -370,6 +378,7 @@ def run(arguments: list[str]) -> int:
         from .console import described
 
         if os.environ.get("KVSTORE_TRACEBACK"):
-            raise
+            traceback.print_exc()
+            return FAILED
         _tell(f"error: {described(error)}")
         return FAILED

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 from wcwidth import wcwidth
+
+from .masking import masked
 
 #: Lines that a cell may take before it is cut.
 _CELL_LINES = 4
@@ -35,17 +36,6 @@ def width_of(text: str) -> int:
 def printable(text: str) -> str:
     """``text`` on one line: white space as single spaces, other control characters as ``�``."""
     return masked(" ".join(text.split()))
-
-
-def masked(text: str) -> str:
-    """``text`` with control characters, white space but the blank among them, as ``�``."""
-    if text.isprintable():
-        return text
-    return "".join("�" if unicodedata.category(c) in ("Cc", "Cs") or c in _MARKS else c for c in text)
-
-
-#: Invisible marks that change the direction of what follows.
-_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
 def shown(value: Any) -> str:

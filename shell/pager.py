@@ -1,7 +1,8 @@
 """Long results through a pager, as litecli and psql show them.
 
-In: lines of a result. Out: to the terminal while they fit on it; from the line on that does not, all of them go to the
-pager's standard input. A pager that is left early is no error, one that cannot be started leaves the terminal.
+In: lines of a result. Out, masked as all that a terminal shows: to the terminal while they fit on it; from the line on
+that does not, all of them go to the pager's standard input. A pager that is left early is no error, one that cannot be
+started leaves the terminal.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import shutil
 import subprocess
 from contextlib import suppress
 from typing import TextIO
+
+from .masking import masked_lines
 
 
 def default_pager() -> str | None:
@@ -30,6 +33,7 @@ class Paged:
 
     def write(self, text: str) -> int:
         """Take some text; raises BrokenPipeError when the pager has been left."""
+        text = masked_lines(text)
         if self._pager is not None and self._pager.stdin is not None:
             return self._pager.stdin.write(text)
         self._waiting.append(text)

@@ -12,7 +12,8 @@ from typing import TextIO
 
 from kvstore import IndexProgress, IngestProgress
 
-from .layout import cut, printable
+from .layout import cut, printable, width_of
+from .masking import MaskedStream
 
 _REDRAWN = 0.1
 _REPEATED = 10.0
@@ -22,12 +23,13 @@ _BAR = 20
 class ProgressLine:
     """The line; ``close`` it before anything else is written to the stream."""
 
-    def __init__(self, stream: TextIO, *, silent: bool = False) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | MaskedStream, *, silent: bool = False) -> None:
+        # The line goes back to its beginning; what it shows of others is masked in it.
+        self._stream = stream.unmasked if isinstance(stream, MaskedStream) else stream
         self._silent = silent
         self._terminal = stream.isatty()
         self._next = 0.0 if self._terminal else time.monotonic() + _REPEATED
-        self._drawn = False
+        self._drawn = 0  # cells
 
     def show(self, progress: IngestProgress | IndexProgress) -> None:
         """Draw the line where it is due."""
@@ -36,8 +38,7 @@ class ProgressLine:
         self._next = time.monotonic() + (_REDRAWN if self._terminal else _REPEATED)
         if self._terminal:
             width = shutil.get_terminal_size().columns
-            self._stream.write("\r\x1b[K" + cut(_text(progress, bar=True), width - 1))
-            self._drawn = True
+            self._draw(cut(_text(progress, bar=True), width - 1))
         else:
             self._stream.write(_text(progress, bar=False) + "\n")
         self._stream.flush()
@@ -45,9 +46,13 @@ class ProgressLine:
     def close(self) -> None:
         """Clear the line from the terminal."""
         if self._drawn:
-            self._stream.write("\r\x1b[K")
+            self._draw("")
             self._stream.flush()
-            self._drawn = False
+
+    def _draw(self, text: str) -> None:
+        """Put a line in place of the one before, blanks over the rest of it: no terminal needs to know more."""
+        self._stream.write(f"\r{text}{' ' * (self._drawn - width_of(text))}\r{text}")
+        self._drawn = width_of(text)
 
 
 def _text(progress: IngestProgress | IndexProgress, *, bar: bool) -> str:

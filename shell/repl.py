@@ -34,6 +34,7 @@ from .completion import SQL_WORDS, complete
 from .configuration import configure
 from .console import Bail, Console, Leave, state_folder
 from .dot_commands import COMMANDS
+from .masking import masked, masked_lines
 from .opening import Opening
 from .pager import default_pager
 from .render import MODES
@@ -70,7 +71,7 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
     toolbar = Toolbar(console)
     catalog = LiveCatalog(console)
     session: PromptSession[str] = PromptSession(
-        message=lambda: console.prompt.replace("\\d", console.path.name),
+        message=lambda: masked(console.prompt.replace("\\d", console.path.name)),
         prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
         multiline=Condition(lambda: not _may_be_run(session.default_buffer.text)),
         history=_history(console),
@@ -94,7 +95,6 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
             catalog.refresh()
             draft, console.draft = console.draft, ""
             text = session.prompt(default=draft)
-            console.store  # noqa: B018 (waits until it is open)
         except KeyboardInterrupt:
             empty = not session.default_buffer.text
             if interrupted and empty:
@@ -105,6 +105,7 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
             return 0
         interrupted = False
         try:
+            console.store  # noqa: B018 (waits until it is open)
             for piece in pieces(_command(text)):
                 console.run(piece)
         except KeyboardInterrupt:
@@ -199,23 +200,23 @@ class Toolbar:
         self._text = "  ".join(parts)
 
     def text(self) -> str:
-        return self._text
+        return masked(self._text)
 
 
 class StatementLexer(Lexer):
-    """Colours by the language's own tokens."""
+    """Colours by the language's own tokens; what is shown of a character that moves the cursor is a mask."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         lines: list[StyleAndTextTuples] = [[]]
         if document.text.startswith("."):
-            lines = [[("class:command", line)] for line in document.lines]
+            lines = [[("class:command", masked_lines(line))] for line in document.lines]
         else:
             for token in tokens(document.text):
                 style = _style_of(token.kind, token.text)
                 for number, part in enumerate(token.text.split("\n")):
                     if number:
                         lines.append([])
-                    lines[-1].append((style, part))
+                    lines[-1].append((style, masked_lines(part)))
         return lambda number: lines[number] if number < len(lines) else []
 
 
@@ -239,7 +240,7 @@ class StoreCompleter(Completer):
         except KvstoreError:
             return  # a store closed or damaged meanwhile is for the statement to tell, not for typing
         for choice in found:
-            yield Choice(choice.text, choice.start - len(before), display_meta=choice.kind)
+            yield Choice(choice.text, choice.start - len(before), display=masked(choice.text), display_meta=choice.kind)
 
 
 class LiveCatalog:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TextIO
 
-from .layout import masked, width_of
+from .layout import width_of
+from .masking import masked
 
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
