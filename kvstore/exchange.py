@@ -2,7 +2,8 @@
 
 In and out: a UTF-8 file of one JSON object a line. The first is a header (``format``, ``version``, the ``settings`` the
 store was made with); then come documents in the order of their keys (``document``, ``title``, ``source``, ``meta``,
-``format``, ``text``, and ``vectors`` where they were the user's own), then the triples imported for documents
+``format``, ``text``, ``left_out`` where navigation was left out of a page, and ``vectors`` where they were the user's
+own), then the triples imported for documents
 (``triples``, the document's key, ``names``, ``rows``), then the edges (``edge``, ``parent``, ``tree``) and the aliases
 (``alias``, ``entity``, ``kind``) that the user stated. All else in a store is derived from these, so
 that a store of the same settings that imports the file holds the same.
@@ -54,6 +55,7 @@ _LINES: dict[str, dict[str, type | tuple[type, ...]]] = {
         "meta": (dict, type(None)),
         "format": str,
         "text": str,
+        "left_out": (int, type(None)),
         "vectors": (list, type(None)),
     },
     "triples": {"triples": str, "names": list, "rows": list},
@@ -150,7 +152,7 @@ def _lines(view: StoreView) -> Iterator[dict[str, Any]]:
 
 
 def _document_line(view: StoreView, record: DocumentRecord) -> dict[str, Any]:
-    line = {
+    line: dict[str, Any] = {
         "document": record.key,
         "title": record.title,
         "source": record.source,
@@ -158,6 +160,8 @@ def _document_line(view: StoreView, record: DocumentRecord) -> dict[str, Any]:
         "format": record.format,
         "text": view.documents.text(record.id).decode(),
     }
+    if record.left_out:
+        line["left_out"] = record.left_out
     if record.own_vectors and record.chunk_count:
         stored = map(view.chunks.get, record.chunk_ids())
         line["vectors"] = view.vectors.gather([(chunk.block, chunk.row) for chunk in stored]).tolist()
@@ -267,6 +271,7 @@ class _Import:
                 source=line.get("source"),
                 meta=line.get("meta"),
                 format=line["format"],
+                left_out=line.get("left_out") or 0,
             )
             rows = None if vectors is None else unit_rows(vectors, settings.dimension, len(extracted.chunks))
         except InputError as error:

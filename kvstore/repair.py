@@ -168,6 +168,7 @@ class _Rebuild:
             source=record.source,
             meta=record.meta,
             format=record.format,
+            left_out=record.left_out,
         )
         vectors = self._vectors(record, extracted)
         if record.own_vectors:

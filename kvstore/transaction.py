@@ -43,14 +43,16 @@ class Transaction(Stating):
         format: str = "text",
         vectors: npt.ArrayLike | None = None,
         origin: str | None = None,
+        left_out: int = 0,
     ) -> bool:
         """Store a document in place of the one of this key; True when that changes anything.
 
-        ``vectors`` (one, or one a chunk) stand in for the embedder's; ``origin`` is the folder it came from. Raises
+        ``vectors`` (one, or one a chunk) stand in for the embedder's; ``origin`` is the folder it came from,
+        ``left_out`` how many characters of its page were left out as navigation. Raises
         InputError for an empty or over-long text, a bad format or vectors that do not fit.
         """
         self._require_open()
-        given = examine(key, text, title=title, source=source, meta=meta, format=format)
+        given = examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out)
         if vectors is None and self.digest_of(key) == given.digest:
             return False
         extracted = derive(given, self._store.settings)
@@ -121,6 +123,7 @@ class Transaction(Stating):
             format=record.format,
             vectors=vectors,
             origin=record.origin,
+            left_out=record.left_out if text is None or text == stored else 0,
         )
 
     def delete(self, key: str) -> bool:

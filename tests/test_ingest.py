@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import kvstore
 from kvstore import errors
+from kvstore.storage.dump import dump
 
 
 @pytest.fixture
@@ -203,3 +206,73 @@ def test_a_commit_may_bring_more_names_than_pages_of_heads_are_held_at_first(sto
             streets = ". ".join(f"Name{number}x{index} Street" for index in range(100))
             transaction.put(f"d{number}", streets + ".")
     assert store.statistics()["entities"] > 16 * 509
+
+
+PAGE = (
+    "<nav class=top><a href=/>Home</a> <a href=/boats>Boats</a></nav><main><h1>Piers</h1><p>The Old Pier stands in the "
+    "harbour of Port Ellen.</p></main><footer>Copyright 2024</footer>"
+)
+
+
+def test_what_was_left_out_of_pages_is_told(store: kvstore.Store, tmp_path: Path) -> None:
+    (tmp_path / "piers.html").write_text(PAGE)
+    (tmp_path / "plain.txt").write_text("Nothing is left out of a text.")
+    rows = store.execute(f"EXPLAIN INGEST '{tmp_path}'").fetchall()
+    told = [detail for step, detail, *_ in rows if step == "leave out"]
+    assert told == [
+        "footer, footer of the page, 14 characters on 1 pages: Copyright 2024",
+        "nav.top, navigation, 9 characters on 1 pages: Home Boats",
+    ]
+    row = store.execute(f"INGEST '{tmp_path}'")
+    assert dict(zip(row.columns, row.fetchall()[0], strict=True))["left_out"] == 23
+    assert store.execute("SELECT key, left_out FROM documents").fetchall() == [("piers.html", 23), ("plain.txt", 0)]
+    assert store.ingest(tmp_path / "piers.html", options={"navigation": "keep"}).left_out == {}
+    kept = store.get("piers.html")
+    assert kept is not None
+    assert kept.text.startswith("Home Boats\n\n# Piers")
+    assert store.execute("SELECT left_out FROM documents WHERE key = 'piers.html'").fetchall() == [(0,)]
+    assert store.ingest(tmp_path / "piers.html").left_out == {"piers.html": 23}
+
+
+def test_what_was_left_out_belongs_to_the_document(
+    store: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path
+) -> None:
+    (tmp_path / "piers.html").write_text(PAGE)
+    store.ingest(tmp_path / "piers.html")
+    before = dump_of(store)
+    store.update("piers.html", meta={"seen": 1})
+    assert store.execute("SELECT left_out FROM documents").fetchall() == [(23,)]
+    store.update("piers.html", text="By hand.")
+    assert store.execute("SELECT left_out FROM documents").fetchall() == [(0,)]
+    store.ingest(tmp_path / "piers.html")
+    assert dump_of(store) == before
+    store.export(tmp_path / "all.jsonl")
+    other = make_store("other")
+    other.import_(tmp_path / "all.jsonl")
+    assert dump_of(other) == before
+    document = store.get("piers.html")
+    assert document is not None
+    other.put(document.key, document.text, title=document.title, source=document.source, format=document.format)
+    assert other.execute("SELECT left_out FROM documents").fetchall() == [(0,)]
+
+
+def test_files_that_older_readers_read_are_read_again(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kvstore.ingest import file_visit
+
+    path = tmp_path / "piers.html"
+    path.write_text(PAGE)
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    monkeypatch.setattr(file_visit, "SETTLED", 0.0)
+    monkeypatch.setattr(file_visit, "READING", file_visit.READING - 1)
+    store.ingest(path)
+    assert store.ingest(path).known == 1
+    monkeypatch.undo()
+    assert store.ingest(path).known == 0
+    assert store.ingest(path).unchanged == 1
+
+
+def dump_of(store: kvstore.Store) -> object:
+    with store.reading() as view:
+        return dump(view)

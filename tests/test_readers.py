@@ -268,9 +268,10 @@ def test_html_becomes_markdown(body: str, text: str) -> None:
         "<ul class='breadcrumb x'><li>drop</ul>",
         "<div id=sidebar>drop</div>",
         "<div class=toc><dl><dt>drop</dl></div>",
+        "<p><a href=a>drop</a><a href=b>Download</a></p>",
         "<form><label><input value=drop></label><button>drop</button><select><option>drop</select></form>",
         "<script>drop</script><style>drop</style><noscript>drop</noscript><template>drop</template>",
-        "<p hidden>drop</p><p aria-hidden=true>drop</p>",
+        "<p hidden>drop</p><i aria-hidden=true>drop</i><p style='display: none'>drop</p>",
         "<a class=skip-link href=#m>drop</a>",
         "<!-- drop -->",
     ],
@@ -283,11 +284,86 @@ def test_navigation_is_dropped(navigation: str) -> None:
 
 
 def test_a_page_of_contents_keeps_its_list() -> None:
-    body = "<div class=navheader>Prev Next</div><h2>Part I. Start</h2><div class=toc><p><b>Table of Contents</b></p>"
-    body += "<dl><dt>1. One</dt><dd><dl><dt>1.1. Inner</dt></dl></dd><dt>2. Two</dt></dl></div>"
+    body = "<div class=navheader><a href=p>Prev</a> <a href=n>Next</a></div><h2>Part I. Start</h2><div class=toc>"
+    body += "<p><b>Table of Contents</b></p><dl><dt><a href=1>1. One</a></dt><dd><dl><dt><a href=11>1.1. Inner</a></dt>"
+    body += "</dl></dd><dt><a href=2>2. Two</a></dt></dl></div>"
     assert markdown(body) == "## Start\n\n- One\n  - Inner\n- Two"
     assert markdown("<nav><ul><li>only this</ul></nav>") == "- only this"
     assert markdown("<div class='sidebar'><h1>Whole page</h1><p>inside</div>") == "# Whole page\n\ninside"
+
+
+PROSE = "The lamp is trimmed at noon, when nobody needs its light, and lit an hour before the sun goes down."
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        "<aside>{}</aside>",
+        "<aside class=sidebar><p class=sidebar-title>Oil</p><p>{}</p></aside>",
+        "<div class=sidebar><p>{}</p></div>",
+        "<div class=menu><p>{}</p></div>",
+        "<aside class='topic nav'><p>{}</p></aside>",
+        "<aside class='footnote' role=doc-footnote><a role=doc-backlink href=#a>1</a><p>{}</p></aside>",
+        "<div class='navigation'><p>{}</p></div>",
+        "<section id=navigation><h2>Navigation</h2><p>{}</p></section>",
+        "<details><summary>More</summary>{}</details>",
+        "<div role=tabpanel hidden>{}</div>",
+        "<p>Press <a href=n>Next</a>, or go <a href=t>back to top</a>. {}</p>",
+        "<ul><li><a href=a>{}</a></li><li><a href=b>Painting</a></li></ul>",
+        "<p><a href=a>{}</a></p>",
+    ],
+)
+def test_what_stands_in_the_content_is_kept_whatever_it_is_called(box: str) -> None:
+    page = "<nav><a href=/>Home</a></nav><main><h1>Lamps</h1><p>{prose}</p>{box}<p>{prose}</p></main>"
+    text = markdown(page.format(box=box.format(PROSE), prose="Something else stands around it. " * 5))
+    assert PROSE in text
+    assert "Home" not in text
+    # Nor does it need landmarks around it.
+    assert PROSE in markdown(f"<h1>Lamps</h1><p>{'Something else stands around it. ' * 5}</p>{box.format(PROSE)}")
+
+
+@pytest.mark.parametrize(
+    ("inline", "text"),
+    [
+        ("<p>See <a href=p>Prev</a><a href=d>Download</a> for it, as all do who keep a lamp.", "Prev Download for"),
+        ("<p>By <span>Ada North</span><span>Second keeper</span>.", "By Ada North Second keeper."),
+        ("<p>By <cite>Ada</cite><time>1901</time>", "By Ada 1901"),
+        ("<p>a<b>b</b>c <span>d</span><span>e</span> <code>f</code><code>()</code>", "a*b*c de `f()`"),
+        ("<p>one<img alt=two>three", "one two three"),
+        ("<p><x-tab>First</x-tab><x-tab>second</x-tab>", "First second"),
+        ("<dl><dt>wick<span class=classifier>cotton</span><dd>Draws oil.</dl>", "- wick cotton: Draws oil."),
+    ],
+)
+def test_inline_elements_are_not_glued_together(inline: str, text: str) -> None:
+    assert text in markdown(inline)
+
+
+def test_blocks_keep_their_structure() -> None:
+    options = "<table class=option-list><tr><td colspan=2><kbd>--tower NAME</kbd><tr><td>&nbsp;<td>Only this one."
+    assert markdown(f"{options}<tr><td><kbd>-b</kbd><td>Briefly.</table>") == (
+        "|  |  |\n| --- | --- |\n| `--tower NAME` | Only this one. |\n| `-b` | Briefly. |"
+    )
+    footnote = (
+        "<aside class=footnote role=doc-footnote><span class=label>[<a href=#r>1</a>]</span><p>It burnt.</p></aside>"
+    )
+    assert markdown(f"<p>Lit.</p>{footnote}") == "Lit.\n\n[1] It burnt."
+    assert markdown("<table><tr><td class=label>[1]<td>It burnt.</table>") == "[1] It burnt."
+    code = (
+        "<pre><span></span><a href=#1><span class=linenos>1</span></a>light()\n<span class=linenos>2</span>dim(2)</pre>"
+    )
+    assert markdown(code) == "```\nlight()\ndim(2)\n```"
+
+
+def test_what_was_left_out_of_a_page_is_told() -> None:
+    page = "<nav class=top><a href=/>Home</a> <a href=/b>Boats</a></nav><main><h1>Lamps</h1><p>They burn.</p></main>"
+    document = one(page, "a.html")
+    assert [(part.element, part.reason, part.characters, part.text) for part in document.left_out] == [
+        ("nav.top", "navigation", 9, "Home Boats")
+    ]
+    kept = one(page, "a.html", navigation="keep")
+    assert (kept.left_out, kept.text) == ((), "Home Boats\n\n# Lamps\n\nThey burn.\n")
+    with pytest.raises(InputError, match="'keep' or 'drop'"):
+        one(page, "a.html", navigation="some")
 
 
 def test_html_titles() -> None:
@@ -446,6 +522,7 @@ def _manual() -> Iterator[tuple[str, bytes]]:
 
 def _words(markup: str) -> Counter[str]:
     """The words of a page, taken from it without a parser; formatting does not part words, blocks do."""
+    markup = re.sub(r"</a>(?=<a\b)|(?<=</code>)(?=<code)", " ", markup)
     spaced = re.sub(r"</?(?:p|div|d[ltd]|li|t[dhr]|br|h\d|pre|table|ul|ol|hr)\b", r" \g<0>", markup)
     return Counter(re.findall(r"[^\W\d_]{2,}", html.unescape(re.sub(r"<[^>]*>", "", spaced))))
 

@@ -313,6 +313,7 @@ class Changes:
             uppers=abstract_ids[len(groups) :],
             own_vectors=item.own_vectors,
             origin=item.origin,
+            left_out=extracted.left_out,
         )
         outline = [
             Section(s.level, s.title, s.parent, s.start, s.end, abstract_ids[s.abstract]) for s in extracted.outline

@@ -27,7 +27,10 @@ LONGEST_ENTITY_KEY = 400
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A document as given, its lines ended by ``\\n``; ``digest`` changes when any part of it does."""
+    """A document as given, its lines ended by ``\\n``; ``digest`` changes when any part of it does.
+
+    ``left_out``: how many characters of the page it was read from were left out as navigation.
+    """
 
     key: str
     title: str | None
@@ -36,6 +39,7 @@ class Examined:
     meta: dict[str, Any]
     text: bytes
     digest: bytes
+    left_out: int = 0
 
 
 def examine(
@@ -46,8 +50,11 @@ def examine(
     source: str | None = None,
     meta: Mapping[str, Any] | None = None,
     format: str = "text",
+    left_out: int = 0,
 ) -> Examined:
     """Take a document as it is given; raises InputError where it cannot be one."""
+    if not isinstance(left_out, int) or left_out < 0:
+        raise InputError(f"what was left out of document {key!r} is a number of characters, not {left_out!r}")
     for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or what in ("key", "text")):
             raise InputError(f"a document's {what} is a string, not {type(value).__name__}")
@@ -59,19 +66,25 @@ def examine(
         # What is stored is what JSON keeps: an export then says all of it.
         details = json.loads(json.dumps(dict(meta or {})))
         pack(details)
-        digest = content_digest(title, source, details, format, encoded)
+        digest = content_digest(title, source, details, format, encoded, left_out=left_out)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
-    return Examined(key, title, source, format, details, encoded, digest)
+    return Examined(key, title, source, format, details, encoded, digest, left_out)
 
 
 def content_digest(
-    title: str | None, source: str | None, meta: Mapping[str, Any], format: str, text: bytes, vectors: bytes = b""
+    title: str | None,
+    source: str | None,
+    meta: Mapping[str, Any],
+    format: str,
+    text: bytes,
+    vectors: bytes = b"",
+    left_out: int = 0,
 ) -> bytes:
     """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
-    parts = [title, source, meta, format, len(vectors)]
+    parts = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
     head = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
     digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
     for part in (head, vectors, text):

@@ -97,9 +97,10 @@ def extract(
     source: str | None = None,
     meta: Mapping[str, Any] | None = None,
     format: str = "text",
+    left_out: int = 0,
 ) -> Extracted:
     """Derive everything that follows from one document; raises InputError where it cannot be a document."""
-    return derive(examine(key, text, title=title, source=source, meta=meta, format=format), settings)
+    return derive(examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out), settings)
 
 
 def derive(given: Examined, settings: FixedSettings) -> Extracted:
@@ -251,7 +252,8 @@ def vectors_for(
 def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extracted:
     """The same document with vectors of the user's own, which count for its digest; shape (chunks, dimension)."""
     e = extracted
-    digest = content_digest(e.title, e.source, e.meta, e.format, e.text, vectors.astype("<f4").tobytes())
+    own = vectors.astype("<f4").tobytes()
+    digest = content_digest(e.title, e.source, e.meta, e.format, e.text, own, e.left_out)
     return replace(extracted, digest=digest)
 
 

@@ -17,7 +17,7 @@ from ..settings import FixedSettings
 from ..storage.vectors import Matrix
 from .examination import Examined, examine
 from .extraction import Extracted, TextsKnown, derive_all, forget_texts
-from .readers import RawDocument, RawTriples, read
+from .readers import LeftOut, RawDocument, RawTriples, read
 from .sources import Source
 
 
@@ -33,7 +33,8 @@ class Failure:
 class FileDocument:
     """A document of a file and its place there; ``extracted`` is None where the store has it already.
 
-    ``vectors``: one a chunk, where they are made already; shape (chunks, dimension).
+    ``vectors``: one a chunk, where they are made already; shape (chunks, dimension). ``left_out``: the parts of its
+    page that were taken for navigation.
     """
 
     key: str
@@ -41,6 +42,7 @@ class FileDocument:
     digest: bytes
     extracted: Extracted | None
     vectors: Matrix | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class NewDocument:
 
     place: str
     examined: Examined
+    left_out: tuple[LeftOut, ...] = ()
 
 
 Found = FileDocument | RawTriples | Failure
@@ -130,7 +133,7 @@ def extracted(
             continue
         outcome = next(outcomes)
         if isinstance(outcome, Extracted):
-            yield number, FileDocument(outcome.key, item.place, outcome.digest, outcome)
+            yield number, FileDocument(outcome.key, item.place, outcome.digest, outcome, None, item.left_out)
         else:
             yield number, failure(item.place, outcome)
 
@@ -154,9 +157,18 @@ def _examined(
     raw: RawDocument, source: Source, place: str, stored: StoredDigest
 ) -> NewDocument | FileDocument | Failure:
     try:
-        examined = examine(raw.key, raw.text, title=raw.title, source=source.key, meta=raw.meta, format=raw.format)
+        left_out = sum(part.characters for part in raw.left_out)
+        examined = examine(
+            raw.key,
+            raw.text,
+            title=raw.title,
+            source=source.key,
+            meta=raw.meta,
+            format=raw.format,
+            left_out=left_out,
+        )
     except InputError as error:
         return failure(place, error)
     if stored(raw.key) == examined.digest:
-        return FileDocument(raw.key, place, examined.digest, None)
-    return NewDocument(place, examined)
+        return FileDocument(raw.key, place, examined.digest, None, None, raw.left_out)
+    return NewDocument(place, examined, raw.left_out)

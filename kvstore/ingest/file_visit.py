@@ -2,8 +2,8 @@
 
 In: a source and how it is read. Out: the record of a file that was ingested whole. A file is as it was when its path,
 size, times of change (which no program can set: that of the inode is among them) and inode are, and it is read in the
-same way by the same version of kvstore. One that changed a moment before it was read is not recorded: a second change
-within one tick of the clock could not be told.
+same way by the same version of kvstore and of its readers. One that changed a moment before it was read is not
+recorded: a second change within one tick of the clock could not be told.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ..storage.ingested_files import IngestedFile
+from .readers import READING
 from .sources import Source
 
 #: Seconds for which a file must have been as it is before it is read.
@@ -25,7 +26,7 @@ SETTLED = 2.0
 
 def way_of_reading(format: str | None, options: Mapping[str, Any]) -> bytes:
     """Sixteen bytes that differ where files are read in another way."""
-    told = json.dumps([version("kvstore"), format, dict(options)], sort_keys=True)
+    told = json.dumps([version("kvstore"), READING, format, dict(options)], sort_keys=True)
     return hashlib.blake2b(told.encode(), digest_size=16).digest()
 
 

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,19 @@ class Forecast:
     calls: int
     seconds: float | None
     failures: list[str]
+    left_out: list[LeftOutOfPages] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class LeftOutOfPages:
+    """What is left out of pages as navigation: an element, why, on how many of the sampled pages, with how many
+    characters in all, and how it begins on the first."""
+
+    element: str
+    reason: str
+    pages: int
+    characters: int
+    text: str
 
 
 def forecast(
@@ -75,7 +88,8 @@ def forecast(
     size = sum(map(_size, new))
     sample = [new[index * len(new) // SAMPLE] for index in range(SAMPLE)] if len(new) > SAMPLE else new
     started = time.monotonic()
-    read, documents, texts = _read(destination, sample, format, options, failures)
+    left_out: dict[tuple[str, str], LeftOutOfPages] = {}
+    read, documents, texts = _read(destination, sample, format, options, failures, left_out)
     seconds = time.monotonic() - started
     share = size / read if read else 0.0
     chunks, portion = round(len(texts) * share), destination.texts_per_request
@@ -93,6 +107,7 @@ def forecast(
         -(-chunks // portion) if portion else 0,
         None if embedding is None else share * (seconds + embedding * len(texts)),
         failures,
+        sorted(left_out.values(), key=lambda part: (-part.characters, part.element, part.reason)),
     )
 
 
@@ -102,6 +117,7 @@ def _read(
     format: str | None,
     options: Mapping[str, Any],
     failures: list[str],
+    left_out: dict[tuple[str, str], LeftOutOfPages],
 ) -> tuple[float, int, list[str]]:
     """Bytes read of a sample, the documents in it, and the texts to embed of those that are new."""
     if not sample:
@@ -117,6 +133,7 @@ def _read(
             while (found := next(items)) is not None:
                 if isinstance(found, FileDocument):
                     documents += 1
+                    _add(left_out, found)
                     if found.extracted is not None:
                         of_file += len(found.extracted.text)
                         texts += found.extracted.embedding_texts()
@@ -125,6 +142,16 @@ def _read(
                     return read + min(of_file or math.inf, max(1, _size(source))), documents, texts
             read += _size(source)
     return read, documents, texts
+
+
+def _add(left_out: dict[tuple[str, str], LeftOutOfPages], page: FileDocument) -> None:
+    seen: set[tuple[str, str]] = set()
+    for part in page.left_out:
+        name = part.element, part.reason
+        known = left_out.setdefault(name, LeftOutOfPages(*name, 0, 0, part.text))
+        known.pages += name not in seen
+        known.characters += part.characters
+        seen.add(name)
 
 
 def _seconds_a_text(destination: Destination, texts: Sequence[str]) -> float:

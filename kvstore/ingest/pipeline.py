@@ -48,6 +48,7 @@ class IngestReport:
     """What an ingest did; ``documents`` and ``chunks`` count those written, ``seconds`` is wall time.
 
     Documents that a file of triples speaks of count as changed where their triples did, and else as unchanged.
+    ``left_out`` says of each page that was read how many of its characters were left out as navigation, if any.
     """
 
     added: int = 0
@@ -60,6 +61,7 @@ class IngestReport:
     documents: int = 0
     chunks: int = 0
     seconds: float = 0.0
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +299,8 @@ class _Ingest:
             return
         visit.add(found.key, found.digest)
         self._seen[found.key] = found.place
+        if found.left_out:
+            self._report.left_out[found.key] = sum(part.characters for part in found.left_out)
         stored = self._destination.digest_of(found.key)
         if found.extracted is None or stored == found.digest:
             self._report.unchanged += 1

@@ -19,14 +19,14 @@ from ..storage.documents import Section
 from .abstracts import AbstractTree, Draft
 from .extraction import ChunkDraft, Extracted, Introduction
 from .file_documents import Failure, FileDocument
-from .readers import RawTriples
+from .readers import LeftOut, RawTriples
 from .relation import Relation
 from .sources import Source
 
 _LENGTH = struct.Struct(">Q")
 _CLASSES: tuple[type, ...] = (
     FixedSettings, Section, AbstractTree, Draft, ChunkDraft, Extracted, Introduction, Failure, FileDocument, RawTriples,
-    Relation, Source,
+    Relation, Source, LeftOut,
 )  # fmt: skip
 _CODES = {kind: code for code, kind in enumerate(_CLASSES)}
 _TUPLE, _PATH, _MATRIX = 100, 101, 102

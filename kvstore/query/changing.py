@@ -49,7 +49,7 @@ def ingest(running: Running, statement: s.Ingest) -> Cursor:
     report = running.session.ingest(
         statement.path, format=statement.format, options=options, progress=running.progress, **how
     )
-    columns = ("added", "changed", "unchanged", "removed", "skipped", "failed", "chunks", "seconds")
+    columns = ("added", "changed", "unchanged", "removed", "skipped", "failed", "chunks", "left_out", "seconds")
     row = (
         report.added,
         report.changed,
@@ -58,6 +58,7 @@ def ingest(running: Running, statement: s.Ingest) -> Cursor:
         report.skipped,
         len(report.failures),
         report.chunks,
+        sum(report.left_out.values()),
         round(report.seconds, 3),
     )
     problems = tuple(f"{failure.place}: {failure.reason}" for failure in report.failures)

@@ -37,6 +37,7 @@ DOCUMENTS = SqlTable(
         "bytes": ("INTEGER", lambda reader, row, record: record.size),
         "chunks": ("INTEGER", lambda reader, row, record: record.chunk_count),
         "changed": ("TEXT", lambda reader, row, record: record.changed),
+        "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
     },
     scan=lambda reader: reader.ids(tables.DOCUMENTS),
     load=lambda reader, row: reader.document(row),

@@ -25,6 +25,9 @@ from .finding import answer, evidence, expand, retrieval_clauses, selected
 from .reader import Reader
 from .running import Running
 
+#: Kinds of parts of pages that EXPLAIN INGEST shows as left out, those with the most characters first.
+MOST_LEFT_OUT = 20
+
 
 def explain(running: Running, statement: s.Explain) -> Cursor:
     columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
@@ -83,6 +86,9 @@ def _ingest_steps(running: Running, statement: s.Ingest) -> list[Step]:
     ]
     if found.seconds is not None:
         steps.append(Step("take", f"about {found.seconds:,.0f} seconds of one processor", None, None))
+    for part in found.left_out[:MOST_LEFT_OUT]:
+        told = f"{part.element}, {part.reason}, {part.characters:,} characters on {part.pages:,} pages: {part.text}"
+        steps.append(Step("leave out", told, part.pages, None))
     return [*steps, *(Step("fail", failure, None, None) for failure in found.failures)]
 
 

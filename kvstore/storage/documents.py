@@ -34,7 +34,8 @@ class DocumentRecord:
 
     ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
     ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed_at`` counts seconds since
-    1970, UTC; ``origin`` is the folder it was ingested from.
+    1970, UTC; ``origin`` is the folder it was ingested from; ``left_out`` counts the characters of its page that were
+    left out as navigation.
     """
 
     id: int
@@ -51,6 +52,7 @@ class DocumentRecord:
     uppers: list[int] = field(default_factory=list)
     own_vectors: bool = False
     origin: str | None = None
+    left_out: int = 0
 
     def chunk_ids(self) -> Iterator[int]:
         """Ids of the document's chunks, in order of the text."""

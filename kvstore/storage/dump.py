@@ -24,7 +24,17 @@ def dump(view: StoreView) -> dict[str, Rows]:
     in_filter = dict(view.filter.keys())
     tables: dict[str, Rows] = {
         "documents": [
-            (r.key, r.title, r.source, r.format, repr(sorted(r.meta.items())), r.digest, r.size, tuple(r.groups))
+            (
+                r.key,
+                r.title,
+                r.source,
+                r.format,
+                repr(sorted(r.meta.items())),
+                r.digest,
+                r.size,
+                tuple(r.groups),
+                r.left_out,
+            )
             for r in documents.values()
         ],
         "texts": [(r.key, view.documents.text(r.id)) for r in documents.values()],

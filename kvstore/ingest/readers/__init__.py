@@ -20,12 +20,14 @@ from typing import BinaryIO, cast
 
 from ...errors import InputError, ReaderError
 from .decoding import marked_encoding
-from .raw_document import JSON, Item, Origin, RawDocument, RawTriples, Reader, ReadFailure, ReadOptions
+from .raw_document import JSON, Item, LeftOut, Origin, RawDocument, RawTriples, Reader, ReadFailure, ReadOptions
 
 __all__ = [
     "FORMATS",
     "JSON",
+    "READING",
     "Item",
+    "LeftOut",
     "RawDocument",
     "RawTriples",
     "ReadFailure",
@@ -38,6 +40,10 @@ __all__ = [
 ]
 
 _SNIFFED = 8192
+
+#: The number of the rules by which files are read; raised when a reader makes another text of a file, so that the next
+#: ingest reads again what older readers have read.
+READING = 2
 
 #: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
 LARGEST_FILE = 256 << 20

@@ -2,8 +2,9 @@
 
 In: bytes in the encoding that the option ``encoding``, a byte-order mark, ``<meta charset>`` or the XML declaration
 names, else UTF-8. Out: one document of format ``markdown``; its title is the first ``<h1>``, else ``<title>``. A page
-on which only a table of contents would be left keeps it as a list. Bytes that do not decode, a page without text and
-elements nested deeper than any page's are ReaderErrors; broken markup is repaired as browsers do.
+on which only a table of contents would be left keeps it as a list. What is navigation is decided by evidence
+(``html_navigation.py``) and told in ``left_out``; the option ``navigation=keep`` keeps it. Bytes that do not decode, a
+page without text and elements nested deeper than any page's are ReaderErrors; broken markup is repaired as browsers do.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from selectolax.lexbor import LexborHTMLParser
 from ...errors import ReaderError
 from .decoding import decode, marked_encoding
 from .html_blocks import convert
-from .html_navigation import Keep, names
+from .html_navigation import Keep
 from .html_parts import strip_numbering
+from .html_survey import Survey
 from .markdown_blocks import Block, document
-from .raw_document import Origin, RawDocument, ReadOptions
+from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
 
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]{1,40})"""
@@ -38,12 +40,12 @@ _WESTERN = re.compile(r"us-ascii|ascii|iso-?8859-?1|latin-?1", re.I)
 _SELF_CLOSED = re.compile(r"<(script|style|title|textarea|iframe|noscript|template|a|div|span)\b([^<>]*)/>", re.I)
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 #: Elements that are empty or that the parser closes by itself, so that they do not pile up.
-_UNNESTED = names(
+_UNNESTED = frozenset(
     "area base br col embed hr img input link meta source track wbr p li dt dd tr td th option thead tbody tfoot "
-    "html head body a"
+    "html head body a".split()
 )
 #: Elements that are often left open and cost the parser less.
-_FORMATTING = names("b big em font i nobr s small strike strong tt u")
+_FORMATTING = frozenset("b big em font i nobr s small strike strong tt u".split())
 #: The parser's time grows with the square of the depth; pages of real sites stay below 1,000.
 _DEEPEST = 5_000
 
@@ -57,15 +59,25 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         markup = _SELF_CLOSED.sub(r"<\1\2></\1>", markup)
     _refuse_depth(markup, origin.name)
     tree = LexborHTMLParser(markup)
-    body = tree.body
-    blocks: list[Block] = []
-    for keep in Keep:
-        blocks = convert(body, keep) if body is not None else []
-        if any(block.kind != "heading" for block in blocks) or (blocks and keep is Keep.CONTENTS):
-            break
+    blocks, left_out = _content(tree, Keep.ALL if options.navigation == "keep" else Keep.CONTENT)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
-    yield RawDocument(origin.key, _title(tree, blocks), document(blocks) + "\n", {}, "markdown")
+    yield RawDocument(origin.key, _title(tree, blocks), document(blocks) + "\n", {}, "markdown", tuple(left_out))
+
+
+def _content(tree: LexborHTMLParser, keep: Keep) -> tuple[list[Block], list[LeftOut]]:
+    """The blocks of a page, and what was left out: as much as leaves more than headings."""
+    body = tree.body
+    if body is None:
+        return [], []
+    survey = Survey(tree, body)
+    found: tuple[list[Block], list[LeftOut]] = [], []
+    for more in Keep:
+        if more >= keep:
+            found = convert(body, survey, more)
+            if any(block.kind != "heading" for block in found[0]):
+                break
+    return found
 
 
 def _decode(data: bytes, name: str, encoding: str | None) -> str:

@@ -12,52 +12,67 @@ from collections.abc import Callable
 
 from selectolax.lexbor import LexborNode
 
-from .html_navigation import Keep, is_contents, is_navigation, is_sectioning, names
+from .html_navigation import LINE_NUMBERS, Keep, Navigation, is_sectioning
 from .html_parts import Flow, List, Table, strip_numbering
+from .html_survey import NEVER_TEXT, Survey
 from .markdown_blocks import Block, Inline, code_block, heading, item_list, one_line, paragraph, quote
+from .raw_document import LeftOut
 
 _DEEPEST = 24
 _WIDEST_SPAN = 50
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_EMPHASIS = names("em i b strong dfn")
-_CODE = names("code kbd samp tt")
-_PREFORMATTED = names("pre listing xmp plaintext")
-_BLOCKS = names(
+_EMPHASIS = frozenset("em i b strong dfn".split())
+_CODE = frozenset("code kbd samp tt".split())
+_PREFORMATTED = frozenset("pre listing xmp plaintext".split())
+_BLOCKS = frozenset(
     "address article aside blockquote caption center details dd dir div dl dt fieldset figcaption figure footer form "
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p section summary table tbody td tfoot th thead tr "
-    "ul"
+    "ul".split()
 )
-_ADMONITIONS = names("note tip warning caution important admonition hint danger attention seealso")
-_ADMONITION_TITLES = names("title admonition-title")
+_ADMONITIONS = frozenset("note tip warning caution important admonition hint danger attention seealso".split())
+_BOXES = frozenset("div section aside details".split())
+_ADMONITION_TITLES = frozenset("title admonition-title".split())
 _CONTENTS_LABELS = frozenset(("contents", "table of contents", "on this page"))
-_ANCHORS = frozenset("#¶§🔗")
+_ANCHORS = frozenset("#¶§🔗↩↵⏎↑^") | {"↩︎"}
+#: Formatting, which may begin and end within a word.
+_WITHIN_WORDS = frozenset(
+    "b i em strong sub sup u s strike font small big mark wbr tt code kbd samp var ins del bdo bdi ruby rb rt rp abbr "
+    "acronym dfn nobr".split()
+)
+#: Elements that are words of their own, whatever stands beside them.
+_OWN_WORDS = frozenset("a time label button summary cite address data img input".split())
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
 _EXPONENT = re.compile(r"[-−+]?\d+|[-−]?n")
 
 _Leave = Callable[[], None]
 
 
-def convert(body: LexborNode, keep: Keep) -> list[Block]:
-    """The blocks of a page, without what ``keep`` counts as navigation."""
-    page = _Page(keep)
+def convert(body: LexborNode, survey: Survey, keep: Keep) -> tuple[list[Block], list[LeftOut]]:
+    """The blocks of a page, and what was left out of it as navigation because ``keep`` does not keep it."""
+    page = _Page(survey, keep)
     page.walk(body)
-    return page.flow.finished()
+    return page.flow.finished(), page.left_out
 
 
 class _Page:
     """The walk over one page: ``open`` holds what is being gathered, innermost last; ``flow`` is the innermost flow."""
 
-    def __init__(self, keep: Keep) -> None:
+    def __init__(self, survey: Survey, keep: Keep) -> None:
         self.flow = Flow()
+        self.left_out: list[LeftOut] = []
         self._open: list[Flow | List | Table] = [self.flow]
-        self._keep = keep
+        self._survey = survey
+        self._navigation = Navigation(survey, keep)
+        self._inside = 0  # the content
         self._sections = 0
         self._admonitions = 0
         self._layouts = 0
         self._contents = 0
+        self._terms = 0
 
     def walk(self, root: LexborNode) -> None:
         """Read everything below ``root``."""
+        self._inside = int(self._navigation.is_content(root))
         stack: list[tuple[LexborNode, list[_Leave]]] = []
         node = root.child
         while node is not None or stack:
@@ -70,14 +85,25 @@ class _Page:
             tag = node.tag or ""
             if tag == "-text":
                 self.flow.inline.text(node.text_content or "")
-            elif tag[:1].isalpha() and not self._skip(node, tag) and not self._leaf(node, tag):
-                stack.append((node, self._enter(node, tag)))
-                node = node.child
-                continue
+            elif tag[:1].isalpha() and not self._skip(node, tag):
+                if tag not in _BLOCKS and node.prev is not None and _are_apart(node.prev, node, self._terms > 0):
+                    self.flow.inline.apart()
+                if not self._leaf(node, tag):
+                    stack.append((node, self._enter(node, tag)))
+                    node = node.child
+                    continue
             node = node.next
 
     def _skip(self, node: LexborNode, tag: str) -> bool:
-        return is_navigation(node, tag, self._keep, self._sections > 0)
+        if self._navigation.is_control(node, tag):
+            return True
+        reason = self._navigation.reason(node, tag, inside=self._inside > 0, in_section=self._sections > 0)
+        if reason is None:
+            return False
+        shape = self._survey.shape(node)
+        assert shape is not None
+        self.left_out.append(LeftOut(_described(node, tag), reason, shape.text, _beginning(node)))
+        return True
 
     def _leaf(self, node: LexborNode, tag: str) -> bool:
         """Read an element as a whole; False if its children are to be read one by one."""
@@ -92,7 +118,9 @@ class _Page:
         elif tag in _PREFORMATTED:
             self.flow.add(code_block(_preformatted(node), _language(node)))
         elif tag == "img":
+            inline.apart()
             inline.text(node.attributes.get("alt") or "")
+            inline.apart()
         elif tag == "a":
             return _only_text(node) in _ANCHORS
         elif self._contents and (tag == "p" or tag in _HEADINGS):
@@ -112,6 +140,15 @@ class _Page:
     def _enter(self, node: LexborNode, tag: str) -> list[_Leave]:
         """Begin an element; what is returned ends it, last first."""
         inline = self.flow.inline
+        if self._navigation.is_content(node):
+            self._inside += 1
+            return [self._leave_content, *self._enter_element(node, tag, inline)]
+        return self._enter_element(node, tag, inline)
+
+    def _leave_content(self) -> None:
+        self._inside -= 1
+
+    def _enter_element(self, node: LexborNode, tag: str, inline: Inline) -> list[_Leave]:
         if tag in _EMPHASIS:
             started = inline.start_emphasis()
             return [lambda: inline.end_emphasis(started)]
@@ -142,13 +179,15 @@ class _Page:
 
     def _count_marks(self, node: LexborNode, tag: str) -> _Leave:
         sections = int(is_sectioning(tag))
-        admonitions = int(tag in ("div", "section") and bool(_classes(node) & _ADMONITIONS))
-        contents = int(self._keep is not Keep.BODY and is_contents(node, tag))
+        admonitions = int(tag in _BOXES and bool(_classes(node) & _ADMONITIONS))
+        terms = int(tag == "dt")
+        contents = int(node.mem_id in self._navigation.contents)
 
         def count(sign: int) -> None:
             self._sections += sign * sections
             self._admonitions += sign * admonitions
             self._contents += sign * contents
+            self._terms += sign * terms
 
         count(1)
         return lambda: count(-1)
@@ -238,6 +277,61 @@ class _Page:
         return self.flow.flush
 
 
+def _are_apart(before: LexborNode, node: LexborNode, in_term: bool) -> bool:
+    """Whether two neighbours with nothing between them are words of their own: pages part them by style alone."""
+    first, second = before.tag or "", node.tag or ""
+    if in_term and second == "span" and first != "span":  # a term and its classifier
+        return first == "-text" or first in _WITHIN_WORDS
+    if not first[:1].isalpha() or first in _WITHIN_WORDS or second in _WITHIN_WORDS:
+        return False
+    if first == "span" and before.last_child is not None and before.last_child.tag in _OWN_WORDS:
+        return True
+    if first in _OWN_WORDS or second in _OWN_WORDS or "-" in first or "-" in second:
+        return True
+    # A span may be a part of a word, as highlighters mark them, but not where a new word begins with a capital.
+    return _ends_small(before) and _begins_large(node)
+
+
+def _ends_small(node: LexborNode) -> bool:
+    text = _edge(node, last=True).rstrip()
+    return bool(text) and " " in text and (text[-1].islower() or text[-1].isdigit())
+
+
+def _begins_large(node: LexborNode) -> bool:
+    return _edge(node, last=False)[:1].isupper()
+
+
+def _edge(node: LexborNode, *, last: bool) -> str:
+    """The text that an element begins or ends with."""
+    found: LexborNode | None = node
+    for _ in range(4):
+        if found is None or found.tag == "-text":
+            break
+        found = found.last_child if last else found.child
+    return (found.text_content or "") if found is not None and found.tag == "-text" else ""
+
+
+def _described(node: LexborNode, tag: str) -> str:
+    """An element as a selector names it, for instance ``div.sidebar`` or ``nav``."""
+    attributes = node.attributes
+    name = (attributes.get("class") or "").split()
+    return f"{tag}.{name[0][:40]}" if name else f"{tag}#{attributes['id']}"[:60] if attributes.get("id") else tag
+
+
+def _beginning(node: LexborNode) -> str:
+    """The first words of an element."""
+    pieces: list[str] = []
+    length = 0
+    for part in node.traverse(include_text=True):
+        if part.tag == "-text" and (part.parent is None or part.parent.tag not in NEVER_TEXT):
+            words = (part.text_content or "").split()
+            pieces += words
+            length += sum(map(len, words))
+            if length > 80:
+                break
+    return " ".join(pieces)[:80]
+
+
 def _classes(node: LexborNode) -> set[str]:
     return set((node.attributes.get("class") or "").lower().split())
 
@@ -277,10 +371,18 @@ def _preformatted(node: LexborNode) -> str:
     pieces: list[str] = []
     for part in node.traverse(include_text=True):
         if part.tag == "-text":
-            pieces.append(part.text_content or "")
+            text = part.text_content or ""
+            if not (text.strip().isdigit() and _numbers_a_line(part)):
+                pieces.append(text)
         elif part.tag == "br":
             pieces.append("\n")
     return "".join(pieces)
+
+
+def _numbers_a_line(number: LexborNode) -> bool:
+    around = number.parent
+    named = (around.attributes.get("class") or "") if around is not None and around.tag != "pre" else ""
+    return LINE_NUMBERS.search(named.lower()) is not None
 
 
 def _language(node: LexborNode) -> str:

@@ -1,91 +1,385 @@
-"""What of a page is not its content: scripts, form controls, landmarks, and what generators mark as navigation.
+"""What of a page is not its content: scripts, form controls, landmarks, and links that lead about the site.
 
-In: an element. Out: whether to drop it, given how much must be kept.
+In: a page's survey and an element. Out: why to leave the element out, or None. What decides is evidence: the landmark
+that the element is (``nav``, a role, the header or footer of the page), that it is mostly links, that it stands outside
+the content, that its links name the page's own headings or turn pages. A name in ``class`` or ``id`` alone decides
+nothing inside the content; it tells what links, or a few words outside, are for. Prose is content wherever it stands.
 """
 
 from __future__ import annotations
 
-from enum import Enum
+import re
+from collections.abc import Mapping
+from enum import IntEnum
 
 from selectolax.lexbor import LexborNode
 
-
-class Keep(Enum):
-    """How much of a page to keep, in the order in which a reader tries until something is left."""
-
-    BODY = "content only"
-    CONTENTS = "content and tables of contents"
-    EVERYTHING = "all but scripts, form controls and page headers and footers"
+from .html_survey import HEADINGS, NEVER_TEXT, Shape, Survey, normal
 
 
-def names(text: str) -> frozenset[str]:
-    """The set of the words of ``text``: tags, roles or classes."""
-    return frozenset(text.split())
+class Keep(IntEnum):
+    """How much of a page to keep; a reader tries the later ones where nothing is left."""
+
+    CONTENT = 0
+    CONTENTS = 1  # tables of contents too
+    LINKS = 2  # all but page headers and footers, what turns pages, and what is hidden
+    ALL = 3
 
 
-_NEVER_TEXT = names(
-    "script style noscript template head title meta link base button input select textarea option optgroup datalist "
-    "output progress meter svg canvas audio video iframe object embed applet map area annotation annotation-xml "
-    "dialog menuitem"
+#: Why an element is left out, and the last :class:`Keep` that still does so.
+_REASONS = {
+    "table of contents": Keep.CONTENT,
+    "navigation": Keep.CONTENTS,
+    "search": Keep.CONTENTS,
+    "links": Keep.CONTENTS,
+    "links beside the content": Keep.CONTENTS,
+    "beside the content": Keep.CONTENTS,
+    "links before the title": Keep.CONTENTS,
+    "header of the page": Keep.LINKS,
+    "footer of the page": Keep.LINKS,
+    "turns pages": Keep.LINKS,
+    "acts on the page": Keep.LINKS,
+    "hidden": Keep.LINKS,
+    "line numbers": Keep.LINKS,
+}
+
+#: Characters of prose that make an element content wherever it stands, and a hidden one, and a landmark.
+_PROSE_BESIDE = 160
+_PROSE_HIDDEN = 160
+_PROSE_LANDMARK = 800
+#: Elements that a decision may look into, so that decisions cost no more than the page is long.
+_FEW = 60
+
+_NAVIGATION_ROLES = frozenset("navigation menu menubar toolbar search banner contentinfo".split())
+_CONTENTS_ROLES = frozenset("doc-toc doc-pagelist directory".split())
+_SECTIONING = frozenset("article main section".split())
+#: Elements whose attributes are worth reading.
+_MARKED = frozenset(
+    "div section ul ol dl table td p a span form details center header footer nav aside main article menu pre tr label "
+    "i sup small button".split()
 )
-_LANDMARKS = names("nav aside header footer")
-#: A header or footer inside one of these belongs to the content.
-_SECTIONING = names("article main section")
-_ROLES = names("navigation banner contentinfo search complementary menu menubar toolbar")
-_CONTENTS_ROLES = names("doc-toc directory")
-_NAVIGATION = names(
-    "nav navbar navigation navheader navfooter nav-header nav-footer navlinks nav-links navmenu nav-menu site-nav "
-    "main-nav main-navigation top-nav topnav sidenav side-nav bottom-nav menu main-menu breadcrumb breadcrumbs "
-    "theme-doc-breadcrumbs sidebar sidebar-left sidebar-right left-sidebar right-sidebar side-bar sphinxsidebar "
-    "pagination pager prev-next prevnext pagination-nav skip-link skip-nav skiplink skip-to-content site-header "
-    "site-footer page-header-nav page-footer footer globalfooter headerlink anchor-link linenos linenumbers "
-    "cookie-banner cookie-consent edit-this-page"
+_NAMED = re.compile(
+    r"(?:^|[\s_-])(?:(?P<navigation>nav|navs|navbar|navigation|navheader|navfooter|navlinks?|navmenu|topnav|sidenav|"
+    r"bottomnav|subnav|menu|submenu|navi|breadcrumbs?|crumbs?|pagination|paginator|pager|prevnext|sitemap|"
+    r"skip(?:link|nav)?|catlinks|portlet)"
+    r"|(?P<contents>l?o?c?a?l?toc\d?|globaltoc|toctree|tocbox|toctitle|tableofcontents|table-of-contents|doctoc)"
+    r"|(?P<beside>sidebar\w*|side|sphinxsidebar|aside|footer|foot|bottom|header|masthead|topbar|banner|related\w*|"
+    r"recommend\w*|teasers?|promo\w*|more|trending|popular|latest|share|sharing|social|tags?|categories|archives?|"
+    r"noprint|no-print|d-print-none|widgets?|newsletter|subscribe|cookies?|consent|advert\w*|ads?|"
+    r"sponsor\w*|copyright|siteinfo)|(?P<footing>printfooter|colophon))"
+    r"(?=$|[\s_-])"
 )
-_ALWAYS_NAVIGATION = names("navheader navfooter")
-_CONTENTS = names("toc doc-toc table-of-contents tableofcontents local-toc localtoc toctree-wrapper tocbox")
-#: Elements whose attributes are worth reading: those that generators mark as navigation.
-_MARKED = names("div section ul ol dl table td p a span form details center header footer nav aside main article")
-_CONTENT_WITHIN = "h1, main, article, [role=main]"
+_SHARING = re.compile(r"(?:^|[\s_-])(?:share|sharing|social)")
+_UNPRINTED = re.compile(r"(?:^|\s)(?:noprint|no-print|d-print-none)(?:$|\s)")
+_TEASERS = re.compile(r"(?:^|[\s_-])(?:related|recommend\w*|teasers?|promo\w*|trending|popular|latest|sponsor\w*)")
+_CONTENTS_LABEL = re.compile(r"(?:table of )?contents|on this page|in this (?:article|page|section)|page contents")
+_FINE_PRINT = re.compile(
+    r"©|\(c\)|copyright|all rights reserved|powered by|built with|made with|generated (?:by|on|with)|last (?:updated|"
+    r"modified|change|edited)|was last|cookies|terms of|privacy",
+    re.I,
+)
+#: What generators call the numbers of lines of code.
+LINE_NUMBERS = re.compile(r"(?:^|[\s_-])(?:linenos?|linenodiv|linenumbers?|line-numbers?|gutter)")
+_NUMBERS = re.compile(r"[\d\s]+")
+_HIDING = re.compile(r"display\s*:\s*none", re.I)
+_LABELS = HEADINGS | frozenset("p div b strong".split())
+_INLINE = frozenset("a span small sup b i em strong label".split())
+#: What is no list of links as a whole, but a part of one, or a title.
+_PARTS = HEADINGS | frozenset("li tr td th dt dd caption summary".split())
+_INLINE_BREAKS = frozenset("br hr".split())
+_BLOCKS_BESIDE = HEADINGS | frozenset(
+    "div p ul ol dl table pre section header footer nav aside main article figure".split()
+)
 
 
-def is_navigation(node: LexborNode, tag: str, keep: Keep, in_section: bool) -> bool:
-    """Whether the element is to be dropped; ``in_section`` says that it stands in an article, section or main."""
-    if tag in _NEVER_TEXT:
-        return True
-    if tag in _LANDMARKS and keep is not Keep.EVERYTHING and not (in_section and tag in ("header", "footer")):
-        return True
-    if tag not in _MARKED:
-        return False
-    attributes = node.attributes
-    if not attributes:
-        return False
-    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
-        return keep is not Keep.EVERYTHING
-    role = attributes.get("role") or ""
-    marks = {*(attributes.get("class") or "").lower().split(), (attributes.get("id") or "").lower()}
-    if marks & _ALWAYS_NAVIGATION:
-        return True
-    if keep is Keep.EVERYTHING:
-        return False
-    if keep is Keep.BODY and is_contents(node, tag):
-        return True
-    # A wrapper with a class like "sidebar" around the whole page is no sidebar.
-    return role in _ROLES or (not marks.isdisjoint(_NAVIGATION) and node.css_first(_CONTENT_WITHIN) is None)
+class Navigation:
+    """Decides for the elements of one page, from the outermost to the innermost."""
 
+    def __init__(self, survey: Survey, keep: Keep) -> None:
+        self.survey = survey
+        self._keep = keep
+        #: Elements outside the content whose prose makes them content.
+        self._prose: set[int] = set()
+        #: Tables of contents that are kept.
+        self.contents: set[int] = set()
 
-def is_contents(node: LexborNode, tag: str) -> bool:
-    """Whether the element is a table of contents."""
-    if tag not in _MARKED:
-        return False
-    attributes = node.attributes
-    marks = {*(attributes.get("class") or "").lower().split(), (attributes.get("id") or "").lower()}
-    return (
-        (attributes.get("role") or "") in _CONTENTS_ROLES
-        or not marks.isdisjoint(_CONTENTS)
-        or {"contents", "topic"} <= marks
-    )
+    def is_content(self, node: LexborNode) -> bool:
+        """Whether here content begins: what is within is inside the content."""
+        return node.mem_id == self.survey.region or node.mem_id in self._prose
+
+    def is_control(self, node: LexborNode, tag: str) -> bool:
+        """Whether an element is never text: a script, what is drawn or played, or what a form is filled in with."""
+        if tag in NEVER_TEXT:
+            return True
+        parent = node.parent
+        if tag == "button":  # a tab and the heading of a part that unfolds are text
+            return node.attributes.get("role") != "tab" and not (parent is not None and parent.tag in HEADINGS)
+        # The label of a box that is ticked to show or hide something, but for a list of what is to be done.
+        boxes = self.survey.boxes
+        return (
+            tag == "label"
+            and bool(boxes)
+            and node.attributes.get("for") in boxes
+            and parent is not None
+            and (parent.tag != "li")
+        )
+
+    def reason(self, node: LexborNode, tag: str, *, inside: bool, in_section: bool) -> str | None:
+        """Why to leave an element out; ``inside`` the content, ``in_section`` an article, section or main."""
+        shape = self.survey.shape(node)
+        if shape is None or not shape.text or node.mem_id in self.survey.path:
+            return None
+        marked = tag in _MARKED or not inside
+        if not marked and not shape.links and tag not in HEADINGS:
+            return None
+        found = self._reason(node, tag, shape, node.attributes if marked else {}, inside, in_section)
+        if found is None or self._keep <= _REASONS[found]:
+            return found
+        if found == "table of contents":
+            self.contents.add(node.mem_id)
+        return None
+
+    def _reason(
+        self,
+        node: LexborNode,
+        tag: str,
+        shape: Shape,
+        attributes: Mapping[str, str | None],
+        inside: bool,
+        in_section: bool,
+    ) -> str | None:
+        role = (attributes.get("role") or "").lower()
+        if attributes and _is_hidden(tag, attributes, role) and shape.prose < _PROSE_HIDDEN:
+            return "hidden"
+        landmark = self._landmark(node, tag, shape, role, inside, in_section)
+        if landmark is not None:
+            return landmark
+        if role.startswith("doc-") and role not in _CONTENTS_ROLES:
+            return None
+        name = _name(tag, attributes) if attributes else ""
+        named = _NAMED.search(name) if name else None
+        if named is None and name and LINE_NUMBERS.search(name) and _is_numbers(node, shape):
+            return "line numbers"
+        if shape.links:
+            found = self._links(node, tag, shape, role, name, named, inside)
+            if found is not None:
+                return found
+        elif shape.text < 40 and tag in _LABELS and self._labels_contents(node):
+            return "table of contents"
+        if name and shape.text < _PROSE_BESIDE and _UNPRINTED.search(name):
+            return "beside the content"
+        return None if inside else self._outside(node, tag, shape, named)
+
+    def _labels_contents(self, node: LexborNode) -> bool:
+        """Whether an element says that what stands behind it is a table of contents, and it is one."""
+        behind = _sibling(node, 1)
+        shape = self.survey.shape(behind) if behind is not None else None
+        if shape is None or not _is_contents(shape):
+            return False
+        return _CONTENTS_LABEL.fullmatch(normal(node.text(deep=True))) is not None
+
+    def _landmark(
+        self, node: LexborNode, tag: str, shape: Shape, role: str, inside: bool, in_section: bool
+    ) -> str | None:
+        title = node.mem_id in self.survey.title_path
+        if role in _CONTENTS_ROLES or (tag == "nav" and shape.known and _is_contents(shape)):
+            return "table of contents"
+        if role == "search":
+            return "search"
+        if tag == "nav" or role in ("navigation", "menu", "menubar", "toolbar"):
+            if title or (shape.prose > _PROSE_LANDMARK and shape.prose > shape.linked):
+                return None
+            return "table of contents" if _is_contents(shape) and shape.known else "navigation"
+        if title or shape.prose > max(_PROSE_LANDMARK, 0.5 * self.survey.weight):
+            return None
+        if (tag == "header" and not in_section) or role == "banner":
+            return "header of the page"
+        if (tag == "footer" and not in_section) or role == "contentinfo":
+            return "footer of the page"
+        if tag == "aside" or role == "complementary":
+            if not inside and shape.prose < _PROSE_BESIDE:
+                return "beside the content"
+            if not role.startswith("doc-") and shape.mostly_links and shape.site > 1 and 2 * shape.site > shape.links:
+                return "links beside the content"
+        return None
+
+    def _links(
+        self,
+        node: LexborNode,
+        tag: str,
+        shape: Shape,
+        role: str,
+        name: str,
+        named: re.Match[str] | None,
+        inside: bool,
+    ) -> str | None:
+        if (
+            shape.tools == shape.links
+            and shape.text - shape.linked <= 6
+            and _stands_alone(node, tag, shape, self.survey)
+        ):
+            return "acts on the page"
+        if (
+            tag not in _PARTS
+            and _turns_pages(shape, named)
+            and (tag not in _INLINE or _stands_alone(node, tag, shape, self.survey))
+        ):
+            return "turns pages"
+        if tag in _PARTS or (inside and tag in _INLINE):
+            return None
+        if shape.links > 1 and (_is_contents(shape) or shape.mostly_links):
+            labelled = _labelled_contents(node, shape)
+            if labelled or (_is_contents(shape) and not _wraps(node, tag, shape, self.survey)):
+                return "table of contents"
+        if named is not None and shape.unlinked <= shape.linked and not shape.prose:
+            if named["contents"]:
+                return "table of contents"
+            if named["navigation"] and (shape.site or shape.fragments):
+                return "navigation"
+            if (shape.site > 1 and 2 * shape.site >= shape.links) or _SHARING.search(name) or named["footing"]:
+                return "links"
+        if named is not None and _TEASERS.search(name) and shape.site > 1 and shape.text <= 220 * shape.site:
+            return "links beside the content"
+        if shape.early and self.survey.shapes[self.survey.region].early is False and _is_bar(shape, tag):
+            return "links before the title"
+        return None
+
+    def _outside(self, node: LexborNode, tag: str, shape: Shape, named: re.Match[str] | None) -> str | None:
+        survey = self.survey
+        if node.mem_id in survey.title_path:
+            return None
+        if shape.mostly_links and (shape.links > 1 or survey.stated or named is not None):
+            return "links beside the content"
+        if survey.stated and shape.links > 2 and shape.site > 2 and shape.text <= 220 * shape.links:
+            return "links beside the content"
+        if shape.prose < _PROSE_BESIDE:
+            if survey.stated or named is not None or _is_fine_print(node, shape):
+                return "beside the content"
+        elif _is_fine_print(node, shape) and shape.text < 400:
+            return "beside the content"
+        elif 2 * shape.prose > shape.text:
+            self._prose.add(node.mem_id)
+        return None
 
 
 def is_sectioning(tag: str) -> bool:
     """Whether headers and footers inside the element belong to the content."""
     return tag in _SECTIONING
+
+
+def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> bool:
+    if role == "tabpanel":
+        return False
+    if "hidden" in attributes and attributes["hidden"] != "until-found":
+        return True
+    # What is hidden from those who listen is seen: an icon within a line, but a title too.
+    if attributes.get("aria-hidden") == "true" and tag in _INLINE:
+        return True
+    return bool(_HIDING.search(attributes.get("style") or ""))
+
+
+def _name(tag: str, attributes: Mapping[str, str | None]) -> str:
+    """Class and id, in small letters; the id of a section is made of the words of its heading, and names nothing."""
+    classes = (attributes.get("class") or "").lower()
+    if tag == "section" or "section" in classes or "level" in classes or "sect" in classes:
+        return classes
+    return f"{classes} {(attributes.get('id') or '').lower()}"
+
+
+def _is_numbers(node: LexborNode, shape: Shape) -> bool:
+    return shape.links <= shape.elements and _NUMBERS.fullmatch(node.text(deep=True)) is not None
+
+
+def _is_contents(shape: Shape) -> bool:
+    """Whether links name headings of the page, and there is little else."""
+    return shape.known > 1 and 4 * shape.known >= 3 * shape.links and shape.unlinked <= 0.5 * shape.linked
+
+
+def _labelled_contents(node: LexborNode, shape: Shape) -> bool:
+    """Whether what begins a list of links calls it a table of contents."""
+    if shape.prose:
+        return False
+    first = node.child
+    for _ in range(4):
+        while first is not None and not (first.tag or "")[:1].isalpha() and not (first.text_content or "").strip():
+            first = first.next
+        if first is None:
+            return False
+        if first.tag == "-text":
+            return _CONTENTS_LABEL.fullmatch(normal(first.text_content or "")) is not None
+        first = first.child
+    return False
+
+
+def _wraps(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
+    """Whether one element within holds all links, and other text stands beside it."""
+    if tag not in ("div", "section", "td"):
+        return False
+    child = node.child
+    while child is not None:
+        within = survey.shape(child)
+        if within is not None and within.links:
+            return within.links == shape.links and within.text < shape.text
+        child = child.next
+    return False
+
+
+def _turns_pages(shape: Shape, named: re.Match[str] | None) -> bool:
+    """Whether links lead to the pages before, behind and above, and beside them stand at most these pages' titles."""
+    if not shape.pagers or shape.prose > (300 if named is not None else 90) or shape.text > 600:
+        return False
+    if shape.pagers == shape.links and shape.unlinked + shape.label <= 6 * shape.links:
+        return True
+    return shape.pagers > 1 and 2 * shape.pagers >= shape.links and (named is not None or shape.unlinked <= 200)
+
+
+def _is_bar(shape: Shape, tag: str) -> bool:
+    return shape.mostly_links and shape.site * 2 >= shape.links and (shape.links > 1 or shape.text < 60) and tag != "a"
+
+
+def _stands_alone(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
+    """Whether an element is no part of a sentence: it has a line for itself, or stands behind a heading's or a term's
+    words."""
+    if shape.elements > _FEW or shape.text > 60 * shape.links:
+        return False
+    parent = node.parent
+    while parent is not None and tag in _INLINE:
+        if parent.tag in HEADINGS or parent.tag == "dt":
+            return _sibling(node, -1) is not None
+        for step in (-1, 1):
+            beside = _sibling(node, step)
+            while beside is not None and _is_tool(survey.shape(beside)):
+                beside = _sibling(beside, step)
+            if beside is not None and beside.tag not in _INLINE_BREAKS and beside.tag not in _BLOCKS_BESIDE:
+                return False
+        if parent.tag not in _INLINE:
+            break
+        node, tag, parent = parent, parent.tag or "", parent.parent
+    return parent is not None and parent.tag not in ("li", "td") and (tag in _INLINE or tag in ("p", "div", "footer"))
+
+
+def _is_tool(shape: Shape | None) -> bool:
+    return (
+        shape is not None
+        and shape.links == 1
+        and (shape.tools == 1 or shape.pagers == 1)
+        and shape.text == shape.linked
+    )
+
+
+def _sibling(node: LexborNode, step: int) -> LexborNode | None:
+    """The element or text before (-1) or behind (1), white space and comments passed over."""
+    beside = node.prev if step < 0 else node.next
+    while beside is not None:
+        tag = beside.tag or ""
+        if tag == "-text":
+            if (beside.text_content or "").strip():
+                return beside
+        elif tag[:1].isalpha():
+            return beside
+        beside = beside.prev if step < 0 else beside.next
+    return None
+
+
+def _is_fine_print(node: LexborNode, shape: Shape) -> bool:
+    return shape.text < 500 and shape.elements <= _FEW and _FINE_PRINT.search(node.text(deep=True)) is not None

@@ -15,6 +15,8 @@ _NUMBERING = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
     r"|(?:[A-Z]\.)?(?:\d+\.)+|\d+(?:\.\d+){2,})\s+(?=\S)"
 )
+#: The mark of a footnote or citation that has a line, or a cell, for itself.
+_FOOTNOTE_MARK = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
 
 
 def strip_numbering(title: str) -> str:
@@ -38,6 +40,12 @@ class Flow:
             if self.inline.plain:
                 self.blocks.append(Block("paragraph", text))
             else:
+                if (
+                    self.blocks
+                    and self.blocks[-1].kind == "paragraph"
+                    and _FOOTNOTE_MARK.fullmatch(self.blocks[-1].text)
+                ):
+                    self.lead = f"{self.blocks.pop().text} {self.lead}"
                 self.blocks.append(paragraph(self.lead + (strip_numbering(text) if self.contents else text)))
             self.lead = ""
 
@@ -135,12 +143,23 @@ class Table:
                 self.reaching[len(self.row)] = (span[0] - 1, span[1])
             self.row.append(span[1])
 
+    def _join_terms(self) -> None:
+        """Put together a row that is only a term, too long for its cell, and the next, whose first cell is empty."""
+        joined: list[list[str]] = []
+        for row in self.rows:
+            if joined and len(row) == 2 and not row[0] and row[1] and joined[-1][0] and not any(joined[-1][1:]):
+                joined[-1] = [joined[-1][0], row[1]]
+            else:
+                joined.append(row)
+        self.rows = joined
+
     def blocks(self) -> list[Block]:
         """The caption and the table; one column without a header is a list."""
         if not self.header and not self.rows:
             return self.caption
         if not self.header and max(map(len, self.rows)) == 1:
             return [*self.caption, item_list([("-", [Block("paragraph", row[0])]) for row in self.rows])]
+        self._join_terms()
         columns = zip_longest(*self.header, fillvalue="")
         header = [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]
         return [*self.caption, pipe_table(header, self.rows)]

@@ -44,10 +44,20 @@ class Inline:
         self._code_end = -1
         self._taken = 0  # how often; emphasis opened before a taking ends with it
         self._emphasised = False
+        self._apart = False
 
     def text(self, text: str) -> None:
         """Add literal text."""
-        self._pieces.append(_SPACE.sub(" ", text))
+        text = _SPACE.sub(" ", text)
+        if self._apart and text:
+            if text[0].isalnum() and (self.last_character().isalnum() or self.last_character() in "`*"):
+                self._pieces.append(" ")
+            self._apart = False
+        self._pieces.append(text)
+
+    def apart(self) -> None:
+        """Let what comes next be a word of its own."""
+        self._apart = True
 
     def line_break(self) -> None:
         """End the line without ending the paragraph."""
@@ -104,6 +114,7 @@ class Inline:
         whole = "".join(self._pieces).translate(_INVISIBLE)
         self._pieces.clear()
         self._code_end = -1
+        self._apart = False
         lines = _BREAK.sub("\n", re.sub(" {2,}", " ", whole)).strip()
         return [part.strip() for part in re.split(r"\n{2,}", lines) if part.strip()]
 

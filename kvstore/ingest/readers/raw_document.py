@@ -20,11 +20,22 @@ JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | Non
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A part of a page that is no content: the element, why it was left out, its characters and its first words."""
+
+    element: str
+    reason: str
+    characters: int
+    text: str
+
+
+@dataclass(frozen=True)
 class RawDocument:
     """A document as it was read, before it is cut into chunks.
 
     ``key`` names it in the store. ``text`` is in the form that ``format`` says: ``text`` (plain, blank lines between
     paragraphs), ``markdown``, or ``pairs`` (one CSV line ``child,parent`` an edge, the tree's name in ``meta``).
+    ``left_out`` is what of it was taken for navigation.
     """
 
     key: str
@@ -32,6 +43,7 @@ class RawDocument:
     text: str
     meta: dict[str, JSON]
     format: str
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,7 @@ class ReadOptions:
     ``delimiter``: what stands between two cells, one character or ``tab`` (csv, pairs).
     ``text``, ``title``, ``key``: names of the columns or fields that hold them (csv, jsonl).
     ``child``, ``parent``: names of the two columns (pairs). ``tree``: the tree the pairs go into (pairs).
+    ``navigation``: ``keep`` leaves nothing of a page out, ``drop`` (as without it) what is navigation (html).
     """
 
     encoding: str | None = None
@@ -82,6 +95,7 @@ class ReadOptions:
     child: str | None = None
     parent: str | None = None
     tree: str | None = None
+    navigation: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, object] | None) -> ReadOptions:
@@ -102,6 +116,8 @@ class ReadOptions:
             given["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(given["delimiter"], given["delimiter"])
             if len(given["delimiter"]) != 1 or given["delimiter"] in '"\r\n':
                 raise InputError(f"the delimiter must be one character or 'tab', not {given['delimiter']!r}")
+        if given.get("navigation", "keep") not in ("keep", "drop"):
+            raise InputError(f"the reader option navigation is 'keep' or 'drop', not {given['navigation']!r}")
         return cls(**given)
 
 

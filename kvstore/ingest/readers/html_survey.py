@@ -1,0 +1,328 @@
+"""What a page consists of, counted for every element: text, links, prose; and where its content stands.
+
+In: the body of a parsed page. Out: a :class:`Survey`. The page is walked once, with a stack of its own, so that neither
+depth nor length is a danger. Counts are in characters, white space around a text left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from urllib.parse import urlsplit
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from .html_parts import strip_numbering
+
+NEVER_TEXT = frozenset(
+    "script style noscript template head title meta link base input select textarea option optgroup datalist output "
+    "progress meter svg canvas audio video iframe object embed applet map area annotation annotation-xml dialog "
+    "menuitem".split()
+)
+HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
+_LABELS = HEADINGS | {"summary", "legend"}
+_VERBATIM = frozenset("pre listing xmp plaintext code kbd samp tt".split())
+_EMPTY = frozenset("br hr img wbr col".split())
+#: A link of more characters is prose that somebody forgot to end, or a whole card.
+_LONGEST_LINK = 300
+#: A text outside links is prose from so many characters on.
+_PROSE = 30
+#: The part of the text outside links that an element must hold for the content to be looked for in it alone.
+_NEARLY_ALL = 0.75
+_LANDMARKS_BESIDE = frozenset("nav aside footer".split())
+#: The prose that may stand beside that element: the fine print of a page, not a part of its text.
+_FINE_PRINT = 200
+#: What holds the content itself: where one stands, the search for the content goes no deeper.
+_FLOW = HEADINGS | frozenset("p pre blockquote dl figure".split())
+
+#: How many elements are looked at for the page's title, and what parts that from the name of the site.
+_MOST_TITLES = 100
+_TITLE_PARTS = re.compile(r"\s[-–—|:·»]\s|:\s")
+_NOT_WORD = re.compile(r"[\W_]+")
+_PAGER = frozenset(
+    """
+    prev previous next up home top contents index older newer back first last
+    previous_page next_page previous_chapter next_chapter previous_topic next_topic previous_section next_section
+    older_posts newer_posts older_post newer_post previous_post next_post previous_article next_article
+    table_of_contents main_page start_page front_page contact contact_us about about_us privacy privacy_policy terms
+    terms_of_use terms_of_service sitemap site_map imprint impressum legal disclaimer download downloads login log_in
+    sign_in sign_up register modules general_index module_index search feedback help news blog documentation docs
+    """.split()
+)
+_TURNING = re.compile(r"(?:prev|previous|next|older|newer)\b")
+_TURNING_RELATIONS = frozenset("prev next up start".split())
+#: The keys that DocBook and Texinfo give the links to the pages before, behind and above.
+_TURNING_KEYS = frozenset("pnuh")
+_ARROWS = re.compile(r"[«»‹›←→⟵⟶◀▶⇦⇨❮❯<>]")
+_TOOL = re.compile(
+    r"(?:edit|src|source|view source|show source|page source|top|back to top|permalink|view history|copy link"
+    r"|(?:edit|view|show|improve|report|suggest|fork|browse|raise|open|found|print|share)\b.{0,30}"
+    r"\b(?:page|source|github|gitlab|bitbucket|issue|edits|section|article|document|bug|history|typo)"
+    r"|(?:skip|jump|go|back|return) to (?:the )?(?:main )?"
+    r"(?:content|contents|navigation|top|main|search|menu|text|body|index)"
+    r"|section titled .*|(?:direct )?link to (?:this )?(?:heading|section|definition).*|permalink to .*|anchor.{0,20}"
+    r"|toggle .{1,40})"
+)
+
+
+def normal(text: str) -> str:
+    """The words of a short text, small, one space between two."""
+    return _NOT_WORD.sub(" ", text).strip().lower()
+
+
+class Shape:
+    """The counts of one element and all that it holds.
+
+    ``text``: characters; ``linked``, ``label``, ``prose``: those of them in links, in headings outside links, and in
+    longer runs outside both, or code. ``links``: how many, and of these ``site``: to other pages of the same site,
+    ``fragments``: to places of this page, ``known``: to a heading of this page by its own words, ``pagers``,
+    ``tools``: with words for turning pages, and for what a page can do. ``early``: no heading stands before its end.
+    """
+
+    __slots__ = (
+        "early", "elements", "fragments", "known", "label", "linked", "links", "pagers", "prose", "site", "text",
+        "tools",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.text = self.linked = self.label = self.prose = 0
+        self.links = self.site = self.fragments = self.known = self.pagers = self.tools = 0
+        self.elements = 1
+        self.early = False
+
+    def add(self, other: Shape) -> None:
+        """Count what an element within holds."""
+        self.text += other.text
+        self.linked += other.linked
+        self.label += other.label
+        self.prose += other.prose
+        self.links += other.links
+        self.site += other.site
+        self.fragments += other.fragments
+        self.known += other.known
+        self.pagers += other.pagers
+        self.tools += other.tools
+        self.elements += other.elements
+
+    @property
+    def unlinked(self) -> int:
+        """Characters outside links and headings."""
+        return self.text - self.linked - self.label
+
+    @property
+    def mostly_links(self) -> bool:
+        """Whether links are what it holds, and no prose beside them."""
+        return self.links > 0 and self.unlinked <= 0.6 * self.linked and self.prose <= 0.34 * self.linked
+
+
+class Survey:
+    """The shapes of a page's elements, by the parser's id of the element, and the place of its content.
+
+    ``region`` is the element that holds the content; ``path`` the ids of it and of those around it. ``stated``: the
+    page itself says so, by ``<main>`` or ``<article>``, and has its title there. ``title_path``: the ids of the page's
+    title, where that stands outside, and of the elements around it.
+    """
+
+    def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
+        self.shapes: dict[int, Shape] = {}
+        self._hosts = frozenset(_own_hosts(tree))
+        self._headings = frozenset(_heading_words(body))
+        self._beside = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
+        self._main = frozenset(node.mem_id for node in body.css("[role=main]"))
+        #: The ids, as the page gives them, of boxes that are ticked.
+        self.boxes = frozenset(node.attributes.get("id") for node in body.css("input[type=checkbox][id]"))
+        self._mains: list[LexborNode] = []
+        self._articles: list[tuple[LexborNode, bool]] = []  # and whether it stands in a main
+        self._titles: list[LexborNode] = []
+        self._walk(body)
+        self.weight = self._weight(body)
+        region, stated = self._stated_region(body)
+        if region is None:
+            region = self._computed_region(body)
+        self.region = region.mem_id
+        self.path = frozenset(_ids_around(region))
+        title = self._title_outside(tree, body, region)
+        self.title_path = frozenset(_ids_around(title)) if title is not None else frozenset()
+        self.stated = stated and title is None
+
+    def shape(self, node: LexborNode) -> Shape | None:
+        """The counts of an element, or None where it holds nothing."""
+        return self.shapes.get(node.mem_id)
+
+    def _weight(self, node: LexborNode) -> int:
+        shape = self.shapes.get(node.mem_id)
+        return 0 if shape is None else shape.text - shape.linked
+
+    def _walk(self, root: LexborNode) -> None:
+        open_elements: list[tuple[LexborNode, str, Shape]] = []
+        links = labels = verbatim = mains = articles = beside = 0
+        early = True
+        shape = self.shapes[root.mem_id] = Shape()
+        node = root.child
+        while node is not None or open_elements:
+            if node is None:
+                element, tag, outer = open_elements.pop()
+                mains -= tag == "main" or element.mem_id in self._main
+                articles -= tag == "article"
+                beside -= tag in _LANDMARKS_BESIDE or element.mem_id in self._beside
+                if tag in _LABELS:
+                    labels -= 1
+                elif tag in _VERBATIM:
+                    verbatim -= 1
+                elif tag == "a" and links:
+                    links = 0
+                    self._end_link(element, shape)
+                shape.early = early
+                outer.add(shape)
+                shape = outer
+                node = element.next
+                continue
+            tag = node.tag or ""
+            if tag == "-text":
+                length = len((node.text_content or "").strip())
+                if length:
+                    shape.text += length
+                    if links:
+                        shape.linked += length
+                    elif labels:
+                        shape.label += length
+                    elif verbatim or length >= _PROSE:
+                        shape.prose += length
+            elif tag == "img":
+                length = len((node.attributes.get("alt") or "").strip())
+                shape.text += length
+                shape.linked += length if links else 0
+            elif tag[:1].isalpha() and tag not in NEVER_TEXT and tag not in _EMPTY:
+                open_elements.append((node, tag, shape))
+                shape = self.shapes[node.mem_id] = Shape()
+                if tag == "main" or node.mem_id in self._main:
+                    if not mains:
+                        self._mains.append(node)
+                    mains += 1
+                if tag == "article":
+                    if not articles:
+                        self._articles.append((node, mains > 0))
+                    articles += 1
+                elif tag == "h1" and not beside:
+                    self._titles.append(node)
+                beside += tag in _LANDMARKS_BESIDE or node.mem_id in self._beside
+                if tag in _LABELS:
+                    labels += 1
+                    early = early and tag not in HEADINGS
+                elif tag in _VERBATIM:
+                    verbatim += 1
+                elif tag == "a" and "href" in node.attributes:
+                    links = 1
+                node = node.child
+                continue
+            node = node.next
+        shape.early = early
+
+    def _end_link(self, link: LexborNode, shape: Shape) -> None:
+        """Count a link; what is too long for one is prose."""
+        if shape.linked > _LONGEST_LINK:
+            shape.prose += shape.linked
+            shape.linked = 0
+            return
+        attributes = link.attributes
+        target = (attributes.get("href") or "").strip()
+        shape.links = 1
+        if target.startswith("#"):
+            shape.fragments = 1
+        elif not target.lower().startswith(("mailto:", "tel:", "javascript:")):
+            shape.site = int("//" not in target[:10] or _host(target) in self._hosts)
+        if shape.text > 160:
+            return
+        text = link.text(deep=True)
+        words = normal(text)
+        shape.known = int(bool(shape.fragments) and normal(strip_numbering(text.strip())) in self._headings)
+        shape.tools = int(_TOOL.fullmatch(words) is not None)
+        shape.pagers = int(
+            words.replace(" ", "_") in _PAGER
+            or (_ARROWS.search(text) is not None and (not words or _TURNING.match(words) is not None))
+            or (attributes.get("rel") or "").lower() in _TURNING_RELATIONS
+            or (attributes.get("accesskey") or "").lower() in _TURNING_KEYS
+        )
+
+    def _stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
+        """The ``<main>`` of the page, in it the only ``<article>`` where that holds nearly all of it."""
+        region = max(self._mains, key=self._weight, default=None)
+        if region is not None and (len(self._mains) > 1 or self._weight(region) < 0.3 * self.weight):
+            return None, False
+        articles = [article for article, in_main in self._articles if region is None or in_main]
+        around = body if region is None else region
+        if len(articles) == 1 and self._weight(articles[0]) >= 0.5 * self._weight(around):
+            region = articles[0]
+        return region, region is not None
+
+    def _computed_region(self, body: LexborNode) -> LexborNode:
+        """The innermost element that holds nearly all text outside links, and no paragraph or heading beside it."""
+        node = body
+        while True:
+            heaviest: LexborNode | None = None
+            prose = 0
+            child = node.child
+            while child is not None:
+                shape = self.shapes.get(child.mem_id)
+                if shape is not None:
+                    if shape.text and child.tag in _FLOW and not shape.mostly_links:
+                        return node
+                    if self._weight(child) > _NEARLY_ALL * self.weight:
+                        heaviest = child
+                    prose += shape.prose
+                child = child.next
+            if heaviest is None or heaviest.tag in ("ul", "ol", "a", "span"):
+                return node
+            if prose - self.shapes[heaviest.mem_id].prose > _FINE_PRINT:
+                return node
+            node = heaviest
+
+    def _title_outside(self, tree: LexborHTMLParser, body: LexborNode, region: LexborNode) -> LexborNode | None:
+        """The page's title where its content has none: the first ``<h1>`` that is no link and no part of navigation.
+
+        Where the page has no ``<h1>`` at all, what says the same as ``<title>``.
+        """
+        for heading in self._titles:
+            if self.shapes[heading.mem_id].label:
+                return None if region.mem_id in _ids_around(heading) else heading
+        named = tree.css_first("head > title")
+        whole = named.text(deep=True) if named is not None else ""
+        names = {normal(part) for part in (whole, *_TITLE_PARTS.split(whole))}
+        found: LexborNode | None = None
+        longest = 0
+        for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MOST_TITLES):
+            shape = self.shapes.get(node.mem_id)
+            if shape is None or shape.links or not longest < shape.text < 200:
+                continue
+            if normal(node.text(deep=True)) in names:
+                found, longest = node, shape.text
+        return None if found is None or region.mem_id in _ids_around(found) else found
+
+
+def _own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
+    for node in tree.css("link[rel=canonical], base[href]"):
+        host = _host(node.attributes.get("href") or "")
+        if host:
+            yield host
+
+
+def _host(target: str) -> str:
+    try:
+        return (urlsplit(target).netloc or "").lower()
+    except ValueError:
+        return ""
+
+
+def _heading_words(body: LexborNode) -> Iterator[str]:
+    for heading in body.css("h1, h2, h3, h4, h5, h6"):
+        text = heading.text(deep=True)
+        if len(text) < 300:
+            yield normal(strip_numbering(text.strip(" \n\t#¶§🔗")))
+
+
+def _ids_around(node: LexborNode) -> Iterator[int]:
+    outer: LexborNode | None = node
+    while outer is not None and outer.tag not in (None, "html"):
+        yield outer.mem_id
+        outer = outer.parent

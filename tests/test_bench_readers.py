@@ -1,0 +1,49 @@
+"""What the HTML reader keeps and leaves out of pages of every shape: of pages written by hand, and of generators."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parents[1] / "tools"
+sys.path.insert(0, str(TOOLS))
+
+from bench_readers import measure  # noqa: E402
+from reader_pages.generated import GENERATORS, Page, Unavailable  # noqa: E402
+from reader_pages.written import written  # noqa: E402
+
+
+def check(page: Page) -> None:
+    found = measure(page)
+    assert found.kept >= 0.995, found.lost
+    assert found.left_out >= 0.95, found.added
+    assert found.source_words > 80
+    assert found.other_words > 5
+
+
+@pytest.mark.parametrize("page", list(written()), ids=lambda page: f"{page.generator} {page.name}")
+def test_pages_of_every_shape_are_read_whole_and_without_navigation(page: Page) -> None:
+    check(page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_what_generators_make_is_read_whole_and_without_navigation(generator: str, tmp_path: Path) -> None:
+    try:
+        made = GENERATORS[generator](tmp_path, sys.executable)
+    except Unavailable as error:
+        pytest.skip(f"{generator} cannot be run: {error}")
+    for page in made:
+        check(page)
+
+
+def test_the_benchmark_reports_every_page() -> None:
+    command = [sys.executable, str(TOOLS / "bench_readers.py"), "--written", "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    pages = json.loads(ran.stdout)["pages"]
+    assert {page["generator"] for page in pages} == {page.generator for page in written()}
+    assert all(0.95 <= page["left_out"] <= 1 for page in pages)

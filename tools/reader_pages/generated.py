@@ -1,0 +1,143 @@
+"""Pages that the real generators make from the manual in ``source.py``.
+
+    pip install docutils sphinx furo sphinx-rtd-theme mkdocs-material pdoc
+
+In: a folder to work in. Out: pages, or why a generator cannot be run. Each is run in a process of its own with the
+Python given, so that what it installs does not get among the packages of the store.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import source
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, the words of its source, and what made it."""
+
+    generator: str
+    name: str
+    markup: bytes
+    words: list[str]
+
+
+class Unavailable(Exception):
+    """A generator that is not installed, or failed."""
+
+
+def pages(folder: Path, python: str = sys.executable) -> Iterator[tuple[str, list[Page] | Unavailable]]:
+    """The pages of every generator, in turn."""
+    for name, make in GENERATORS.items():
+        place = folder / name
+        place.mkdir(parents=True)
+        try:
+            yield name, make(place, python)
+        except Unavailable as error:
+            yield name, error
+
+
+def _run(python: str, *arguments: str, folder: Path) -> None:
+    ran = subprocess.run([python, *arguments], cwd=folder, capture_output=True, text=True)
+    if ran.returncode:
+        raise Unavailable((ran.stderr.strip() or ran.stdout.strip() or "it failed").splitlines()[-1])
+
+
+def _docutils(writer: str) -> Callable[[Path, str], list[Page]]:
+    def make(folder: Path, python: str) -> list[Page]:
+        found = []
+        for chapter in source.MANUAL:
+            contents = ".. contents::\n\n"
+            head, _, body = source.rst(chapter).partition("\n\n")
+            (folder / f"{chapter.name}.rst").write_text(f"{head}\n\n{contents}{body}")
+            _run(
+                python, "-m", "docutils", f"--writer={writer}", "--generator", "--date", "--source-link",
+                f"{chapter.name}.rst", f"{chapter.name}.html", folder=folder,
+            )  # fmt: skip
+            markup = (folder / f"{chapter.name}.html").read_bytes()
+            found.append(Page(f"docutils {writer}", chapter.name, markup, source.words(chapter)))
+        return found
+
+    return make
+
+
+def _sphinx(theme: str) -> Callable[[Path, str], list[Page]]:
+    def make(folder: Path, python: str) -> list[Page]:
+        names = "\n".join(f"   {chapter.name}" for chapter in source.MANUAL)
+        (folder / "index.rst").write_text(
+            f"The station\n===========\n\n.. toctree::\n   :caption: Chapters\n\n{names}\n"
+        )
+        (folder / "conf.py").write_text(
+            f"project = 'Station'\nauthor = 'The keepers'\ncopyright = '2024, The keepers'\nhtml_theme = {theme!r}\n"
+            "extensions = ['sphinx.ext.viewcode']\nhtml_context = {'display_github': True, 'github_user': 'a', "
+            "'github_repo': 'b', 'github_version': 'main', 'conf_py_path': '/docs/'}\n"
+        )
+        for chapter in source.MANUAL:
+            (folder / f"{chapter.name}.rst").write_text(source.rst(chapter))
+        _run(python, "-m", "sphinx", "-q", "-b", "html", ".", "out", folder=folder)
+        return [_page(f"sphinx {theme}", folder / "out", chapter) for chapter in source.MANUAL]
+
+    return make
+
+
+def _material(folder: Path, python: str) -> list[Page]:
+    (folder / "docs").mkdir()
+    (folder / "docs" / "index.md").write_text("# The station\n\nA manual for keepers.\n")
+    for chapter in source.MANUAL:
+        (folder / "docs" / f"{chapter.name}.md").write_text(source.markdown(chapter))
+    (folder / "mkdocs.yml").write_text(
+        "site_name: Station\nsite_url: https://station.example/\nrepo_url: https://github.com/a/station\n"
+        "edit_uri: edit/main/docs/\ncopyright: Copyright 2024 The keepers\nuse_directory_urls: false\n"
+        "theme:\n  name: material\n  font: false\n"
+        "  features: [navigation.footer, content.action.edit, navigation.top]\n"
+        "markdown_extensions: [admonition, def_list, footnotes, tables, attr_list, {toc: {permalink: true}}, "
+        "pymdownx.highlight, pymdownx.superfences]\n"
+    )
+    _run(python, "-m", "mkdocs", "build", "-q", "-d", "out", folder=folder)
+    return [_page("mkdocs material", folder / "out", chapter) for chapter in source.MANUAL]
+
+
+def _pdoc(folder: Path, python: str) -> list[Page]:
+    package = folder / "station"
+    package.mkdir()
+    (package / "__init__.py").write_text('"""The station."""\n')
+    code = '''
+class Lamp:
+    """A lamp with its tank."""
+
+    def light(self, tower: str = "north") -> bool:
+        """Light the lamp of a tower; true when it burns."""
+        return bool(tower)
+'''
+    light = code[code.index("    def") :]
+    for chapter in source.MANUAL:
+        (package / f"{chapter.name}.py").write_text(f'"""\n{source.markdown(chapter)}"""\n{code}')
+    _run(python, "-m", "pdoc", "-d", "markdown", "-o", "out", "station", folder=folder)
+    found = []
+    for chapter in source.MANUAL:
+        page = (folder / "out" / "station" / f"{chapter.name}.html").read_bytes()
+        module = (package / f"{chapter.name}.py").read_text()
+        # The page shows names and docstrings and, below the module, the class and the method, the source of each.
+        shown = source.words(chapter) + source.tokens(f"station.{chapter.name} {code} {module} {code} {light}")
+        found.append(Page("pdoc", chapter.name, page, shown))
+    return found
+
+
+def _page(generator: str, folder: Path, chapter: source.Chapter) -> Page:
+    return Page(generator, chapter.name, (folder / f"{chapter.name}.html").read_bytes(), source.words(chapter))
+
+
+GENERATORS: dict[str, Callable[[Path, str], list[Page]]] = {
+    "docutils-html4": _docutils("html4"),
+    "docutils-html5": _docutils("html5"),
+    "sphinx-alabaster": _sphinx("alabaster"),
+    "sphinx-furo": _sphinx("furo"),
+    "sphinx-rtd": _sphinx("sphinx_rtd_theme"),
+    "mkdocs-material": _material,
+    "pdoc": _pdoc,
+}

@@ -1,0 +1,367 @@
+"""The source that pages are made from: a small manual of our own, as parts from which every markup is written.
+
+In: nothing. Out: :data:`MANUAL`, the chapters, and :func:`rst`, :func:`markdown`, :func:`html` and :func:`words` of
+one. Every chapter has what readers are apt to lose: notes and other boxes beside the text, code with a lead-in, terms
+and definitions, options, tables, footnotes, captions, lists of links.
+"""
+
+from __future__ import annotations
+
+import html as escaping
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Heading:
+    level: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    text: str
+
+
+@dataclass(frozen=True)
+class Box:
+    """A note, tip or warning, or with another title a sidebar or topic."""
+
+    kind: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Code:
+    language: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A definition list; with ``options`` a list of command-line options."""
+
+    pairs: tuple[tuple[str, str], ...]
+    options: bool = False
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list; with ``links`` each item is a link to another page, with ``numbered`` it is an ordered one."""
+
+    items: tuple[str, ...]
+    links: bool = False
+    numbered: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Footnote:
+    text: str
+
+
+Part: TypeAlias = "Heading | Paragraph | Box | Code | Terms | Items | Table | Figure | Footnote"
+
+
+@dataclass(frozen=True)
+class Chapter:
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def title(self) -> str:
+        return next(part.text for part in self.parts if isinstance(part, Heading))
+
+
+MANUAL = (
+    Chapter(
+        "lamps",
+        (
+            Heading(1, "Keeping the lamps"),
+            Paragraph(
+                "A lamp that goes out at night is worse than no lamp at all, because the boats steer by it until the "
+                "moment it fails. This chapter tells how the lamps of the station are lit, trimmed and watched."
+            ),
+            Box("note", "Note", "The keeper on watch signs the book every hour, even when nothing has happened."),
+            Heading(2, "Lighting"),
+            Paragraph("Fill the tank first, then light every lamp from the north side. The command for it is short:"),
+            Code("sh", ("lampctl light --tower north", "lampctl status --brief")),
+            Paragraph("If the status names a tower twice, its wick burns at both ends and has to be cut."),
+            Heading(3, "Terms of the trade"),
+            Terms(
+                (
+                    ("Wick", "The braided cotton that draws oil up to the flame."),
+                    ("Burner", "What holds the wick, and lets the air in from below."),
+                    ("Lens", "A ring of prisms that bends the light into one beam."),
+                )
+            ),
+            Box(
+                "sidebar",
+                "Why whale oil was given up",
+                "Whale oil thickened in the cold, so that in January the keepers warmed it over a stove. Colza oil did "
+                "not, and it cost half as much; within ten years no station on this coast burned anything else.",
+            ),
+            Heading(2, "Options of lampctl"),
+            Paragraph("These options are understood by every subcommand:"),
+            Terms(
+                (
+                    ("--tower NAME", "Work on the tower of this name only."),
+                    ("--brief", "Print one line for each lamp."),
+                    ("--wait SECONDS", "Wait that long for the flame to settle."),
+                ),
+                options=True,
+            ),
+            Box("warning", "Warning", "Never leave a burner open while the tank is being filled."),
+            Heading(2, "Consumption"),
+            Table(
+                "Oil burned in one night, in litres",
+                (("Tower", "Summer", "Winter"), ("North", "3.5", "7.25"), ("South", "2.75", "6.5")),
+            ),
+            Figure("A cut through the burner", "The burner of 1863 with its four rings"),
+            Paragraph("The winter figures were taken from the books of three years."),
+            Footnote("The books of the year of the storm are lost."),
+            Heading(2, "See also"),
+            Items(("Watching the weather", "Painting the tower"), links=True),
+        ),
+    ),
+    Chapter(
+        "weather",
+        (
+            Heading(1, "Watching the weather"),
+            Paragraph(
+                "The weather book has one line for every watch. Wind and sea are estimated, the glass is read, and "
+                "what cannot be seen is left open; nobody writes down what he believes the weather to be."
+            ),
+            Heading(2, "Reading the glass"),
+            Items(
+                (
+                    "Tap the case once, gently, with one finger.",
+                    "Read the height of the mercury at eye level.",
+                    "Correct it for the temperature of the room.",
+                ),
+                numbered=True,
+            ),
+            Box(
+                "tip", "Tip", "A glass that falls more than two points in an hour announces a gale before the sky does."
+            ),
+            Heading(2, "Sending the report"),
+            Paragraph("The report leaves the station twice a day, as in this example:"),
+            Code("python", ("from station import Report", "report = Report(wind=7, glass=29.4)", "report.send()")),
+            Box(
+                "topic",
+                "The second keeper's rhyme",
+                "When gulls stand still upon the sand, the second keeper used to say, there is no gale within an hour "
+                "of land; and he was right more often than the glass.",
+            ),
+            Paragraph("A report that was not acknowledged is sent again at the next full hour."),
+        ),
+    ),
+    Chapter(
+        "painting",
+        (
+            Heading(1, "Painting the tower"),
+            Paragraph(
+                "The tower is painted every fourth summer, white below and red above the gallery. The work takes two "
+                "keepers nine dry days, and a tenth for the door."
+            ),
+            Heading(2, "What is needed"),
+            Items(("Lime, sifted twice", "A bucket for each colour", "Ropes that have been tested this year")),
+            Heading(2, "Order of work"),
+            Paragraph("Begin on the lee side. Paint that is touched by spray within a day comes off in sheets."),
+            Terms(
+                (
+                    ("First coat", "Thin, and brushed upwards."),
+                    ("Second coat", "Thick, and brushed across; it is left to dry for two days."),
+                )
+            ),
+        ),
+    ),
+)
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text, as they are counted: runs of letters and digits, in small letters."""
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def words(chapter: Chapter) -> list[str]:
+    """All words of a chapter, in order."""
+    found: list[str] = []
+    for part in chapter.parts:
+        found += tokens(" ".join(_texts(part)))
+    return found
+
+
+def _texts(part: Part) -> list[str]:
+    match part:
+        case Heading() | Paragraph():
+            return [part.text]
+        case Footnote():
+            return ["1", part.text, "1"]  # its number, here and where it is referred to
+        case Box():
+            return [part.title, part.text]
+        case Code():
+            return list(part.lines)
+        case Terms():
+            return [text for pair in part.pairs for text in pair]
+        case Items():
+            return list(part.items)
+        case Table():
+            return [part.caption, *(cell for row in part.rows for cell in row)]
+        case Figure():
+            return [part.alt, part.caption]
+
+
+def target(title: str) -> str:
+    """The name of the page of a title."""
+    return next((chapter.name for chapter in MANUAL if chapter.title == title), "index")
+
+
+def rst(chapter: Chapter) -> str:
+    """A chapter in reStructuredText."""
+    blocks: list[str] = []
+    for part in chapter.parts:
+        match part:
+            case Heading():
+                blocks.append(f"{part.text}\n{'=-~'[part.level - 1] * len(part.text)}")
+            case Paragraph():
+                footnoted = part.text.endswith("three years.")
+                blocks.append(part.text + (" [1]_" if footnoted else ""))
+            case Box(kind="sidebar" | "topic"):
+                blocks.append(f".. {part.kind}:: {part.title}\n\n   {part.text}")
+            case Box():
+                blocks.append(f".. {part.kind}:: {part.text}")
+            case Code():
+                blocks.append(f".. code-block:: {part.language}\n\n" + "\n".join(f"   {line}" for line in part.lines))
+            case Terms(options=True):
+                blocks.append("\n".join(f"{term}\n    {text}" for term, text in part.pairs))
+            case Terms():
+                blocks.append("\n".join(f"{term}\n   {text}" for term, text in part.pairs))
+            case Items(links=True):
+                blocks.append("\n".join(f"- `{item} <{target(item)}.html>`__" for item in part.items))
+            case Items():
+                mark = "#." if part.numbered else "-"
+                blocks.append("\n".join(f"{mark} {item}" for item in part.items))
+            case Table():
+                rows = "\n".join(
+                    "   " + ("* - " if not number else "  - ") + cell
+                    for row in part.rows
+                    for number, cell in enumerate(row)
+                )
+                blocks.append(f".. list-table:: {part.caption}\n   :header-rows: 1\n\n{rows}")
+            case Figure():
+                blocks.append(f".. figure:: burner.png\n   :alt: {part.alt}\n\n   {part.caption}")
+            case Footnote():
+                blocks.append(f".. [1] {part.text}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def markdown(chapter: Chapter) -> str:
+    """A chapter in Markdown with the extensions that MkDocs and Python-Markdown have for it."""
+    blocks: list[str] = []
+    for part in chapter.parts:
+        match part:
+            case Heading():
+                blocks.append("#" * part.level + " " + part.text)
+            case Paragraph():
+                blocks.append(part.text + ("[^1]" if part.text.endswith("three years.") else ""))
+            case Box():
+                title = "" if part.title.lower() == part.kind else f' "{part.title}"'
+                blocks.append(f"!!! {part.kind}{title}\n\n    {part.text}")
+            case Code():
+                blocks.append("\n".join((f"```{part.language}", *part.lines, "```")))
+            case Terms():
+                blocks.append("\n\n".join(f"{term}\n:   {text}" for term, text in part.pairs))
+            case Items(links=True):
+                blocks.append("\n".join(f"- [{item}]({target(item)}.md)" for item in part.items))
+            case Items():
+                mark = "1." if part.numbered else "-"
+                blocks.append("\n".join(f"{mark} {item}" for item in part.items))
+            case Table():
+                head, *rows = ("| " + " | ".join(row) + " |" for row in part.rows)
+                rule = "|" + " --- |" * len(part.rows[0])
+                blocks += [part.caption, "\n".join((head, rule, *rows))]
+            case Figure():
+                blocks += [f"![{part.alt}](burner.png)", part.caption]
+            case Footnote():
+                blocks.append(f"[^1]: {part.text}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def html(chapter: Chapter, **shapes: str) -> str:
+    """A chapter as HTML; ``shapes`` are templates of boxes, code, terms or figures as a generator writes them.
+
+    A template names the fields of the part in braces; of ``terms`` it is the template of one pair.
+    """
+    made: list[str] = []
+    for part in chapter.parts:
+        shape = shapes.get(type(part).__name__.lower())
+        match part:
+            case Box() | Figure() | Footnote() | Heading() if shape:
+                made.append(shape.format(**{name: _escaped(str(value)) for name, value in vars(part).items()}))
+            case Code() if shape:
+                made.append(shape.format(language=part.language, code=_escaped("\n".join(part.lines))))
+            case Terms() if shape:
+                pairs = "".join(shape.format(term=_escaped(term), text=_escaped(text)) for term, text in part.pairs)
+                made.append(f"<dl>{pairs}</dl>")
+            case Heading():
+                made.append(f"<h{part.level}>{_escaped(part.text)}</h{part.level}>")
+            case Paragraph():
+                made.append(f"<p>{_escaped(part.text)}</p>")
+            case Footnote():
+                made.append(f'<p>1</p><p><a href="#r1">1</a> {_escaped(part.text)}</p>')
+            case Box():
+                made.append(
+                    f'<aside class="{part.kind}"><p class="title">{_escaped(part.title)}</p>'
+                    f"<p>{_escaped(part.text)}</p></aside>"
+                )
+            case Code():
+                made.append(
+                    f'<pre><code class="language-{part.language}">{_escaped(chr(10).join(part.lines))}</code></pre>'
+                )
+            case Terms():
+                pairs = (f"<dt>{_escaped(term)}</dt><dd>{_escaped(text)}</dd>" for term, text in part.pairs)
+                made.append(f"<dl>{''.join(pairs)}</dl>")
+            case Items():
+                tag = "ol" if part.numbered else "ul"
+                items = (
+                    f'<li><a href="{target(item)}.html">{_escaped(item)}</a></li>'
+                    if part.links
+                    else f"<li>{_escaped(item)}</li>"
+                    for item in part.items
+                )
+                made.append(f"<{tag}>{''.join(items)}</{tag}>")
+            case Table():
+                head, *rows = part.rows
+                made.append(
+                    f"<table><caption>{_escaped(part.caption)}</caption><thead><tr>"
+                    + "".join(f"<th>{_escaped(cell)}</th>" for cell in head)
+                    + "</tr></thead><tbody>"
+                    + "".join("<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+                    + "</tbody></table>"
+                )
+            case Figure():
+                made.append(
+                    f'<figure><img src="burner.png" alt="{_escaped(part.alt)}">'
+                    f"<figcaption>{_escaped(part.caption)}</figcaption></figure>"
+                )
+    return "\n".join(made)
+
+
+def _escaped(text: str) -> str:
+    return escaping.escape(text, quote=True)
