@@ -78,7 +78,7 @@ class SessionSettings:
     time-outs, in seconds, ``answer_timeout`` is for everything; ``attempts`` are made until the first token comes.
     """
 
-    strategy: str = "graph"
+    strategy: str = "adaptive"
     top: int = 8
     depth: int = 1
     reranker: str = "none"

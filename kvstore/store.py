@@ -210,7 +210,7 @@ class Store(Keeping, Changing, Ingesting):
         """All settings: name, value, and whether it was fixed when the store was made.
 
         >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
-        [('strategy', 'graph'), ('top', 8)]
+        [('strategy', 'adaptive'), ('top', 8)]
         """
         from .storage.language_version import fixed_settings
 

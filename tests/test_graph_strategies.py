@@ -39,7 +39,7 @@ def documents(evidence: kvstore.Evidence, count: int) -> set[str]:
     return {hit.document for hit in evidence.hits[:count]}
 
 
-@pytest.mark.parametrize("strategy", ["graph", "hipporag"])
+@pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
 def test_a_chain_leads_to_a_passage_that_shares_no_word_with_the_question(films: kvstore.Store, strategy: str) -> None:
     evidence = films.retrieve("Where was the director of Blue Harbour born?", using=strategy, top=3)
     assert documents(evidence, 2) == {"harbour", "quill"}
@@ -67,7 +67,7 @@ def test_a_walk_starts_at_relations_that_match_the_question(films: kvstore.Store
     }
 
 
-@pytest.mark.parametrize("strategy", ["graph", "hipporag"])
+@pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
 def test_both_sides_of_a_comparison_are_followed(films: kvstore.Store, strategy: str) -> None:
     question = "Are the directors of Blue Harbour and Red Meadow from the same town?"
     assert documents(films.retrieve(question, using=strategy), 4) == {"harbour", "quill", "meadow", "brandt"}
@@ -80,7 +80,7 @@ def test_explain_shows_what_a_question_was_taken_apart_into(films: kvstore.Store
     assert "'Is or older?'" in steps["relevance of candidates"].detail
 
 
-@pytest.mark.parametrize("strategy", ["graph", "hipporag"])
+@pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
 def test_without_a_known_name_the_nearest_passages_are_the_start(films: kvstore.Store, strategy: str) -> None:
     hits = films.retrieve("who sold rope", using=strategy, top=2).hits
     assert hits[0].document == "quill"

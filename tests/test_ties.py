@@ -20,7 +20,7 @@ def twins(request: pytest.FixtureRequest, make_store: Callable[..., kvstore.Stor
     return store
 
 
-@pytest.mark.parametrize("strategy", ["vector", "lexical", "hybrid", "bridge", "cft", "hipporag", "graph"])
+@pytest.mark.parametrize("strategy", ["vector", "lexical", "hybrid", "bridge", "cft", "hipporag", "graph", "adaptive"])
 def test_hits_of_equal_score_come_by_key_and_place(twins: kvstore.Store, strategy: str) -> None:
     for top in (3, 30):
         hits = twins.retrieve("What did Ada know of the Engine?", using=strategy, top=top).hits

@@ -18,8 +18,8 @@ from ..storage.forest import USER
 from ..storage.ranking import Ranking, best
 from ..storage.store_view import StoreView
 from .evidence import Evidence
+from .fusion import fuse
 from .hierarchy import Hierarchy
-from .hybrid import fuse
 from .places import nodes_in_order
 from .query import Option, Query, evidence_of, option
 from .recognition import Seed, recognise

@@ -15,25 +15,26 @@ passages alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ..storage.ranking import Ranking, best
 from ..storage.vectors import Ids
-from .decomposition import decompose
+from .decomposition import Decomposition, decompose
 from .evidence import Evidence
 from .lexical import question_terms, rank_by_words, word_scores_of
 from .pagerank import PageRank, entity_of, passage_node, personalised_pagerank
-from .query import Option, Query, evidence_of, option
-from .recognition import recognise
+from .query import Option, Query, Strategy, evidence_of, option
+from .recognition import Seed, recognise
 from .relation_seeds import masses_of_relations
 from .vector import cosines_of, rank_by_vector
 from .walk import masses_of_names, paths
 
 #: Passages taken from dense and from lexical search as candidates, and those of them that the walk starts at.
-_NEAREST = 20
+NEAREST = 20
 _STARTS = 10
 #: Passages, the best of each search, whose documents' relations are compared with the question.
 _STATING = 5
@@ -43,47 +44,79 @@ _REACHED = 100
 _UNREACHED = 1e-5
 
 
+#: The options of a walk.
+WALK_OPTIONS: Mapping[str, Option] = {
+    "restart": Option(0.2, 0.01, 0.99, "probability that the walk goes back to where it started"),
+    "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
+    "passages": Option(0.1, 0, 10, "weight of the best passages as starts, all together, where the names weigh 1"),
+    "relations": Option(0.01, 0, 10, "weight of the relations that match the question as starts, all together"),
+    "relevance": Option(1, 0, 100, "how much relevance to the question without its names counts"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where a walk led: ids of the candidates, ascending, the scores of each, and how each was reached."""
+
+    chunks: Ids
+    scores: npt.NDArray[np.float64]
+    ranks: PageRank
+
+
+def question_parts(query: Query, names: Sequence[Seed]) -> Decomposition:
+    """What a question consists of, as a step of its trace."""
+    with query.trace.step("decompose question") as step:
+        parts = decompose(query.question, names)
+        step.detail, step.count = str(parts), len(names)
+    return parts
+
+
+def walk(
+    query: Query, strategy: Strategy, names: Sequence[Seed], parts: Decomposition, nearest: Sequence[Ranking]
+) -> Walk | None:
+    """Walk from the names of a question and its nearest passages; None where there is nothing to start at.
+
+    ``nearest`` are rankings of passages, ``strategy`` one with the options of a walk.
+    """
+    view = query.view
+    starts = masses_of_names(view, names, parts.compared)
+    terms = question_terms(view, parts.rest)
+    share = option(query, strategy, "passages") if starts else 1.0
+    for ranking in nearest:
+        _add_starts(starts, ranking[:_STARTS], share / len(nearest))
+    if weight := option(query, strategy, "relations"):
+        for node, mass in _relations(query, terms, nearest).items():
+            starts[node] = starts.get(node, 0.0) + weight * mass
+    if not starts:
+        return None
+    with query.trace.step("personalised PageRank") as step:
+        ranks = personalised_pagerank(
+            view, starts, restart=option(query, strategy, "restart"), epsilon=option(query, strategy, "epsilon")
+        )
+        step.detail, step.count = ranks.cost, len(ranks.passages)
+    chunks, masses = _candidates(query, ranks, nearest)
+    relevance = _relevance(query, parts.rest, terms, chunks)
+    return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
+
+
 class GraphStrategy:
     """From the question's names and nearest passages over the graph to what else is needed."""
 
     name = "graph"
     description = "PageRank over passages and entities from the question's names and best passages, with relevance"
-    options: Mapping[str, Option] = {
-        "restart": Option(0.2, 0.01, 0.99, "probability that the walk goes back to where it started"),
-        "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
-        "passages": Option(0.1, 0, 10, "weight of the best passages as starts, all together, where the names weigh 1"),
-        "relations": Option(0.01, 0, 10, "weight of the relations that match the question as starts, all together"),
-        "relevance": Option(1, 0, 100, "how much relevance to the question without its names counts"),
-    }
+    options: Mapping[str, Option] = WALK_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        view = query.view
         names = recognise(query, as_written=True)
-        with query.trace.step("decompose question") as step:
-            parts = decompose(query.question, names)
-            step.detail, step.count = str(parts), len(names)
-        nearest = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, max(_NEAREST, query.reach))]
-        starts = masses_of_names(view, names, parts.compared)
-        terms = question_terms(view, parts.rest)
-        share = option(query, self, "passages") if starts else 1.0
-        for ranking in nearest:
-            _add_starts(starts, ranking[:_STARTS], share / len(nearest))
-        if weight := option(query, self, "relations"):
-            for node, mass in _relations(query, terms, nearest).items():
-                starts[node] = starts.get(node, 0.0) + weight * mass
-        if not starts:
+        parts = question_parts(query, names)
+        wanted = max(NEAREST, query.reach)
+        nearest = [rank_by_vector(query, wanted), rank_by_words(query, wanted)]
+        found = walk(query, self, names, parts, nearest)
+        if found is None:
             return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
-        with query.trace.step("personalised PageRank") as step:
-            ranks = personalised_pagerank(
-                view, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
-            )
-            step.detail, step.count = ranks.cost, len(ranks.passages)
-        chunks, masses = _candidates(query, ranks, nearest)
-        relevance = _relevance(query, parts.rest, terms, chunks)
-        scores = masses * np.exp(option(query, self, "relevance") * relevance)
-        ranking = best(query.view, chunks, scores, query.reach)
-        why = paths(view, ranks, [chunk for chunk, _ in ranking])
-        return evidence_of(query, self.name, ranking, why, len(chunks))
+        ranking = best(query.view, found.chunks, found.scores, query.reach)
+        why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
+        return evidence_of(query, self.name, ranking, why, len(found.chunks))
 
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:
@@ -95,7 +128,7 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
             starts[node] = starts.get(node, 0.0) + share * score / total
 
 
-def _relations(query: Query, terms: list[str], nearest: list[Ranking]) -> dict[int, float]:
+def _relations(query: Query, terms: list[str], nearest: Sequence[Ranking]) -> dict[int, float]:
     """Entities of the relations that talk about what is asked, stated around the nearest passages."""
     with query.trace.step("relations that match") as step:
         chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_STATING]]
@@ -105,7 +138,7 @@ def _relations(query: Query, terms: list[str], nearest: list[Ranking]) -> dict[i
     return masses
 
 
-def _candidates(query: Query, ranks: PageRank, nearest: list[Ranking]) -> tuple[Ids, npt.NDArray[np.float64]]:
+def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Ids of the passages to rank, ascending, and their masses as shares of the greatest."""
     keep = query.keep_allowed(ranks.passages)
     passages, masses = ranks.passages[keep], ranks.passage_masses[keep]

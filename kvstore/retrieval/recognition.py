@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..storage.aliases import Identity
 from ..storage.entity_filter import Matches, longest_matches
 from ..text.normalize import Folded, fold
-from ..text.words import FUNCTION_WORDS
+from ..text.words import FUNCTION_WORDS, words
 from .query import Query
 
 
@@ -61,6 +61,23 @@ def recognise(query: Query, *, as_written: bool = False) -> list[Seed]:
         step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
         step.count = len(seeds)
     return seeds
+
+
+def written_as_name(question: str, seed: Seed, proper: bool) -> bool:
+    """Whether a question writes an entity as a name: with a capital or a digit, of which the capital that opens the
+    question with a function word is none. Where it writes nothing so, ``proper`` names in several words are taken for
+    such."""
+    data = question.encode()
+    forms = [data[start:end].decode() for start, end in seed.spans]
+    if not any(character.isupper() for character in question.lstrip()[1:]):
+        return any(_stands_out(form[1:]) or (proper and len(words(form)) > 1) for form in forms)
+    return any(_stands_out(form[_opens(question, form) :]) for form in forms)
+
+
+def _opens(question: str, form: str) -> int:
+    """1 where a form opens a question with a function word, else 0."""
+    first = words(form)[:1]
+    return int(question.lstrip().startswith(form) and bool(first) and first[0] in FUNCTION_WORDS)
 
 
 def _key(folded: Folded, start: int, end: int) -> str:

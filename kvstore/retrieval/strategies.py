@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from ..errors import UnknownStrategyError
+from .adaptive import AdaptiveStrategy
 from .bridge import BridgeStrategy
 from .cft import CftStrategy
 from .graph import GraphStrategy
@@ -24,6 +25,7 @@ STRATEGIES: dict[str, Strategy] = {
         CftStrategy(),
         HippoRagStrategy(),
         GraphStrategy(),
+        AdaptiveStrategy(),
     )
 }
 

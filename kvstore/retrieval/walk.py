@@ -6,7 +6,9 @@ there, in words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +41,24 @@ def masses_of_names(view: StoreView, seeds: Sequence[Seed], compared: Collection
     total = sum(specificity.values())
     together = min(1.0, _COMMON * max(specificity.values(), default=0.0))
     return {node: together * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]}
+
+
+class Spread(NamedTuple):
+    """In about how many passages a name is, 0 for none, and whether most of them write it as a name: with capitals."""
+
+    passages: float
+    proper: bool
+
+
+def spread_of(view: StoreView, seed: Seed) -> Spread:
+    """How a name is spread: over the geometric mean of the passages that name it and of its places.
+
+    Places count neighbouring passages of one document once, so that a document about a name is less than as many
+    documents that mention it.
+    """
+    heads = view.graph.heads(np.array(seed.identity.entities, np.uint32))
+    degrees, telling = int(heads.degrees.sum()), int(heads.telling.sum())
+    return Spread(math.sqrt(min(seed.count, degrees) * (telling or degrees)), 2 * telling > degrees)
 
 
 def paths(view: StoreView, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:

@@ -35,6 +35,17 @@ _JOINED = re.compile(
 )
 _TELLING = re.compile(r"[^\w-]")
 
+#: What questions ask for texts with: they say nothing about what is asked.
+_ASKING = frozenset(
+    """
+    answer describe described describes detail details discuss discussed discussing discussion explain explained
+    explains explanation find found give given information know known list look mean meaning means mention mentioned
+    need please said say says see show shown shows summarise summarised summarize summarized summary talk talked tell
+    tells want
+    document documentation documents manual page text
+    """.split()
+)
+
 #: English function words: they open sentences without being names, and say nothing about what a text is about.
 FUNCTION_WORDS = frozenset(
     """
@@ -111,6 +122,11 @@ def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in every if word not in FUNCTION_WORDS] or [stem(word) for word in every]
 
 
+def telling_terms(text: str, stem: Callable[[str], str]) -> set[str]:
+    """Terms of a part of a question without function words, and without those that any question could have."""
+    return {stem(word) for word in segments(text) if word not in FUNCTION_WORDS and word not in _ASKING}
+
+
 def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()) -> dict[str, int]:
     """The terms of a text, counted, without those of some words; in order of their first occurrences."""
     return count_terms(fold_case(text), stem, leaving_out)
@@ -120,9 +136,14 @@ def chunk_terms(title: str | None, headings: Iterable[str], text: str, stem: Cal
     """The terms a chunk is found by, counted: those of its text, of its document's title and of the headings above
     it; technical tokens and what underscores join among them."""
     found = count_terms(fold_case(text), stem, frozenset(), True)
-    for term, count in _terms_above(tuple(dict.fromkeys([title or "", *headings])), stem).items():
+    for term, count in terms_above(title, headings, stem).items():
         found[term] = found.get(term, 0) + count
     return found
+
+
+def terms_above(title: str | None, headings: Iterable[str], stem: Callable[[str], str]) -> Mapping[str, int]:
+    """The terms of a title and of the headings above a chunk, counted; equal ones are read once."""
+    return _terms_above(tuple(dict.fromkeys([title or "", *headings])), stem)
 
 
 @lru_cache(maxsize=64)  # one chunk stands under the same headings as the next

@@ -1,0 +1,23 @@
+"""Rankings joined by rank: reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..storage.ranking import Ranking, best, shared_ranks
+from ..storage.store_view import StoreView
+
+
+def fuse(view: StoreView, rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:
+    """Join named rankings by the sum of 1 / (constant + rank), where equals share a rank; also says which ranks each
+    chunk had."""
+    scores: dict[int, float] = {}
+    paths: dict[int, list[str]] = {}
+    for name, ranking in rankings:
+        for chunk, rank in shared_ranks(ranking):
+            scores[chunk] = scores.get(chunk, 0.0) + 1 / (constant + rank)
+            paths.setdefault(chunk, []).append(f"{name} #{rank}")
+    order = best(view, list(scores), np.array(list(scores.values())), len(scores))
+    return order, {chunk: ", ".join(parts) for chunk, parts in paths.items()}

@@ -1,0 +1,99 @@
+"""Direct search and the strategy that weighs it with a walk: what each part of a score does, and the reasons told."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import pytest
+
+import kvstore
+from kvstore.retrieval.direct import expected_cosine
+
+
+def found(store: kvstore.Store, question: str, using: str = "hybrid", **options: float) -> list[str]:
+    return [hit.document for hit in store.retrieve(question, using=using, top=50, options=options).hits]
+
+
+def steps(store: kvstore.Store, question: str) -> dict[str, str]:
+    return {step.name: step.detail for step in store.retrieve(question, using="adaptive").steps}
+
+
+def test_words_that_follow_each_other_in_the_question_count_where_they_stand_together(store: kvstore.Store) -> None:
+    store.put("apart", "The lock of the harbour is old; nobody who came from the sea ever saw a spare key.")
+    store.put("together", "The spare lock key is old; nobody who came from the sea ever saw the harbour of.")
+    for number in range(30):
+        store.put(f"other{number}", f"Nothing of the kind is here, only day {number} on the quay.")
+    # One finds them with the words in order, the other only near each other.
+    assert found(store, "lock key", words=1)[:2] == ["together", "apart"]
+    scores = {hit.document: hit.score for hit in store.retrieve("spare lock key", using="hybrid").hits}
+    plain = store.retrieve("spare lock key", using="hybrid", options={"nearness": 0, "headings": 0})
+    even = {hit.document: hit.score for hit in plain.hits}
+    assert scores["together"] / scores["apart"] > even["together"] / even["apart"]
+
+
+def test_headings_of_a_chunk_count_beside_its_words(store: kvstore.Store) -> None:
+    parts = ["# Guide", "## Moving tables", "One statement does all of it, at once.", "## Other"]
+    parts += ["Tables may be moving, or not."]
+    store.put("guide", "\n\n".join(parts), format="markdown")
+    hits = store.retrieve("moving tables", using="hybrid", options={"nearness": 0, "headings": 2}).hits
+    assert hits[0].heading == "Guide > Moving tables"
+
+
+@pytest.mark.parametrize("middle", [-0.1, 0.0, 0.7])
+def test_the_cosine_of_a_chunk_that_has_nothing_to_do_with_a_question_is_reckoned_from_the_best(middle: float) -> None:
+    normal, among = NormalDist(middle, 0.05), 10_000
+    best = [normal.inv_cdf(1 - place / (among + 1)) for place in range(1, 101)]
+    assert expected_cosine(best, among) == pytest.approx(middle, abs=1e-9)
+    assert expected_cosine(best[:3], 3) == 0
+    assert expected_cosine([], 0) == 0
+
+
+@pytest.fixture
+def films(store: kvstore.Store) -> kvstore.Store:
+    """A chain over two films, and many passages that resemble a question about its end more than the end does."""
+    with store.transaction() as transaction:
+        transaction.put("harbour", "Blue Harbour is a film directed by Nora Quill.", title="Blue Harbour")
+        transaction.put("quill", "Nora Quill was born in Tolland.", title="Nora Quill")
+        for number in range(40):
+            transaction.put(f"film{number}", f"Movie {number} is a film; its director was born in a town.")
+            transaction.put(f"guide{number}", f"The User Guide, part {number}, tells of the town.", title="User Guide")
+    return store
+
+
+def test_a_specific_name_leads_where_nothing_resembles_the_question(films: kvstore.Store) -> None:
+    question = "Where was the director of Blue Harbour born?"
+    assert found(films, question, "hybrid").index("quill") > 5
+    assert set(found(films, question, "adaptive")[:2]) == {"harbour", "quill"}
+    hit = next(hit for hit in films.retrieve(question, using="adaptive").hits if hit.document == "quill")
+    assert "nora quill" in hit.path
+    told = steps(films, question)["weigh walk"]
+    assert "blue harbour is in about 1 passages" in told
+    assert "asked beside names" in told
+    assert "the best passage has" in told
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        ("Which director was born in a town?", "no name to start at"),
+        ("What does the User Guide tell of the town?", "user guide is in about 40 passages"),
+        ("Can you explain Blue Harbour?", "0% is asked beside names"),
+        ("Is Blue Harbour a film directed by Nora Quill?", "the best passage has 100% of the question"),
+    ],
+)
+def test_a_walk_that_has_nothing_to_say_is_not_taken(films: kvstore.Store, question: str, reason: str) -> None:
+    told = steps(films, question)
+    assert reason in told["weigh walk"]
+    assert "personalised PageRank" not in told
+    assert found(films, question, "adaptive") == found(films, question, "hybrid")
+
+
+def test_names_of_a_question_in_lower_case_are_taken_where_they_have_several_words(films: kvstore.Store) -> None:
+    assert "blue harbour" in steps(films, "where was the director of blue harbour born?")["weigh walk"]
+    assert "no name" in steps(films, "where is tolland?")["weigh walk"]
+
+
+def test_the_weight_of_a_walk_is_an_option(films: kvstore.Store) -> None:
+    question = "Where was the director of Blue Harbour born?"
+    assert found(films, question, "adaptive", walk=0) == found(films, question, "hybrid")
+    assert films.settings_table()[0] == ("strategy", "adaptive", False) or films.session.strategy == "adaptive"
