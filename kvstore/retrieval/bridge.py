@@ -113,6 +113,7 @@ def _chunks(
     """The chunks below the abstracts of a seed and their relatives, as far as they are not in the pool; abstracts are
     put into ``met``, those seen before are passed over."""
     view = query.view
+    given: set[int] = set()
     for number in numbers:
         _, place = addresses.split(number)
         for levels, abstract in _relatives(view, place, query.depth):
@@ -121,10 +122,16 @@ def _chunks(
             met.add(abstract)
             way = _Way(seed.key, place, levels, abstract)
             for chunk in view.abstracts.chunk_ids(abstract):
-                if chunk not in pool and (query.allowed_set is None or chunk in query.allowed_set):
-                    stored = view.chunks.find(chunk)
-                    if stored is not None:
-                        yield chunk, (stored, way)
+                if (
+                    chunk in pool
+                    or chunk in given
+                    or (query.allowed_set is not None and chunk not in query.allowed_set)
+                ):
+                    continue
+                stored = view.chunks.find(chunk)
+                if stored is not None:
+                    given.add(chunk)
+                    yield chunk, (stored, way)
 
 
 def _relatives(view: StoreView, abstract: int, depth: int) -> Iterator[tuple[int, int]]:

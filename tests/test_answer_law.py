@@ -1,0 +1,361 @@
+"""The law of answers: what is found, and in which order, follows from documents and settings, never from their history.
+
+A store that lived through a random history, and a fresh one that was given what is left in shuffled order, are asked
+the same. Histories put, update and delete documents, state and take back names, edges and triples, roll back, ingest
+and prune a folder, import, compact, open again, and let another process write in turns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from other_process import python
+
+import kvstore
+from kvstore.errors import KvstoreError
+from kvstore.storage.dump import dump
+
+STRATEGIES = ("vector", "lexical", "hybrid", "bridge", "cft", "hipporag", "graph")
+EMBEDDER = "hashing:32"
+
+# Sentences that recur, so that scores tie; names that contain each other; relations that several documents state.
+SENTENCES = [
+    "Ada Lovelace wrote of the Engine.",
+    "The Engine was built by Charles Babbage.",
+    "Charles Babbage knew Ada Lovelace well.",
+    "The Bank of Lovelace belongs to Ada.",
+    "Engines such as Ada and Lovelace need Keys.",
+    "A mill is part of the Engine.",
+    "The store is an engine.",
+    "Nobody was there that evening.",
+    "Mary Somerville taught Ada Lovelace in Jedburgh.",
+    "Jedburgh lies on the Jed Water.",
+]
+TITLES = [None, "Ada", "Engine", "Charles Babbage", "Jedburgh", "Ada (engine)"]
+HEADINGS = ["# Ada", "# Engine", "## Mill", "## Keys", "# Mary Somerville"]
+NAMES = ["Ada", "Ada Lovelace", "Engine", "Charles Babbage", "Jedburgh", "Keys", "Mill", "Countess", "Bank of Lovelace"]
+TREES = ["edges", "parts"]
+QUESTIONS = [
+    "Who wrote of the Engine?",
+    "Who taught the author of notes on the Engine of Charles Babbage?",
+    "Where did Mary Somerville teach Ada Lovelace?",
+    "Are Ada and Charles Babbage of the same Bank?",
+    "what lies on the water that evening",
+]
+
+#: What another process does to the store when it is told so: one line of JSON in, one out.
+OTHER = """
+import json
+import kvstore
+with kvstore.open(path) as store:
+    for line in sys.stdin:
+        action, *values = json.loads(line)
+        if action == "put":
+            store.put(values[0], **values[1])
+        else:
+            store.delete(*values)
+        print("done", flush=True)
+"""
+
+
+def words(rng: random.Random) -> dict[str, Any]:
+    """A document's text, format, title and metadata."""
+    if rng.random() < 0.15:
+        rows = (f"{child},{parent}" for child, parent in (rng.sample(NAMES, 2) for _ in range(3)))
+        return {"text": "\n".join(rows), "format": "pairs", "meta": {"tree": rng.choice(TREES)}}
+    blocks = []
+    for _ in range(rng.randint(1, 4)):
+        if rng.random() < 0.3:
+            blocks.append(rng.choice(HEADINGS))
+        blocks.append(" ".join(rng.choices(SENTENCES, k=rng.randint(1, 6))))
+    found: dict[str, Any] = {"text": "\n\n".join(blocks), "format": "markdown", "title": rng.choice(TITLES)}
+    if rng.random() < 0.3:
+        found["meta"] = {"year": rng.choice([1815, 1843])}
+    return found
+
+
+class History:
+    """A store with what it should hold, and the steps that change both."""
+
+    def __init__(self, folder: Path, seed: int, language: str) -> None:
+        self.rng = random.Random(seed)
+        self.folder = folder
+        self.settings = {"language": language, "chunk_tokens": 16}
+        self.documents: dict[str, dict[str, Any]] = {}
+        self.edges: dict[tuple[str, str, str], None] = {}
+        self.names: dict[str, tuple[str, str]] = {}
+        self.written = 0
+        self.files = folder / "files"
+        self.files.mkdir(parents=True)
+        self.store = self.open("lived")
+
+    def open(self, name: str) -> kvstore.Store:
+        return kvstore.open(self.folder / name, embedder=EMBEDDER, settings=self.settings)
+
+    def step(self) -> None:
+        """One change, or a few in one transaction, which may be rolled back."""
+        choice = self.rng.random()
+        if choice < 0.55:
+            self._within(self.store, self.rng.choice([self._put, self._put, self._delete, self._triple, self._edge]))
+        elif choice < 0.7:
+            self._transaction()
+        elif choice < 0.8:
+            self._name()
+        elif choice < 0.88:
+            self._ingest()
+        elif choice < 0.91:
+            self._import()
+        elif choice < 0.94:
+            self.store.compact()
+        elif choice < 0.97:
+            self.store.close()
+            self.store = self.open("lived")
+        else:
+            self._other_process()
+        if self.rng.random() < 0.3:  # what is read in between is kept in memory, and heats names
+            self.store.retrieve(self.rng.choice(QUESTIONS), using=self.rng.choice(STRATEGIES))
+            self.store.lookup(self.rng.choice(NAMES))
+
+    def _within(self, target: Any, change: Any) -> None:
+        change(target, self.documents, self.edges)
+
+    def _transaction(self) -> None:
+        documents, edges = dict(self.documents), dict(self.edges)
+        transaction = self.store.transaction()
+        for _ in range(self.rng.randint(1, 4)):
+            self.rng.choice([self._put, self._delete, self._edge])(transaction, documents, edges)
+            if self.rng.random() < 0.3:
+                transaction.retrieve(self.rng.choice(QUESTIONS))
+        if self.rng.random() < 0.4:
+            transaction.rollback()
+        else:
+            transaction.commit()
+            self.documents, self.edges = documents, edges
+
+    def _put(self, target: Any, documents: Any, edges: Any) -> None:
+        key = self.rng.choice("abcdefgh")
+        documents[key] = words(self.rng)
+        target.put(key, **documents[key])
+
+    def _delete(self, target: Any, documents: Any, edges: Any) -> None:
+        if documents:
+            key = self.rng.choice(sorted(documents))
+            target.delete(key)
+            documents.pop(key)
+
+    def _triple(self, target: Any, documents: Any, edges: Any) -> None:
+        fit = sorted(key for key in documents if documents[key]["format"] != "pairs")
+        if fit:
+            key = self.rng.choice(fit)
+            target.put_triples(key, [(self.rng.choice(NAMES), "knew", self.rng.choice(NAMES)) for _ in range(2)])
+
+    def _edge(self, target: Any, documents: Any, edges: Any) -> None:
+        if edges and self.rng.random() < 0.3:
+            gone = self.rng.choice(sorted(edges))
+            target.delete_edge(gone[0], gone[1], tree=gone[2])
+            edges.pop(gone)
+            return
+        child, parent = self.rng.sample(NAMES, 2)
+        edge = child, parent, self.rng.choice(TREES)
+        target.put_edge(child, parent, tree=edge[2])
+        edges[edge] = None
+
+    def _name(self) -> None:
+        if self.names and self.rng.random() < 0.4:
+            name = self.rng.choice(sorted(self.names))
+            kind, _ = self.names.pop(name)
+            (self.store.drop_alias if kind == "alias" else self.store.unmerge)(name)
+            return
+        kind, name, entity = (
+            self.rng.choice(["alias", "merge"]),
+            self.rng.choice([*NAMES, "AL"]),
+            self.rng.choice(NAMES),
+        )
+        if name in self.names:
+            return
+        try:
+            getattr(self.store, kind)(name, entity)
+        except KvstoreError:
+            return  # not known, or in a circle
+        self.names[name] = kind, entity
+
+    def _ingest(self) -> None:
+        for _ in range(self.rng.randint(1, 3)):
+            file = self.files / f"{self.rng.choice('abcdef')}.md"
+            if file.exists() and self.rng.random() < 0.5:
+                file.unlink()
+            else:
+                file.write_text(words(self.rng)["text"], encoding="utf-8")
+                # A file that has only just changed is read again next time, and does not count as ingested whole.
+                self.written += 1
+                os.utime(file, (1_500_000_000 + self.written, 1_500_000_000 + self.written))
+        self._take_files(self.store)
+
+    def _take_files(self, store: kvstore.Store) -> None:
+        assert not store.ingest(self.files, format="markdown", prune=True, workers=0).failures
+
+    def _import(self) -> None:
+        """Documents of another store."""
+        taken = {self.rng.choice("abcdefgh"): words(self.rng) for _ in range(2)}
+        with self.open("other") as other:
+            for key, document in taken.items():
+                other.put(key, **document)
+            other.export(self.folder / "other.jsonl")
+        shutil.rmtree(self.folder / "other")
+        self.store.import_(self.folder / "other.jsonl")
+        (self.folder / "other.jsonl").unlink()
+        for key, document in taken.items():
+            self.documents[key] = document
+
+    def _other_process(self) -> None:
+        """Turns of another process, which has the store open too, and of this one."""
+        with python(OTHER, self.folder / "lived") as process:
+            assert process.stdin is not None and process.stdout is not None
+            for _ in range(3):
+                key, document = self.rng.choice("abcdefgh"), words(self.rng)
+                print(json.dumps(["put", key, document]), file=process.stdin, flush=True)
+                assert process.stdout.readline() == "done\n"
+                self.documents[key] = document
+                self._within(self.store, self.rng.choice([self._put, self._delete, self._edge]))
+
+    def fresh(self) -> kvstore.Store:
+        """A new store of what is left, given in shuffled order; what cannot be stated anew is taken back from both."""
+        self._take_files(self.store)
+        given: list[tuple[str, Any]] = [("put", key) for key in self.documents]
+        given += [("edge", edge) for edge in self.edges] + [("files", None)]
+        self.rng.shuffle(given)
+        store = self.open("fresh")
+        for kind, what in given:
+            if kind == "put":
+                store.put(what, **self.documents[what])
+            elif kind == "edge":
+                store.put_edge(what[0], what[1], tree=what[2])
+            else:
+                self._take_files(store)
+        # Which changes of a document its triples outlive is tested elsewhere.
+        rows = [(key, triples) for key in self.store.keys() if (triples := self.store.triples(key))]
+        self.rng.shuffle(rows)
+        for key, triples in rows:
+            store.put_triples(key, triples)
+        waiting = list(self.names.items())
+        self.rng.shuffle(waiting)
+        while waiting:
+            refused = []
+            for name, (kind, entity) in waiting:
+                try:
+                    getattr(store, kind)(name, entity)
+                except KvstoreError:
+                    refused.append((name, (kind, entity)))
+            if len(refused) == len(waiting):
+                for name, (kind, _) in refused:
+                    (self.store.drop_alias if kind == "alias" else self.store.unmerge)(name)
+                break
+            waiting = refused
+        return store
+
+
+def found_in(store: kvstore.Store, folder: Path) -> Iterator[tuple[str, Any]]:
+    """What a store holds and answers, under names that say what was asked; ids, times and temperatures left out."""
+    assert store.check() == []
+    with store.snapshot() as snapshot:
+        for table, rows in dump(snapshot._view).items():
+            yield f"dump of {table}", rows
+        store.export(folder / "export.jsonl")
+        yield "EXPORT", (folder / "export.jsonl").read_text(encoding="utf-8").splitlines()
+        (folder / "export.jsonl").unlink()
+        yield from selected(store)
+        names = snapshot.names(limit=1000)
+        yield "names", names
+        for name in [*names, *NAMES]:
+            for limit in (2, 20):
+                yield (
+                    f"LOOKUP {name} {limit}",
+                    [replace(row, temperature=0) for row in snapshot.lookup(name, limit=limit)],
+                )
+        for name in names:
+            for depth, limit in ((1, 100), (3, 4)):
+                yield f"EXPAND {name} {depth} {limit}", snapshot.expand(name, depth=depth, limit=limit)
+            described = snapshot.describe_entity(name)
+            yield f"DESCRIBE {name}", {key: value for key, value in described.items() if key != "temperature"}
+        for question in QUESTIONS:
+            for strategy in STRATEGIES:
+                for clauses in ({"top": 3}, {"top": 12, "depth": 2}, {"top": 5, "where": "key < 'e'", "within": 60}):
+                    yield f"{question} {strategy} {clauses}", answered(snapshot, question, using=strategy, **clauses)
+                reranked = answered(snapshot, question, using=strategy, top=4, reranker="combination")
+                yield f"{question} {strategy} reranked", reranked
+            answer = snapshot.ask(question)
+            yield f"ASK {question}", (answer.text, answer.citations)
+
+
+def answered(snapshot: kvstore.Snapshot, question: str, **clauses: Any) -> dict[str, Any]:
+    """Evidence without the times of its steps."""
+    return {key: value for key, value in asdict(snapshot.retrieve(question, **clauses)).items() if key != "steps"}
+
+
+def selected(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
+    """Every table that SELECT reads, its ids by what they stand for."""
+    chunks = {row[0]: row[1:] for row in store.execute("SELECT id, document, ordinal FROM chunks")}
+    abstracts = {row[0]: row[1:] for row in store.execute("SELECT id, document, ordinal FROM abstracts")}
+    ids = {
+        "chunks": {"id": chunks},
+        "abstracts": {"id": abstracts, "parent": abstracts, "first_chunk": chunks, "last_chunk": chunks},
+        "mentions": {"chunk": chunks},
+    }
+    tables = [row[0] for row in store.execute("SHOW TABLES")]
+    # What tells of files, pages and times of changes is no content.
+    for table in sorted({*tables} - {"filter_pages", "indexes"}):
+        cursor = store.execute(f"SELECT * FROM {table}")
+        named = [
+            tuple(
+                ids.get(table, {}).get(column, {}).get(value, value)
+                for column, value in zip(cursor.columns, row, strict=True)
+                if column not in ("changed", "temperature")
+            )
+            for row in cursor
+        ]
+        yield f"SELECT {table}", sorted(named, key=repr)
+
+
+def rounded(value: Any) -> Any:
+    """Scores as far as they are promised."""
+    if isinstance(value, dict):
+        return {key: pytest.approx(item, abs=1e-6) if key == "score" else rounded(item) for key, item in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, list) else value
+
+
+def compare(folder: Path, seed: int, language: str) -> None:
+    history = History(folder, seed, language)
+    try:
+        for _ in range(history.rng.randint(5, 25)):
+            history.step()
+        with history.fresh() as fresh:
+            expected = dict(found_in(fresh, folder))
+        found = dict(found_in(history.store, folder))
+        assert found.keys() == expected.keys()
+        for asked, value in expected.items():
+            assert found[asked] == rounded(value), f"seed {seed}: {asked}"
+    finally:
+        history.store.close()
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_history_gives_the_answers_of_a_fresh_store(tmp_path: Path, seed: int) -> None:
+    compare(tmp_path / "stores", seed, "en" if seed == 0 else "rules")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_300_histories_give_the_answers_of_fresh_stores(tmp_path: Path, part: int) -> None:
+    for seed in range(1000 + 30 * part, 1030 + 30 * part):
+        compare(tmp_path / "stores", seed, "en" if seed % 3 == 0 else "rules")
+        print(seed, end=" ", file=sys.stderr, flush=True)
