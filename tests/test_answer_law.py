@@ -242,7 +242,8 @@ class History:
             else:
                 self._take_files(store)
         # Which changes of a document its triples outlive is tested elsewhere.
-        rows = [(key, triples) for key in self.store.keys() if (triples := self.store.triples(key))]
+        keys = self.store.keys()
+        rows = [(key, triples) for key in keys if (triples := self.store.triples(key))]
         self.rng.shuffle(rows)
         for key, triples in rows:
             store.put_triples(key, triples)

@@ -2,7 +2,7 @@
 
 In: a :class:`~kvstore.models.torch_runtime.TorchRuntime` and the folder to make. On disk: ``model.onnx`` (the whole
 model, from tokens to vectors; with ``int8`` its weights quantised to 8 bits), ``tokenizer.json`` (truncation included)
-and ``embedder.json`` (dimension, inputs, prompts, padding, sizes of the files). The folder appears complete or not at
+and ``embedder.json`` (dimension, inputs, prompts, sizes of the files). The folder appears complete or not at
 all. A model whose export fails, or gives other vectors than the original, raises
 :class:`~kvstore.errors.EmbedderError` that says why.
 """
@@ -118,7 +118,6 @@ def _write(original: TorchRuntime, folder: Path) -> None:
     described = {
         "dimension": original.dimension,
         "inputs": inputs,
-        "padding": int(model.tokenizer.pad_token_id),
         "prompts": {kind: _prompt(model, PROMPTS[kind]) for kind in KINDS},
     }
     _describe(folder, described)

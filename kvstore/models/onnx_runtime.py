@@ -1,9 +1,9 @@
 """An exported model run by onnxruntime: neither torch nor its libraries are imported.
 
 In: a folder that ``onnx_export.py`` made (``model.onnx``, ``tokenizer.json``, ``embedder.json``), and texts. Out: the
-model's vectors, scaled to length 1, the same as the original's to 1e-5 unless the model is quantised. A folder that
-cannot be read raises ValueError, and so does one whose files have not the sizes that they were written with. A lack
-of memory raises OutOfMemoryError.
+model's vectors, scaled to length 1, the same as the original's to 1e-5 unless the model is quantised, and the same bits
+whatever texts a text is embedded with. A folder that cannot be read raises ValueError, and so does one whose files have
+not the sizes that they were written with. A lack of memory raises OutOfMemoryError.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EmbedderError, OutOfMemoryError
-from .protocol import BATCH, Kind, Vectors, normalised
+from .protocol import Kind, Vectors, normalised
 
-#: Texts that are tokenized and sorted by length together, so that memory stays bounded.
+#: Texts that are tokenized together, so that memory stays bounded.
 BLOCK = 1024
 
 #: Read by onnxruntime once, when it is first imported.
@@ -34,7 +35,12 @@ MODEL, TOKENIZER, DESCRIPTION = "model.onnx", "tokenizer.json", "embedder.json"
 
 
 class OnnxRuntime:
-    """The model exported to ``folder``, loaded at once. OMP_NUM_THREADS bounds its threads, as it does torch's."""
+    """The model exported to ``folder``, loaded at once. OMP_NUM_THREADS bounds its threads, as it does torch's.
+
+    Every text is run by itself, in one thread: in a batch the library adds up in another order for another number of
+    texts and another length of the longest, and a quantised model takes its scale from all of them. Several texts run
+    side by side. It takes no longer: nothing is padded, and no thread waits for another within a text.
+    """
 
     def __init__(self, folder: Path) -> None:
         onnxruntime = _onnxruntime()
@@ -42,9 +48,8 @@ class OnnxRuntime:
 
         options = onnxruntime.SessionOptions()
         threads = os.environ.get("OMP_NUM_THREADS", "")
-        options.intra_op_num_threads = int(threads) if threads.isdecimal() else 0
-        # Waiting threads sleep: a process that asks now and then must not keep the cores busy.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.intra_op_num_threads = 1
+        self._threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
         try:
             described: dict[str, Any] = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
             for name, size in described["sizes"].items():
@@ -53,8 +58,7 @@ class OnnxRuntime:
             self.dimension = int(described["dimension"])
             self._prompts: dict[str, str] = described["prompts"]
             self._inputs: list[str] = described["inputs"]
-            self._padding = int(described["padding"])
-            # Truncation is part of the tokenizer as it was saved; padding depends on the batch.
+            # Truncation is part of the tokenizer as it was saved.
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             self._session = onnxruntime.InferenceSession(
                 str(folder / MODEL), options, providers=["CPUExecutionProvider"]
@@ -69,30 +73,27 @@ class OnnxRuntime:
         for first in range(0, len(texts), BLOCK):
             block = [self._prompts[kind] + text for text in texts[first : first + BLOCK]]
             tokens = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(block)]
-            by_length = sorted(range(len(block)), key=lambda place: -len(tokens[place]))
-            for start in range(0, len(block), BATCH):
-                places = by_length[start : start + BATCH]
-                vectors[[first + place for place in places]] = self._run([tokens[place] for place in places])
+            if min(self._threads, len(block)) == 1:
+                rows = list(map(self._run, tokens))
+            else:
+                with ThreadPoolExecutor(min(self._threads, len(block)), "kvstore-embedder") as pool:
+                    rows = list(pool.map(self._run, tokens))
+            vectors[first : first + len(block)] = rows
         return normalised(vectors)
 
-    def _run(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """The vectors of one batch, its longest text first."""
-        shape = (len(tokens), len(tokens[0]))
-        ids = np.full(shape, self._padding, dtype=np.int64)
-        mask = np.zeros(shape, dtype=np.int64)
-        for row, text in enumerate(tokens):
-            ids[row, : len(text)] = text
-            mask[row, : len(text)] = 1
+    def _run(self, tokens: Sequence[int]) -> Vectors:
+        """The vector of one text."""
+        ids = np.array([tokens], dtype=np.int64)
         given: dict[str, npt.NDArray[np.int64]] = {
             "input_ids": ids,
-            "attention_mask": mask,
-            "token_type_ids": np.zeros(shape, dtype=np.int64),
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
         }
         try:
-            found: Vectors = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+            found: Vectors = self._session.run(None, {name: given[name] for name in self._inputs})[0][0]
         except Exception as error:  # The library's errors have no class in common.
             _refuse_shortage(error)
-            raise EmbedderError(f"the exported model failed on {len(tokens)} texts: {error}") from error
+            raise EmbedderError(f"the exported model failed on a text of {len(tokens)} tokens: {error}") from error
         return found
 
 

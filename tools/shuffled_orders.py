@@ -1,0 +1,105 @@
+"""Ask the same of stores that were given the same passages in different orders.
+
+    python tools/shuffled_orders.py --data FOLDER[:N] ... [--orders N] [--strategy NAME ...] [--json]
+
+``--data`` names question sets as ``tools/evaluate.py`` takes them. Every passage is a document; each order is seeded,
+and cut into transactions of random sizes, so that passages are embedded in other company each time. A row for each set
+and strategy says on how many questions every order gave the same hits in the same order, with the same paths, and how
+far scores were apart at most; ``bits`` says on how many all was the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+from evaluation.question_sets import QuestionSet, load
+
+import kvstore
+from kvstore.retrieval.strategies import STRATEGIES
+
+#: Hits asked for: as many as an answer is made of, and as many as tools/evaluate.py looks at.
+TOPS = (8, 60)
+#: Passages of a transaction, at most.
+BATCH = 500
+
+#: Of a question: document and place of every hit, scores and paths.
+Answers = tuple[list[tuple[str, int]], list[float], list[str], list[str]]
+
+
+@click.command()
+@click.option("--data", multiple=True, required=True, metavar="FOLDER[:N]", help="A question set.")
+@click.option("--orders", default=5, show_default=True, help="Orders that passages are put in.")
+@click.option("--strategy", multiple=True, default=tuple(STRATEGIES), help="Strategy to ask (default: all).")
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the stores.")
+@click.option("--language", default="en", show_default=True, help="Language setting of the stores.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(
+    data: tuple[str, ...], orders: int, strategy: tuple[str, ...], embedder: str, language: str, as_json: bool
+) -> None:
+    """Compare what stores of the same passages answer."""
+    rows: list[dict[str, Any]] = []
+    for place in data:
+        questions = load(place, None)
+        found: dict[str, list[list[Answers]]] = {name: [] for name in strategy}
+        for order in range(orders):
+            with tempfile.TemporaryDirectory() as folder:
+                settings = {"language": language}
+                with kvstore.open(Path(folder) / "store", embedder=embedder, settings=settings) as store:
+                    fill(store, questions, order)
+                    for name in strategy:
+                        found[name].append([answers(store, question.text, name) for question in questions.questions])
+            click.echo(f"{questions.name}: order {order + 1} of {orders}", err=True)
+        rows += [{"dataset": questions.name, "strategy": name, **compared(each)} for name, each in found.items()]
+    if as_json:
+        print(json.dumps({"orders": orders, "rows": rows}))
+    else:
+        for row in rows:
+            print("  ".join(f"{name} {value}" for name, value in row.items()))
+
+
+def fill(store: kvstore.Store, questions: QuestionSet, seed: int) -> None:
+    """Put every passage into a store, in an order of the seed's."""
+    rng = random.Random(seed)
+    passages = rng.sample(questions.passages, len(questions.passages))
+    while passages:
+        with store.transaction() as transaction:
+            for passage in [passages.pop() for _ in range(min(len(passages), rng.randint(1, BATCH)))]:
+                transaction.put(str(passage["id"]), passage["text"], title=passage.get("title") or None)
+
+
+def answers(store: kvstore.Store, question: str, strategy: str) -> Answers:
+    """What a strategy finds for a question, at each number of hits."""
+    found = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
+    hits = [hit for evidence in found for hit in evidence.hits]
+    context = [line for evidence in found for line in evidence.context]
+    return (
+        [(hit.document, hit.chunk) for hit in hits],
+        [hit.score for hit in hits],
+        [hit.path for hit in hits],
+        context,
+    )
+
+
+def compared(found: list[list[Answers]]) -> dict[str, Any]:
+    """How alike the answers of several stores are, question by question."""
+    same = paths = bits = 0
+    apart = 0.0
+    for each in zip(*found, strict=True):
+        first, *others = each
+        alike = all(other[0] == first[0] for other in others)
+        same += alike
+        paths += alike and all(other[2:] == first[2:] for other in others)
+        bits += all(other == first for other in others)
+        if alike:
+            differences = (abs(a - b) for other in others for a, b in zip(first[1], other[1], strict=True))
+            apart = max(apart, max(differences, default=0.0))
+    return {"questions": len(found[0]), "same_hits": same, "same_paths": paths, "bits": bits, "scores_apart": apart}
+
+
+if __name__ == "__main__":
+    main()
