@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from .ingest.examination import examine
+from .ingest.extraction import vectors_for
+from .ingest.kept_vectors import kept_vectors
 from .opened import Opened
+from .transaction import derived
 
 
 class Changing(Opened):
@@ -35,8 +39,23 @@ class Changing(Opened):
         >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
         False
         """
-        with self.transaction() as transaction:
-            return transaction.put(key, text, title=title, source=source, meta=meta, format=format, vectors=vectors)
+        # Everything that takes time is done before the writer's lock keeps others waiting.
+        self._require_writable()
+        given = examine(key, text, title=title, source=source, meta=meta, format=format)
+        if vectors is None:
+            with self.reading() as view:
+                record = view.documents.find(key)
+                if record is not None and record.digest == given.digest:
+                    return False
+        extracted, own = derived(given, self.settings, vectors)
+        if own is None:
+            with self.reading() as view:
+                kept = kept_vectors(view, [extracted])
+            (rows,) = vectors_for([(extracted, None)], self._context.embed, kept)
+        else:
+            rows = own
+        with self.transaction(models=False) as transaction:
+            return transaction._put_extracted(extracted, rows, own_vectors=own is not None)
 
     def update(
         self,
@@ -60,7 +79,7 @@ class Changing(Opened):
         >>> store.delete("tea"), store.delete("tea")
         (True, False)
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.delete(key)
 
     def delete_where(self, where: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
@@ -69,7 +88,7 @@ class Changing(Opened):
         >>> store.delete_where("meta ->> 'year' >= ?", (2024,)), store.keys()
         (1, ['tea'])
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.delete_where(where, parameters)
 
     def put_triples(
@@ -84,7 +103,7 @@ class Changing(Opened):
         >>> store.triples("tea")
         [Triple(subject='Robert Fortune', relation='was born in', object='Kelloe')]
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.put_triples(key, triples, names=names, more=more)
 
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
@@ -93,9 +112,9 @@ class Changing(Opened):
         >>> store.put_edge("Assam", "India", tree="places")
         True
         >>> [relative.relative for relative in store.expand("India", direction="down", tree="places")]
-        ['India', 'Darjeeling', 'Assam']
+        ['India', 'Assam', 'Darjeeling']
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.put_edge(child, parent, tree=tree)
 
     def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
@@ -104,7 +123,7 @@ class Changing(Opened):
         >>> store.delete_edge("Darjeeling", "India", tree="places")
         True
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.delete_edge(child, parent, tree=tree)
 
     def alias(self, name: str, entity: str) -> bool:
@@ -113,7 +132,7 @@ class Changing(Opened):
         >>> store.alias("Bharat", "India"), store.lookup("bharat")[0].entity
         (True, 'India')
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.alias(name, entity)
 
     def drop_alias(self, name: str) -> bool:
@@ -122,7 +141,7 @@ class Changing(Opened):
         >>> store.alias("Bharat", "India"), store.drop_alias("Bharat")
         (True, True)
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.drop_alias(name)
 
     def merge(self, name: str, into: str) -> bool:
@@ -131,7 +150,7 @@ class Changing(Opened):
         >>> store.merge("Darjeeling", "India"), store.aliases()
         (True, [Alias(name='Darjeeling', entity='India', kind='merge')])
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.merge(name, into)
 
     def unmerge(self, name: str) -> bool:
@@ -140,5 +159,5 @@ class Changing(Opened):
         >>> store.merge("Darjeeling", "India"), store.unmerge("Darjeeling")
         (True, True)
         """
-        with self.transaction() as transaction:
+        with self.transaction(models=False) as transaction:
             return transaction.unmerge(name)

@@ -89,7 +89,8 @@ class ImportReport:
 class Destination(Protocol):
     """The store, as an import needs it."""
 
-    settings: FixedSettings
+    @property
+    def settings(self) -> FixedSettings: ...
 
     @property
     def path(self) -> Path: ...
@@ -296,7 +297,7 @@ class _Import:
                 if rows is None:
                     rows = embedded[first : first + len(extracted.chunks)]
                     first += len(rows)
-                transaction.put_extracted(extracted, rows, own_vectors=own is not None)
+                transaction._put_extracted(extracted, rows, own_vectors=own is not None)
             for at, line in batch.triples:
                 with self._naming(at):
                     triples += transaction.put_triples(line["triples"], line["rows"], names=line["names"])
@@ -305,7 +306,7 @@ class _Import:
                     edges += transaction.put_edge(edge.child, edge.parent, tree=edge.tree)
             for at, alias in batch.aliases:
                 with self._naming(at):
-                    aliases += transaction.restate(alias)
+                    aliases += transaction._restate(alias)
         self._committed = number
         self._report.documents += len(documents)
         self._report.triples += triples

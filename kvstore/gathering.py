@@ -7,12 +7,15 @@ can be applied once more when the map has to grow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from .context import Context
-from .errors import ClosedError
+from .errors import ClosedError, TransactionError
 from .ingest.changes import Batch, Changes, Prepared
 from .ingest.extraction import Extracted, vectors_for
 from .ingest.kept_vectors import kept_vectors
@@ -24,6 +27,10 @@ from .storage.ingested_files import IngestedFile
 from .storage.store_view import StoreView
 from .storage.triples import DocumentTriples
 from .storage.vectors import Matrix
+
+Owner = TypeVar("Owner", bound="Gathering")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 #: Chunks and edges that may wait before they are applied, so that a long transaction does not hold all its texts in
 #: memory twice.
@@ -43,12 +50,22 @@ class Waiting:
 class Gathering(Reading):
     """Changes gathered, applied in turn when there are many, or when something is read."""
 
+    _open = False
+
     def __init__(self, store: Context, timeout: float | None) -> None:
         self._store = store
         self._context = store
         self._timeout = timeout
+        self._thread = threading.current_thread()
+        #: Held by the thread while it is in a method.
+        self._at_work = threading.RLock()
+        self._why_over = "this transaction is over; begin another with store.transaction()"
         self._view: WriteTransaction = store.environment.write(timeout)
-        self._changes = self._changes_of(self._view)
+        try:
+            self._changes = self._changes_of(self._view)
+        except BaseException:
+            self._view.abort()
+            raise
         self._pending: dict[str, Waiting | None] = {}
         self._pending_origins: dict[str, str | None] = {}
         self._pending_files: list[tuple[IngestedFile, list[bytes]]] = []
@@ -66,10 +83,10 @@ class Gathering(Reading):
 
     @contextmanager
     def reading(self) -> Iterator[StoreView]:
-        self._require_open()
-        self._apply()
-        self._changes.write_back()
-        yield StoreView(self._view, self._store.settings, self._store.open_indexes)
+        with self._working():
+            self._apply()
+            self._changes.write_back()
+            yield StoreView(self._view, self._store.settings, self._store.open_indexes)
 
     def _grow_pending(self, size: int) -> None:
         self._pending_size += size
@@ -97,7 +114,8 @@ class Gathering(Reading):
         self._pending_edges, self._pending_aliases, self._pending_triples = {}, {}, {}
         try:
             self._changes.apply(batch)
-        except BaseException:
+        except BaseException as error:
+            self._why_over = f"this transaction is over: an error ended it and undid its changes ({error})"
             self._close()
             raise
 
@@ -117,6 +135,57 @@ class Gathering(Reading):
         self._open = False
         self._view.abort()
 
-    def _require_open(self) -> None:
-        if not self._open:
-            raise ClosedError("this transaction is over; begin another with store.transaction()")
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Use the transaction within the block: raises TransactionError in a thread that has not begun it, ClosedError
+        when it is over."""
+        self._require_thread()
+        with self._at_work:
+            if not self._open:
+                raise ClosedError(self._why_over)
+            yield
+
+    def _require_thread(self) -> None:
+        owner = self._other_owner()
+        if owner is not None:
+            raise TransactionError(
+                f"the transaction was begun in thread {owner!r}, and this is thread "
+                f"{threading.current_thread().name!r}; use and end it there, or begin another here"
+            )
+
+    def _other_owner(self) -> str | None:
+        """The name of the thread that has begun this, where it is open and that is not the current thread."""
+        return self._thread.name if self._open and self._thread is not threading.current_thread() else None
+
+    def _end_with_store(self, wait: float) -> None:
+        """Roll back, in whatever thread, because the store is closed; raises TransactionError where the owner is in a
+        method for longer than ``wait`` seconds."""
+        if not self._at_work.acquire(timeout=min(wait, threading.TIMEOUT_MAX)):
+            raise TransactionError(
+                f"{self._store.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
+                "store cannot be closed; close it when that is over"
+            )
+        try:
+            if self._open:
+                self._why_over = "the store was closed, which rolled this transaction back; open the store again"
+                self._close()
+        finally:
+            self._at_work.release()
+
+    def __del__(self) -> None:
+        # Nobody holds a reference, so nobody is in a method.
+        if self._open:
+            self._close()
+
+
+def working(
+    method: Callable[Concatenate[Owner, Parameters], Result],
+) -> Callable[Concatenate[Owner, Parameters], Result]:
+    """A method of a transaction that is for its thread, while it is open."""
+
+    @wraps(method)
+    def checked(self: Owner, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
+        with self._working():
+            return method(self, *args, **named)
+
+    return checked

@@ -61,7 +61,7 @@ class Ingesting(Opened):
         if self.readonly:
             raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to ingest")
         given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-        with compacting_growth(self.environment):
+        with compacting_growth(self._context.environment):
             return ingest(
                 _Commits(self),
                 [os.fspath(path) for path in given],
@@ -107,7 +107,7 @@ class Ingesting(Opened):
         """
         from .exchange import import_file
 
-        with compacting_growth(self.environment):
+        with compacting_growth(self._context.environment):
             return import_file(self, path)
 
 
@@ -140,13 +140,13 @@ class _Commits:
             stored = ((key, origin, find(key)) for key, origin in origins.items() if origin)
             moved = {key: origin for key, origin, record in stored if record and record.origin != origin}
         if moved:
-            with self._store.transaction() as transaction:
-                transaction.settle_origins(moved)
+            with self._store.transaction(models=False) as transaction:
+                transaction._settle_origins(moved)
 
     def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         from .ingest.worker import Job
 
-        embedder = self.settings.embedder if embed and not self._store.embedder_given else None
+        embedder = self.settings.embedder if embed and not self._store._context.embedder_given else None
         return Job(str(self._store.path.resolve()), self.settings, format, dict(options), embedder)
 
     def ingested(self, source: str) -> IngestedFile | None:
@@ -166,14 +166,14 @@ class _Commits:
         vectors = vectors_for([(extracted, made) for extracted, made, _ in found], self._store.embed, kept)
         with self._store.transaction() as transaction:
             for (extracted, _, origin), rows in zip(found, vectors, strict=True):
-                transaction.put_extracted(extracted, rows, origin=origin)
+                transaction._put_extracted(extracted, rows, origin=origin)
             transaction.delete_many(deleted)
-            transaction.settle_files(files)
-        self._store.environment.release_pages()
+            transaction._settle_files(files)
+        self._store._context.environment.release_pages()
 
     def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
         outcomes: dict[str, bool | InputError] = {}
-        with self._store.transaction() as transaction:
+        with self._store.transaction(models=False) as transaction:
             for key, found in triples.items():
                 try:
                     outcomes[key] = transaction.put_triples(key, found.triples, names=found.names, more=key in more)

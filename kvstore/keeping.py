@@ -47,8 +47,9 @@ class Keeping(Opened):
         found = self.check()
         if not found:
             return RepairReport([])
-        rebuilt = rebuild(self.environment, self.settings, self.embed)
-        compact_if_sparse(self.environment)
+        self._context.load_models()
+        rebuilt = rebuild(self._context.environment, self.settings, self._context.embed)
+        compact_if_sparse(self._context.environment)
         return RepairReport(found, rebuilt, self.check())
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
@@ -59,7 +60,7 @@ class Keeping(Opened):
 
         >>> store.backup(tempfile.mkdtemp() + "/copy")
         """
-        self.environment.copy_to(path, compact=compact)
+        self._context.environment.copy_to(path, compact=compact)
 
     def export(self, path: str | os.PathLike[str]) -> ExportReport:
         """Write all documents, triples, edges and aliases as JSON lines, in one state.
@@ -88,4 +89,4 @@ class Keeping(Opened):
         """
         from .storage.compaction import compact
 
-        return compact(self.environment, self.settings.dimension)
+        return compact(self._context.environment, self.settings.dimension)

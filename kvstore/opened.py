@@ -2,14 +2,15 @@
 
 In: an open environment and the settings of the store in it. Out: what the methods of a store are made of
 (:mod:`~kvstore.changing`, :mod:`~kvstore.ingesting`, :mod:`~kvstore.keeping`). Models are loaded when they are first
-needed.
+needed, and never while the writer's lock keeps others waiting.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .context import Context
-from .errors import ReadOnlyError
+from .errors import ClosedError, KvstoreError, ReadOnlyError
 from .indexing import Indexing
 from .models.embedder import Embedder, open_embedder
+from .models.language import open_language
 from .reading import Reading
 from .settings import FixedSettings, SessionSettings
 from .storage.environment import Environment
@@ -33,7 +35,6 @@ from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .models.llm import LanguageModel
-    from .query.session import Writable
     from .retrieval.reranking import Rerank
 
 
@@ -68,19 +69,17 @@ class Snapshot(Reading):
             yield self._view
 
 
-class Opened(Reading):
-    """What an open store holds, and the ways into it."""
+class OpenContext:
+    """What an open store shares with its snapshots and transactions."""
 
     def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
-        self._context = self
         self.environment = environment
         self.settings = settings
         self.session = SessionSettings()
         self.hits = HitCounts()
         self.last_lookup: tuple[str, ...] = ()
-        self.begun: Writable | None = None
         self.open_indexes = OpenIndexes(environment, settings.dimension)
-        self._indexing = Indexing(self)
+        self.indexing = Indexing(self)
         self.place_cache = PlaceCache()
         self.kept_filter = KeptFilter()
         self._embedder = embedder
@@ -91,26 +90,94 @@ class Opened(Reading):
         self._reranker: tuple[str, Rerank | None] | None = None
 
     @property
-    def path(self) -> Path:
-        """The store's directory."""
-        return self.environment.path
-
-    @property
-    def readonly(self) -> bool:
-        """Whether it was opened to read only."""
-        return self.environment.readonly
-
-    @property
     def embedder(self) -> Embedder:
-        """The store's embedder, loaded on first use; raises EmbedderError where its package is missing."""
         with self._embedder_lock:
             if self._embedder is None:
                 self._embedder = open_embedder(self.settings.embedder)
             return self._embedder
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors of some texts, shape (n, dimension); the embedder is not loaded for none."""
         return self.embedder.embed(texts) if texts else np.empty((0, self.settings.dimension), np.float32)
+
+    def load_models(self) -> None:
+        """Load what documents are read and embedded with.
+
+        What cannot be loaded raises nothing here: it does when something is put that needs it.
+        """
+        with suppress(KvstoreError):
+            pipeline = open_language(self.settings.language)
+            if pipeline is not None:
+                pipeline.load()
+        with suppress(KvstoreError):
+            load = getattr(self.embedder, "load", None)
+            if load is not None:
+                load()
+
+    def language_model(self, name: str | None = None) -> LanguageModel | None:
+        from .models.llm import language_model
+
+        return language_model(name, self.session)
+
+    def reranker(self, name: str | None = None) -> Rerank | None:
+        wanted = name or self.session.reranker
+        if wanted == "none":
+            return None
+        known = self._reranker
+        if known is None or known[0] != wanted:
+            from .retrieval.reranking import reranker_named
+
+            self._reranker = known = wanted, reranker_named(wanted)
+        return known[1]
+
+    def committed(self, next_chunk: int) -> None:
+        self.indexing.extend(next_chunk)
+
+    def count_hits(self, keys: Iterable[str]) -> None:
+        if not self.environment.readonly:
+            self.hits.add(keys)
+
+
+class Opened(Reading):
+    """What an open store holds, and the ways into it."""
+
+    def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
+        self._context: OpenContext = OpenContext(environment, settings, embedder)
+        #: The transaction that was begun last; its thread alone may use it.
+        self._last_transaction: weakref.ref[Transaction] | None = None
+        self._closing = False
+
+    @property
+    def path(self) -> Path:
+        """The store's directory."""
+        return self._context.environment.path
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened to read only."""
+        return self._context.environment.readonly
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store can be used no more: closed, or inherited through a fork."""
+        return self._context.environment.closed
+
+    @property
+    def settings(self) -> FixedSettings:
+        """The settings that it was made with."""
+        return self._context.settings
+
+    @property
+    def embedder(self) -> Embedder:
+        """The store's embedder; raises EmbedderError where its package is missing."""
+        return self._context.embedder
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Unit vectors of some texts, shape (n, dimension); the embedder is not loaded for none.
+
+        >>> store.embed(["Tea is made from leaves."]).shape
+        (1, 256)
+        """
+        return self._context.embed(texts)
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:
         """The language model that ASK has answer: of this name, else the session's, else the environment's.
@@ -121,26 +188,7 @@ class Opened(Reading):
         >>> store.language_model("qwen3:4b").url
         'http://localhost:11434/v1/chat/completions'
         """
-        from .models.llm import language_model
-
-        return language_model(name, self.session)
-
-    def reranker(self, name: str | None = None) -> Rerank | None:
-        """What puts rankings into another order: of this name, else the session's; None for ``none``.
-
-        Raises RerankerError for a name that can be no reranker's.
-
-        >>> store.reranker("none") is None, store.reranker("combination") is None
-        (True, False)
-        """
-        wanted = name or self.session.reranker
-        if wanted == "none":
-            return None
-        if self._reranker is None or self._reranker[0] != wanted:
-            from .retrieval.reranking import reranker_named
-
-            self._reranker = wanted, reranker_named(wanted)
-        return self._reranker[1]
+        return self._context.language_model(name)
 
     def snapshot(self) -> Snapshot:
         """One state of the store, to read from more than once.
@@ -149,31 +197,37 @@ class Opened(Reading):
         ...     len(snapshot.keys()), len(snapshot.search("tea", using="lexical"))
         (2, 1)
         """
-        return Snapshot(self)
+        return Snapshot(self._context)
 
     @contextmanager
     def reading(self) -> Iterator[StoreView]:
         with self.snapshot() as snapshot:
             yield snapshot._view
 
-    def transaction(self, *, timeout: float | None = None) -> Transaction:
+    def transaction(self, *, timeout: float | None = None, models: bool = True) -> Transaction:
         """Begin the store's one write transaction, waiting at most ``timeout`` seconds for another writer.
 
-        Raises LockTimeoutError naming the holder, and ReadOnlyError.
+        It belongs to the thread that begins it, and is rolled back when it is dropped and when the store is closed;
+        other threads read the last commit meanwhile. The models that a document needs are loaded before others are
+        kept waiting; ``models=False`` does without, for a transaction that puts none. Raises LockTimeoutError naming
+        the holder, TransactionError where this thread has one open, and ReadOnlyError.
 
         >>> with store.transaction() as transaction:
         ...     transaction.delete("tea"), transaction.keys(), store.keys()
         (True, ['coffee'], ['coffee', 'tea'])
         """
+        self._require_writable()
+        if models:
+            self._context.load_models()
+        transaction = Transaction(self._context, timeout)
+        self._last_transaction = weakref.ref(transaction)
+        if self._closing:
+            transaction.rollback()
+            raise ClosedError(f"{self.path}: the store is being closed; open it again")
+        return transaction
+
+    def _require_writable(self) -> None:
+        """Raise ClosedError or ReadOnlyError where nothing can be changed."""
+        self._context.environment.require_open()
         if self.readonly:
             raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to change it")
-        return Transaction(self, timeout)
-
-    def committed(self, next_chunk: int) -> None:
-        """Learn that a transaction of this store has changed something: the index of vectors may have to grow."""
-        self._indexing.extend(next_chunk)
-
-    def count_hits(self, keys: Iterable[str]) -> None:
-        """Count one hit of each of some entities (normal forms) for its temperature."""
-        if not self.readonly:
-            self.hits.add(keys)

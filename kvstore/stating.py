@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .errors import InputError
-from .gathering import Gathering
-from .ingest.examination import stated_name, stated_tree, stated_triples
+from .gathering import Gathering, working
+from .ingest.examination import PAIRS, stated_name, stated_tree, stated_triples
 from .query.nearby import no_document, no_entity
 from .storage.aliases import ALIAS, MERGE, Alias
 from .storage.forest import EdgeKey, StatedEdge
@@ -22,6 +22,7 @@ from .text.normalize import entity_key
 class Stating(Gathering):
     """The methods that state and take back what no document says."""
 
+    @working
     def put_triples(
         self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = (), more: bool = False
     ) -> bool:
@@ -29,14 +30,13 @@ class Stating(Gathering):
         anything.
 
         They stand in place of earlier ones, or beside them with ``more``. They make their names known, those of
-        ``names`` too, and link them; they go when the document is deleted or put anew. Raises DocumentNotFoundError,
-        and InputError for what is no triple and for a document of pairs.
+        ``names`` too, and link them; they go when the document is deleted or its text is another. Raises
+        DocumentNotFoundError, and InputError for what is no triple and for a document of pairs.
 
         >>> with store.transaction() as transaction:
         ...     transaction.put_triples("tea", [("Robert Fortune", "was born in", "Kelloe")])
         True
         """
-        self._require_open()
         found = stated_triples(triples, names)
         before = self._triples_of(key)
         if more:
@@ -55,19 +55,19 @@ class Stating(Gathering):
         if document is None:
             with self.reading() as view:
                 raise no_document(view, key)
-        if document.format == "pairs":
+        if document.format == PAIRS:
             raise InputError(f"document {key!r} is made of pairs; triples belong to a document with a text")
         if key in self._pending_triples:
             return self._pending_triples[key]
         return DocumentTriples() if record is None else self._changes.triples.of(record.id)
 
+    @working
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """State that ``child`` stands under ``parent`` in a tree; False when that was stated by this method before.
 
         Both names become known. A document may state the same edge: it stays while either does. Raises InputError for
         a name or a tree that is empty or too long, and for an edge from a name to itself.
         """
-        self._require_open()
         edge = _edge(child, parent, tree)
         if self._stated(edge.key):
             return False
@@ -75,12 +75,12 @@ class Stating(Gathering):
         self._grow_pending(1)
         return True
 
+    @working
     def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
         """Take back what :meth:`put_edge` stated; False where there is no such edge.
 
         Raises InputError where only documents state it: the edge goes with what they say.
         """
-        self._require_open()
         edge = _edge(child, parent, tree)
         if self._stated(edge.key):
             self._pending_edges[edge.key] = None
@@ -121,17 +121,13 @@ class Stating(Gathering):
         """Take back what :meth:`merge` stated; False where ``name`` is not merged. Raises InputError for an alias."""
         return self._take_back(name, MERGE)
 
-    def restate(self, alias: Alias) -> bool:
+    @working
+    def _restate(self, alias: Alias) -> bool:
         """State an alias or a merge in place of whatever was stated of its name, whether or not its names are known.
 
         For one that was stated before, such as that of an export; False when it stands already. Raises InputError where
         it would close a circle.
-
-        >>> with store.transaction() as transaction:
-        ...     transaction.restate(kvstore.Alias("cuppa", "Tea time", "alias"))
-        True
         """
-        self._require_open()
         alias = Alias(stated_name(alias.name), stated_name(alias.entity), alias.kind)
         if alias.kind not in (ALIAS, MERGE):
             raise InputError(f"what is stated of a name is an {ALIAS} or a {MERGE}, not {alias.kind!r}")
@@ -147,8 +143,8 @@ class Stating(Gathering):
             key = further.target
         raise InputError(f"{alias.entity!r} is {alias.name!r} already; a name cannot stand for itself")
 
+    @working
     def _name(self, alias: Alias) -> bool:
-        self._require_open()
         stands = self._alias(alias.key)
         if stands is not None and stands.kind != alias.kind:
             raise _other_kind(stands)
@@ -158,10 +154,10 @@ class Stating(Gathering):
             for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
                 if view.filter.find(entity_key(form)) is None:
                     raise no_entity(view, form)
-        return self.restate(alias)
+        return self._restate(alias)
 
+    @working
     def _take_back(self, name: str, kind: str) -> bool:
-        self._require_open()
         stands = self._alias(entity_key(stated_name(name)))
         if stands is None:
             return False

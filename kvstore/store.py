@@ -7,26 +7,32 @@ first statement.
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from .changing import Changing
-from .errors import InputError, KvstoreError, LockTimeoutError, ReadOnlyError
+from .errors import InputError, LockTimeoutError, ReadOnlyError
 from .ingesting import Ingesting
 from .keeping import Keeping
 from .storage import tables
-from .storage.environment import WriteTransaction
+from .storage.environment import Environment, WriteTransaction
 from .storage.recent import SOON_READ
 
 if TYPE_CHECKING:
     from .ingest.pipeline import IngestProgress
+    from .models.embedder import Embedder
     from .query.cursor import Cursor
     from .query.descriptions import Table
+    from .query.session import Writable
     from .retrieval.evidence import Step
     from .retrieval.query import Strategy
+    from .settings import FixedSettings
     from .storage.index_building import IndexProgress
+
+_log = logging.getLogger("kvstore")
 
 
 class Store(Keeping, Changing, Ingesting):
@@ -40,22 +46,47 @@ class Store(Keeping, Changing, Ingesting):
     ...     _ = transaction.put_edge("Darjeeling", "India", tree="places")
     """
 
-    def close(self) -> None:
-        """Fold in temperatures where the writer's lock is free, and close; waits for open snapshots.
+    def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
+        super().__init__(environment, settings, embedder)
+        #: What BEGIN has opened, by thread: where a thread ends, its transaction is dropped, and so rolled back.
+        self._begun_by = threading.local()
 
-        A transaction that BEGIN opened is rolled back.
+    def close(self) -> None:
+        """Roll back the transaction that is open, in whatever thread, fold in temperatures where the writer's lock is
+        free, and close; does nothing when that is done.
+
+        Waits, at most as long as for a lock, for other threads to come out of the methods they are in and for open
+        snapshots; raises TransactionError then, and the store stays open.
         """
-        if not self.environment.closed:
-            if self.begun is not None:
-                self.begun.rollback()
-                self.begun = None
-            self._indexing.stop()
+        context = self._context
+        if context.environment.closed:
+            return
+        self._closing = True
+        try:
+            self._roll_back()
+            context.indexing.stop()
             # Counts may be lost, data never; whoever writes now must not be kept waiting.
-            with suppress(LockTimeoutError):
-                self.flush(timeout=0)
-            with suppress(KvstoreError):
-                self._settle()
-            self.environment.close()
+            for finish in (self._flush_at_once, self._settle):
+                try:
+                    finish()
+                except LockTimeoutError as error:
+                    _log.debug("%s: left to the next writer while closing: %s", self.path, error)
+                except Exception as error:
+                    _log.warning("%s: closed without its last counts and merges: %s", self.path, error)
+            self._roll_back()
+            context.environment.close()
+        finally:
+            self._closing = False
+
+    def _roll_back(self) -> None:
+        """Roll back the transaction that is open, if one is; raises TransactionError where a thread is at work in
+        it."""
+        transaction = None if self._last_transaction is None else self._last_transaction()
+        if transaction is not None:
+            transaction._end_with_store(self._context.environment.lock_timeout)
+
+    def _flush_at_once(self) -> None:
+        self.flush(timeout=0)
 
     def _settle(self) -> None:
         """Put recent changes in place where there are so many that whoever opens the store next would notice."""
@@ -64,7 +95,27 @@ class Store(Keeping, Changing, Ingesting):
         with self.reading() as view:
             waiting = sum(len(part) for _, part in view.view.scan(tables.RECENT))
         if waiting > SOON_READ:
-            self.environment.write_with_growth(WriteTransaction.settle, timeout=0)
+            self._context.environment.write_with_growth(WriteTransaction.settle, timeout=0)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread has a transaction open that BEGIN began."""
+        return self._begun is not None
+
+    @property
+    def _begun(self) -> Writable | None:
+        """The transaction that BEGIN opened in this thread."""
+        return getattr(self._begun_by, "transaction", None)
+
+    @_begun.setter
+    def _begun(self, transaction: Writable | None) -> None:
+        self._begun_by.transaction = transaction
+
+    @property
+    def _begun_elsewhere(self) -> str | None:
+        """The name of the other thread that has a transaction open, where one has."""
+        transaction = None if self._last_transaction is None else self._last_transaction()
+        return None if transaction is None else transaction._other_owner()
 
     def __enter__(self) -> Self:
         return self
@@ -80,16 +131,18 @@ class Store(Keeping, Changing, Ingesting):
         >>> store.lookup("India")[0].temperature
         1
         """
-        if self.readonly or not len(self.hits):
+        context = self._context
+        if self.readonly or not len(context.hits):
             return
         from .ingest.changes import Changes
 
-        hits = self.hits.some()
-        with self.environment.write(timeout) as view:
-            sorts = self.session.temperature_sort
-            entity_filter = self.kept_filter.take(view, hash_seed=self.settings.hash_seed, temperature_sort=sorts)
+        def fold(view: WriteTransaction) -> None:
+            sorts = context.session.temperature_sort
+            entity_filter = context.kept_filter.take(view, hash_seed=self.settings.hash_seed, temperature_sort=sorts)
             Changes(view, self.settings, entity_filter).finish(hits)
-        self.hits.forget(hits)
+
+        with context.hits.taken() as hits:
+            context.environment.write_with_growth(fold, timeout)
 
     # Indexes
 
@@ -109,7 +162,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> [index.state for index in store.indexes() if index.kind == "synonyms"]
         ['ready']
         """
-        self._indexing.create(kind, options or {}, progress)
+        self._context.indexing.create(kind, options or {}, progress)
 
     def drop_index(self, kind: str) -> None:
         """Remove an index and its file; searches are exact without it. Raises InputError where there is none.
@@ -117,7 +170,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> store.create_index("vectors", {"exact_below": 50_000})
         >>> store.drop_index("vectors")
         """
-        self._indexing.drop(kind)
+        self._context.indexing.drop(kind)
 
     def refresh(self, kind: str | None = None, *, progress: Callable[[IndexProgress], None] | None = None) -> list[str]:
         """Bring one index, or all, up to the last commit; returns the kinds that have a new file.
@@ -133,7 +186,7 @@ class Store(Keeping, Changing, Ingesting):
         """
         if self.readonly:
             raise ReadOnlyError(f"{self.path} was opened read-only; open it without readonly to refresh its indexes")
-        return self._indexing.refresh(kind, progress)
+        return self._context.indexing.refresh(kind, progress)
 
     # Looking
 
@@ -204,7 +257,7 @@ class Store(Keeping, Changing, Ingesting):
         from .storage.statistics import statistics
 
         with self.reading() as view:
-            return statistics(view, self.environment.statistics()) | self._indexing.sizes()
+            return statistics(view, self._context.environment.statistics()) | self._context.indexing.sizes()
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
         """All settings: name, value, and whether it was fixed when the store was made.
@@ -216,7 +269,7 @@ class Store(Keeping, Changing, Ingesting):
 
         with self.reading() as view:
             fixed = fixed_settings(view)
-        return fixed + [(name, value, False) for name, value in asdict(self.session).items()]
+        return fixed + [(name, value, False) for name, value in asdict(self._context.session).items()]
 
     def strategies(self) -> list[Strategy]:
         """The strategies that a query can name, each with its name, description and options.
@@ -257,4 +310,4 @@ class Store(Keeping, Changing, Ingesting):
             from .models.endpoint import check_address
 
             check_address(str(value), InputError)
-        self.session = self.session.changed(name, value)
+        self._context.session = self._context.session.changed(name, value)

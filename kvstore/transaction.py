@@ -1,8 +1,8 @@
 """A write transaction as users see it: changes gathered, applied together, visible at once on commit.
 
 In: documents, edges and aliases, put and taken back. On disk: nothing until :meth:`Transaction.commit`. Reads inside
-see the transaction's own changes. The writer's lock is held from the first moment to the last, by the thread that began
-it.
+see the transaction's own changes. The writer's lock is held from the first moment to the last. Only the thread that
+began it may use it and end it; it is rolled back when it is dropped, and when its store is closed.
 """
 
 from __future__ import annotations
@@ -11,27 +11,35 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError
-from .gathering import Waiting
-from .ingest.examination import examine
+from .gathering import Waiting, working
+from .ingest.examination import PAIRS, Examined, examine
 from .ingest.extraction import Extracted, derive, with_vectors
 from .query.nearby import no_document
 from .reading import unit_rows
+from .settings import FixedSettings
 from .stating import Stating
 from .storage.chunks import GROUP
 from .storage.environment import MapFull
 from .storage.ingested_files import IngestedFile
+from .storage.triples import DocumentTriples
 from .storage.vectors import Matrix
 
 
 class Transaction(Stating):
     """Changes that become visible together, or not at all; made by :meth:`Store.transaction`.
 
-    A context manager: commits on a clean exit, rolls back on an exception.
+    A context manager: commits on a clean exit, rolls back on an exception. Another thread than the one that began it
+    gets TransactionError from every method, and changes nothing; when the transaction is over they raise ClosedError.
     """
 
+    #: Whether the user has ended it, by commit or rollback.
+    _ended = False
+
+    @working
     def put(
         self,
         key: str,
@@ -51,17 +59,14 @@ class Transaction(Stating):
         ``left_out`` how many characters of its page were left out as navigation. Raises
         InputError for an empty or over-long text, a bad format or vectors that do not fit.
         """
-        self._require_open()
         given = examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out)
-        if vectors is None and self.digest_of(key) == given.digest:
+        if vectors is None and self._digest_of(key) == given.digest:
             return False
-        extracted = derive(given, self._store.settings)
-        if vectors is None:
-            return self.put_extracted(extracted, origin=origin)
-        rows = unit_rows(vectors, self._store.settings.dimension, len(extracted.chunks))
-        return self.put_extracted(with_vectors(extracted, rows), rows, own_vectors=True, origin=origin)
+        extracted, rows = derived(given, self._store.settings, vectors)
+        return self._put_extracted(extracted, rows, own_vectors=rows is not None, origin=origin)
 
-    def put_extracted(
+    @working
+    def _put_extracted(
         self,
         extracted: Extracted,
         vectors: Matrix | None = None,
@@ -69,26 +74,50 @@ class Transaction(Stating):
         own_vectors: bool = False,
         origin: str | None = None,
     ) -> bool:
-        """Store a document that is extracted (and perhaps embedded) already; True when that changes anything."""
-        self._require_open()
-        if self.digest_of(extracted.key) == extracted.digest:
+        """Store a document that is extracted (and perhaps embedded) already; True when that changes anything.
+
+        The triples that somebody found in its text stay with it while the text is the same.
+        """
+        key = extracted.key
+        if self._digest_of(key) == extracted.digest:
             return False
-        self._pending.pop(extracted.key, None)
-        self._pending_triples.pop(extracted.key, None)
-        self._pending[extracted.key] = Waiting(extracted, vectors, own_vectors, origin)
-        self._grow_pending(len(extracted.chunks))
+        triples = self._triples_of(key) if self._keeps_triples(extracted) else DocumentTriples()
+        self._pending.pop(key, None)
+        self._pending_triples.pop(key, None)
+        self._pending[key] = Waiting(extracted, vectors, own_vectors, origin)
+        if triples:
+            self._pending_triples[key] = triples
+        self._grow_pending(len(extracted.chunks) + len(triples.names) + len(triples.triples))
         return True
 
-    def settle_origins(self, origins: Mapping[str, str | None]) -> None:
+    def _keeps_triples(self, extracted: Extracted) -> bool:
+        """Whether a document is stored already, as the transaction sees it, with the text that it has now."""
+        if extracted.format == PAIRS:
+            return False
+        if extracted.key in self._pending:
+            waiting = self._pending[extracted.key]
+            return (
+                waiting is not None and waiting.extracted.format != PAIRS and (waiting.extracted.text == extracted.text)
+            )
+        record = self._changes.documents.find(extracted.key)
+        return (
+            record is not None
+            and record.format != PAIRS
+            and record.size == len(extracted.text)
+            and self._changes.documents.text(record.id) == extracted.text
+        )
+
+    @working
+    def _settle_origins(self, origins: Mapping[str, str | None]) -> None:
         """Say in which folder unchanged documents were found last: they are pruned with that one."""
-        self._require_open()
         self._pending_origins.update(origins)
 
-    def settle_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
+    @working
+    def _settle_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
         """Say which files have been ingested whole, each with the digests of its documents."""
-        self._require_open()
         self._pending_files.extend(files)
 
+    @working
     def update(
         self,
         key: str,
@@ -99,10 +128,10 @@ class Transaction(Stating):
     ) -> bool:
         """Change parts of a stored document, what is None staying as it is; True when that changes anything.
 
-        A document with the user's own vectors keeps them. Raises DocumentNotFoundError with the nearest keys, and
-        InputError for another text of a document whose vectors are the user's own: put it again, with its vectors.
+        A document with the user's own vectors keeps them, and one whose text stays keeps its triples. Raises
+        DocumentNotFoundError with the nearest keys, and InputError for another text of a document whose vectors are the
+        user's own: put it again, with its vectors.
         """
-        self._require_open()
         self._apply()
         record = self._changes.documents.find(key) if key else None
         if record is None:
@@ -126,15 +155,16 @@ class Transaction(Stating):
             left_out=record.left_out if text is None or text == stored else 0,
         )
 
+    @working
     def delete(self, key: str) -> bool:
         """Delete the document of this key; False where there is none."""
-        self._require_open()
-        if self.digest_of(key) is None:
+        if self._digest_of(key) is None:
             return False
         self._pending[key] = None
         self._pending_triples.pop(key, None)
         return True
 
+    @working
     def delete_many(self, keys: Sequence[str]) -> int:
         """Delete the documents of these keys; returns how many there were.
 
@@ -144,6 +174,7 @@ class Transaction(Stating):
         """
         return sum(self.delete(key) for key in keys)
 
+    @working
     def delete_where(self, where: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
         """Delete the documents for which a SQL condition over the columns of ``documents`` is true; returns how many.
 
@@ -156,23 +187,21 @@ class Transaction(Stating):
             keys = [view.documents.get(document).key for document in found]
         return self.delete_many(keys)
 
-    def digest_of(self, key: str) -> bytes | None:
-        """The digest of the document of this key as the transaction sees it, or None.
-
-        >>> with store.transaction() as transaction:
-        ...     transaction.digest_of("cocoa") is None, len(transaction.digest_of("tea"))
-        (True, 16)
-        """
+    @working
+    def _digest_of(self, key: str) -> bytes | None:
+        """The digest of the document of this key as the transaction sees it, or None."""
         if key in self._pending:
             waiting = self._pending[key]
             return None if waiting is None else waiting.extracted.digest
         record = self._changes.documents.find(key)
         return None if record is None else record.digest
 
+    @working
     def commit(self) -> None:
         """Make the changes durable and visible; on any error nothing has happened.
 
-        Raises StoreFullError where the store may not grow, and what the embedder raises.
+        Raises StoreFullError where the store may not grow, and what the embedder raises; in another thread than the one
+        that began the transaction TransactionError, and it stays open.
 
         >>> transaction = store.transaction()
         >>> _ = transaction.put("milk", "Milk goes into tea.")
@@ -180,29 +209,40 @@ class Transaction(Stating):
         >>> store.keys("milk"), transaction.open
         (['milk'], False)
         """
-        self._require_open()
+        self._ended = True
         try:
-            hits = self._store.hits.some()
             try:
                 self._apply()
-                if not self._applied:
-                    self._close()
-                    return
-                self._changes.finish(hits)
-                self._view.commit()
-                self._store.kept_filter.keep(self._changes.filter, self._view.change)
+                fits = True
             except MapFull:
-                self._view.abort()
-                self._store.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
+                fits = False
+            if not self._applied:
+                self._close()
+                return
+            with self._store.hits.taken() as hits:
+                self._write(hits, fits)
         except BaseException:
             self._close()
             raise
-        self._store.hits.forget(hits)
         self._open = False
         self._store.committed(GROUP * self._changes.counters.next_group)
 
+    def _write(self, hits: Mapping[str, int], fits: bool) -> None:
+        """Commit what is applied, and applied once more in a larger map where this one cannot take it."""
+        try:
+            if fits:
+                self._changes.finish(hits)
+                self._view.commit()
+                self._store.kept_filter.keep(self._changes.filter, self._view.change)
+                return
+        except MapFull:
+            self._view.abort()
+        self._store.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
+
     def rollback(self) -> None:
-        """Forget all changes.
+        """Forget all changes; does nothing when the transaction is over.
+
+        Raises TransactionError in another thread than the one that began it, and it stays open.
 
         >>> transaction = store.transaction()
         >>> _ = transaction.put("milk", "Milk goes into tea.")
@@ -210,8 +250,11 @@ class Transaction(Stating):
         >>> store.keys("milk")
         []
         """
-        if self._open:
-            self._close()
+        self._require_thread()
+        with self._at_work:
+            self._ended = True
+            if self._open:
+                self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -219,7 +262,21 @@ class Transaction(Stating):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._open:
-            self.commit()
-        else:
+        if kind is not None:
             self.rollback()
+        elif not self._ended:  # also where an error or the closing of the store has ended it: commit says so
+            self.commit()
+
+
+def derived(
+    given: Examined, settings: FixedSettings, vectors: npt.ArrayLike | None
+) -> tuple[Extracted, npt.NDArray[np.float32] | None]:
+    """What follows from a document and the user's vectors of it, if any: unit rows, shape (chunks, dimension).
+
+    Raises InputError for vectors that do not fit, and what :func:`~kvstore.ingest.extraction.derive` raises.
+    """
+    extracted = derive(given, settings)
+    if vectors is None:
+        return extracted, None
+    rows = unit_rows(vectors, settings.dimension, len(extracted.chunks))
+    return with_vectors(extracted, rows), rows

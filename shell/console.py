@@ -217,7 +217,7 @@ class Console:
         self.close_output()
 
     def _roll_back(self) -> None:
-        if self.store.begun is not None:
+        if self.store.in_transaction:
             self.store.execute("ROLLBACK")
             self.tell("the transaction that was still open is rolled back")
 

@@ -190,7 +190,7 @@ class Toolbar:
         parts = [store.path.name]
         if store.readonly:
             parts.append("read-only")
-        if store.begun is not None:
+        if store.in_transaction:
             parts.append("transaction open")
         try:
             figures = store.statistics()

@@ -45,7 +45,7 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
     yield make
     findings = {}
     for store in opened:
-        if not store.environment.closed:
+        if not store.closed:
             findings[store.path.name] = store.check()
             store.close()
     assert not any(findings.values()), findings

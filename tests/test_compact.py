@@ -137,7 +137,7 @@ def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
             assert dump(snapshot._view) == before
             assert vectors_of(snapshot._view) == vectors
         assert store.check() == []
-        assert store.environment.verify() == []
+        assert store._context.environment.verify() == []
         store.close()
         store = make_store("old")
     assert store.put("another", document(1))
@@ -283,7 +283,7 @@ def test_an_ingest_that_made_the_store_leaves_a_file_without_free_pages(
 def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Store], notes: Path) -> None:
     store = make_store(embedder="hashing:32")
     assert store.ingest(notes, workers=0).added == 600
-    store.environment.write_with_growth(lambda view: view.clear(tables.POSTINGS))
+    store._context.environment.write_with_growth(lambda view: view.clear(tables.POSTINGS))
     sparse = {}
     for name in ("left", "compacted"):
         copy = store.path.with_name(name)

@@ -79,7 +79,7 @@ def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
         ("prune", lambda store: ((inbox / "007.txt").unlink(missing_ok=True), store.ingest(inbox, prune=True))),
         ("compact", lambda store: store.compact()),
         ("refresh", lambda store: store.refresh("synonyms")),
-        ("repair", lambda store: rebuild(store.environment, store.settings, store.embed)),
+        ("repair", lambda store: rebuild(store._context.environment, store.settings, store.embed)),
         ("import", lambda store: store.import_(folder / "all.jsonl")),
         ("unedge", lambda store: store.delete_edge("Valve", "Pump", tree="parts")),
         ("delete", lambda store: store.delete("a")),

@@ -79,6 +79,7 @@ triples = st.lists(st.tuples(phrase, st.sampled_from(["knew", "is"]), phrase), m
 step = st.one_of(
     st.tuples(st.just("put"), st.sampled_from(KEYS), document),
     st.tuples(st.just("put"), st.sampled_from(KEYS), document),
+    st.tuples(st.just("update"), st.sampled_from(KEYS), st.sampled_from([*WORDS, "Ada (engine)"])),
     st.tuples(st.just("delete"), st.sampled_from(KEYS)),
     st.tuples(st.just("put_triples"), st.sampled_from(KEYS), triples, st.lists(phrase, max_size=2)),
     st.tuples(st.sampled_from(["put_edge", "delete_edge"]), few, few, tree),
@@ -112,11 +113,19 @@ class Model:
         """Carry out one step on the model and in the transaction, and compare what the transaction says of it."""
         if action == "put":
             key, value = values
-            changed = self.documents.get(key) != value
-            assert transaction.put(key, **value) == changed
+            before = self.documents.get(key)
+            assert transaction.put(key, **value) == (before != value)
             self.documents[key] = value
-            if changed:
+            if before is None or before["text"] != value["text"] or value["format"] == "pairs":
                 self.triples.pop(key, None)
+        elif action == "update":
+            key, title = values
+            if key not in self.documents:
+                with pytest.raises(DocumentNotFoundError):
+                    transaction.update(key, title=title)
+            else:
+                assert transaction.update(key, title=title) == (self.documents[key].get("title") != title)
+                self.documents[key] = {**self.documents[key], "title": title}
         elif action == "put_triples":
             self._triples(transaction, *values)
         elif action == "delete":
@@ -234,7 +243,7 @@ def test_any_history_gives_the_dump_of_a_fresh_store(history: list) -> None:
                 fresh.put_edge(edge.child, edge.parent, tree=edge.tree)
             with fresh.transaction() as transaction:
                 for alias in model.aliases.values():
-                    transaction.restate(alias)
+                    transaction._restate(alias)
             expected = dump_of(fresh)
         with kvstore.open(folder / "imported", embedder="hashing:16", settings={"language": "en"}) as imported:
             imported.import_(folder / "lived.jsonl")

@@ -546,5 +546,5 @@ WORDS = st.sampled_from(
 def test_no_text_ends_in_anything_but_an_error_of_ours(filled: kvstore.Store, tmp_path: Path, text: str) -> None:
     with contextlib.chdir(tmp_path), contextlib.suppress(errors.KvstoreError):
         filled.execute(text).fetchall()
-    if filled.begun is not None:
+    if filled.in_transaction:
         filled.execute("ROLLBACK")

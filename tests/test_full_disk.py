@@ -132,7 +132,7 @@ def in_statements():
         store.execute("INSERT DOCUMENT 'stated' TEXT ?", [text(3000)])
         store.execute("COMMIT")
     except kvstore.errors.StoreFullError:
-        if store.begun is not None:
+        if store.in_transaction:
             store.execute("ROLLBACK")
         raise
 
@@ -162,7 +162,7 @@ calls = {
     "export": lambda: store.export(disk / "all.jsonl"),
     "compact": lambda: store.compact(),
     "index": lambda: store.create_index("synonyms"),
-    "repair": lambda: rebuild(store.environment, store.settings, store.embed),
+    "repair": lambda: rebuild(store._context.environment, store.settings, store.embed),
 }
 said = {name: outcome(call) for name, call in calls.items()}
 store.close()

@@ -383,8 +383,8 @@ def test_a_build_that_is_cancelled_keeps_what_it_has_done(
     looks = iter([False, False, True])
     from kvstore.storage.indexes import IndexRecord, IndexWriter
 
-    store.environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord("vectors", TINY)))
-    builder = VectorIndexBuilder(store.environment, store.path / "vectors.index", DIMENSION)
+    store._context.environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord("vectors", TINY)))
+    builder = VectorIndexBuilder(store._context.environment, store.path / "vectors.index", DIMENSION)
     assert builder.refresh(cancelled=lambda: next(looks))
     assert builder.lag()[0] == 18
     assert status(store)[0] == "ready"
@@ -428,7 +428,7 @@ def test_without_hnswlib_every_search_is_exact(filled: kvstore.Store, monkeypatc
 def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:
     from kvstore.repair import rebuild
 
-    rebuild(filled.environment, filled.settings, filled.embed)
+    rebuild(filled._context.environment, filled.settings, filled.embed)
     assert status(filled)[0] == "damaged"
     assert list(found_in(filled, unit(9), top=1)) == ["d9"]
     assert filled.refresh() == ["vectors"]

@@ -76,9 +76,9 @@ def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled: kvstore.Store)
     ran = 0
     for number in range(5000):
         ran += run(filled, mixed(chance))
-        if filled.begun is not None and number % 7 == 0:
+        if filled.in_transaction and number % 7 == 0:
             filled.execute("ROLLBACK")
-    if filled.begun is not None:
+    if filled.in_transaction:
         filled.execute("ROLLBACK")
     assert 500 < ran < 4500, "some texts must run and some must not, or little was tried"
     assert filled.check() == []
@@ -88,6 +88,6 @@ def test_every_prefix_of_every_example_runs_or_ends_in_an_error_of_ours(filled: 
     for statement in STATEMENTS:
         for end in range(len(statement) + 1):
             run(filled, statement[:end])
-        if filled.begun is not None:
+        if filled.in_transaction:
             filled.execute("ROLLBACK")
     assert filled.check() == []

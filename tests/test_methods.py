@@ -170,8 +170,6 @@ PAIRS: list[tuple[type, str, Call]] = [
 #: Methods that no statement stands for.
 WORDLESS = {
     "close",
-    "committed",  # every commit says it
-    "count_hits",  # LOOKUP and the strategies do
     "dump",  # the shell's .dump shows it
     "embed",
     "execute",
@@ -182,11 +180,10 @@ WORDLESS = {
     "not_in_dump",  # .dump tells it
     "prompt",  # EXPLAIN ASK shows it
     "reading",
-    "reranker",  # the option of WITH names it
     "snapshot",
 }
 #: Parts of transactions that statements are made of, or that only programs need.
-PARTS = {"delete_many", "digest_of", "put_extracted", "restate", "settle_files", "settle_origins"}
+PARTS = {"delete_many"}
 
 
 def folder_of(store: kvstore.Store) -> Path:

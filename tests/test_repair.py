@@ -79,7 +79,7 @@ def state(store: kvstore.Store) -> object:
 
 def damage(store: kvstore.Store, table: str, how: Callable[[bytes], bytes | None]) -> None:
     """Change one value in the middle of a table, or take it out."""
-    with store.environment.write() as view:
+    with store._context.environment.write() as view:
         found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
         key, value = found[len(found) // 2]
         if not value and how is flipped:
@@ -185,7 +185,7 @@ def test_a_store_derived_with_another_version_of_its_language_pipeline_is_told_a
     assert store.repair().remaining == []
     assert store.execute(asked).fetchall() == [(language_version("en"),)]
     # A store that was made before the version was recorded.
-    store.environment.write_with_growth(lambda view: view.delete(tables.META, b"language_version"))
+    store._context.environment.write_with_growth(lambda view: view.delete(tables.META, b"language_version"))
     assert store.execute(asked).fetchall() == [("",)]
     assert store.check() == []
 
@@ -201,7 +201,7 @@ def test_a_sound_store_is_left_alone(store: kvstore.Store) -> None:
 
 def test_a_damaged_document_is_lost_and_said_to_be(store: kvstore.Store) -> None:
     fill(store)
-    with store.environment.write() as view:
+    with store._context.environment.write() as view:
         key, value = next((bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS))
         view.put(tables.TEXTS, key, flipped(value))
     cursor = store.execute("CHECK REPAIR")
@@ -218,7 +218,7 @@ def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvsto
     fill(store)
     with store.reading() as view:
         used = {chunk for record in view.documents.scan() for chunk in record.chunk_ids()}
-    with store.environment.write() as view:
+    with store._context.environment.write() as view:
         value = view.get(tables.META, b"counters")
         assert value is not None
         view.put(tables.META, b"counters", flipped(bytes(value)))

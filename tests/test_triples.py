@@ -11,6 +11,8 @@ import pytest
 
 import kvstore
 from kvstore import Triple, errors
+from kvstore.repair import rebuild
+from kvstore.storage.dump import dump
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling. The journey took years."
 
@@ -70,7 +72,8 @@ def test_names_are_known_and_found(tea: kvstore.Store) -> None:
     "change",
     [
         lambda store: store.put("tea", TEXT + " It rained."),
-        lambda store: store.update("tea", title="Chai"),
+        lambda store: store.update("tea", text=TEXT + " It rained."),
+        lambda store: store.put("tea", "Tea time,Tea", format="pairs"),
         lambda store: store.delete("tea"),
     ],
 )
@@ -83,6 +86,67 @@ def test_triples_go_with_the_text_they_were_found_in(
     change(tea)
     assert tea.triples("tea") == []
     assert tea.names("atlantis") == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda store: store.update("tea", title="Chai"),
+        lambda store: store.update("tea", meta={"year": 1848}),
+        lambda store: store.put("tea", TEXT, source="tea.txt", format="markdown"),
+        lambda store: store.execute("UPDATE DOCUMENT 'tea' SET META = '{\"year\": 1848}'"),
+    ],
+)
+def test_triples_stay_while_the_text_is_the_same(
+    tea: kvstore.Store,
+    make_store: Callable[..., kvstore.Store],
+    tmp_path: Path,
+    change: Callable[[kvstore.Store], Any],
+) -> None:
+    found = [("Robert Fortune", "visited", "Atlantis")]
+    tea.put_triples("tea", found, names=["took years"])
+    change(tea)
+    assert tea.triples("tea") == found
+    assert {place.document for place in tea.lookup("took years")} == {"tea"}
+    fresh = make_store("fresh")
+    for key in list(tea.keys()):
+        document = tea.get(key)
+        assert document is not None
+        fresh.put(
+            key,
+            document.text,
+            title=document.title,
+            source=document.source,
+            meta=document.meta,
+            format=document.format,
+        )
+    fresh.put_triples("tea", found, names=["took years"])
+    with tea.reading() as here, fresh.reading() as there:
+        assert dump(here) == dump(there)
+    tea.export(tmp_path / "all.jsonl")
+    again = make_store("again")
+    again.import_(tmp_path / "all.jsonl")
+    with tea.reading() as here, again.reading() as there:
+        assert dump(here) == dump(there)
+    rebuild(tea._context.environment, tea.settings, tea.embed)
+    assert tea.triples("tea") == found
+
+
+def test_triples_stay_within_a_transaction(tea: kvstore.Store) -> None:
+    with tea.transaction() as transaction:
+        transaction.put("new", "Robert Fortune came back.")
+        transaction.put_triples("new", [("Robert Fortune", "came from", "Lhasa")])
+        transaction.update("new", title="News")
+        transaction.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
+        transaction.update("tea", meta={"year": 1848})
+    assert tea.triples("new") == [("Robert Fortune", "came from", "Lhasa")]
+    assert tea.triples("tea") == [("Robert Fortune", "visited", "Atlantis")]
+    with tea.transaction() as transaction:
+        transaction.delete("tea")
+        transaction.put("tea", TEXT, title="Tea")
+        transaction.put("new", "Another text.")
+        transaction.put("new", "Robert Fortune came back.")
+    assert tea.triples("tea") == tea.triples("new") == []
 
 
 def test_what_is_bad_is_told_and_the_rest_goes_on(tea: kvstore.Store, tmp_path: Path) -> None:

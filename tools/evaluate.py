@@ -158,7 +158,7 @@ class _Asked:
             measured = {each.name: outcomes_of(each, questions, store, tell) for each in retrievers}
             if self.answers:
                 for strategy in self.strategies:
-                    label = f"ASK {strategy or store.session.strategy}"
+                    label = f"ASK {strategy or store._context.session.strategy}"
                     measured[label] = answer_outcomes(store, questions, strategy, self.model, tell)
             rows += [head | row(store, questions, system, found) for system, found in measured.items() if found]
             gains += compared(dataset, measured)

@@ -17,7 +17,9 @@ from ..storage.records import pack
 from ..storage.triples import DocumentTriples, Triple
 from ..text.normalize import entity_key
 
-FORMATS = ("text", "markdown", "pairs")
+#: The format of a document that is rows of a tree, and no text.
+PAIRS = "pairs"
+FORMATS = ("text", "markdown", PAIRS)
 #: Bytes of the longest text of one document.
 LONGEST_TEXT = 32 << 20
 #: Bytes of the longest document key, and of the longest name of a tree or its members.

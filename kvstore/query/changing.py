@@ -19,6 +19,7 @@ from .finding import given
 from .literals import literal
 from .nearby import no_document
 from .running import Running
+from .session import Writable
 
 #: Options of INGEST itself, besides those of readers.
 INGEST_OPTIONS = ("prune", "workers", "time_limit", "memory_limit")
@@ -67,8 +68,8 @@ def ingest(running: Running, statement: s.Ingest) -> Cursor:
 
 def insert_document(running: Running, statement: s.InsertDocument) -> Cursor:
     meta = _meta(running, statement.meta)
-    with running.writing() as transaction:
-        if statement.key and transaction.digest_of(statement.key) is not None:
+    with running.writing(models=True) as transaction:
+        if statement.key and transaction._digest_of(statement.key) is not None:
             raise InputError(f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it")
         about = given(title=statement.title, source=statement.source, format=statement.format)
         transaction.put(statement.key, statement.text, meta=meta, **about)
@@ -77,7 +78,7 @@ def insert_document(running: Running, statement: s.InsertDocument) -> Cursor:
 
 def update_document(running: Running, statement: s.UpdateDocument) -> Cursor:
     meta = _meta(running, statement.meta)
-    with running.writing() as transaction:
+    with running.writing(models=True) as transaction:
         changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
     return Cursor("UPDATE", rowcount=int(changed), message="1 document updated" if changed else "nothing to change")
 
@@ -109,16 +110,14 @@ def delete_documents(running: Running, statement: s.DeleteDocuments) -> Cursor:
 
 
 def begin(running: Running, statement: s.Begin) -> Cursor:
-    if running.session.begun is not None:
+    if running.session._begun is not None:
         raise TransactionError("a transaction is open already; COMMIT or ROLLBACK ends it")
-    running.session.begun = running.session.transaction()
+    running.session._begun = running.session.transaction()
     return Cursor("BEGIN", message="transaction begun")
 
 
 def commit(running: Running, statement: s.Commit) -> Cursor:
-    transaction, running.session.begun = running.session.begun, None
-    if transaction is None:
-        raise TransactionError("no transaction is open; BEGIN opens one")
+    transaction = _ending(running)
     if not transaction.open:
         raise TransactionError("an error had ended the transaction; nothing of it was committed")
     transaction.commit()
@@ -126,8 +125,18 @@ def commit(running: Running, statement: s.Commit) -> Cursor:
 
 
 def rollback(running: Running, statement: s.Rollback) -> Cursor:
-    transaction, running.session.begun = running.session.begun, None
-    if transaction is None:
-        raise TransactionError("no transaction is open; BEGIN opens one")
-    transaction.rollback()
+    _ending(running).rollback()
     return Cursor("ROLLBACK", message="transaction rolled back")
+
+
+def _ending(running: Running) -> Writable:
+    """The transaction that BEGIN opened in this thread, which is over now."""
+    transaction, running.session._begun = running.session._begun, None
+    if transaction is not None:
+        return transaction
+    elsewhere = running.session._begun_elsewhere
+    if elsewhere is not None:
+        raise TransactionError(
+            f"this thread has no transaction open; thread {elsewhere!r} has, and it alone can COMMIT or ROLLBACK it"
+        )
+    raise TransactionError("no transaction is open; BEGIN opens one")

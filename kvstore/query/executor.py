@@ -93,7 +93,7 @@ def explain(session: Session, sql: str, parameters: Parameters = (), *, analyze:
 
 
 def _run(running: Running, statement: s.Statement) -> Cursor:
-    begun = running.session.begun
+    begun = running.session._begun
     if begun is not None and not begun.open and not isinstance(statement, (s.Commit, s.Rollback)):
         raise TransactionError("an error has ended the transaction and undone its changes; ROLLBACK, and begin again")
     with running.placing():

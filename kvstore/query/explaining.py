@@ -107,7 +107,7 @@ def _ask_steps(running: Running, statement: s.Ask, analyze: bool) -> list[Step]:
 def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]:
     """The statement on a state whose pages are counted. An open transaction's are not: they are no pages of the file
     yet."""
-    if running.session.begun is not None:
+    if running.session._begun is not None:
         yield replace(running, on_text=None), None
         return
     snapshot = running.session.snapshot()

@@ -105,7 +105,7 @@ def answer(running: Running, statement: s.Ask) -> Answer:
 
 
 def select(running: Running, statement: s.Select) -> Cursor:
-    begun = running.session.begun
+    begun = running.session._begun
     if begun is not None:  # its state changes with the next statement, so nothing may be read later
         with begun.reading() as view:
             selection = selected(running, statement, Reader(view, running.session.settings_table))

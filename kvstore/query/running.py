@@ -43,15 +43,18 @@ class Running:
     @property
     def target(self) -> Readable:
         """What the statement reads: ``state``, the open transaction, else the last commit."""
-        return self.state or self.session.begun or self.session
+        return self.state or self.session._begun or self.session
 
     @contextmanager
-    def writing(self) -> Iterator[Writable]:
-        """The transaction to change: the one that BEGIN opened, else one that is committed at the end."""
-        if self.session.begun is not None:
-            yield self.session.begun
+    def writing(self, *, models: bool = False) -> Iterator[Writable]:
+        """The transaction to change: the one that BEGIN opened, else one that is committed at the end.
+
+        ``models``: whether documents are put, which needs the models.
+        """
+        if self.session._begun is not None:
+            yield self.session._begun
             return
-        transaction = self.session.transaction()
+        transaction = self.session.transaction(models=models)
         try:
             yield transaction
         except BaseException:
@@ -62,7 +65,7 @@ class Running:
     def require_no_transaction(self, why: str) -> None:
         """Raise TransactionError where BEGIN has opened a transaction; ``why`` says why the statement cannot be in
         it."""
-        if self.session.begun is not None:
+        if self.session._begun is not None:
             raise TransactionError(f"{why}, so it stands outside BEGIN; COMMIT or ROLLBACK first")
 
     @contextmanager

@@ -93,7 +93,7 @@ class Writable(Readable, Protocol):
         meta: Mapping[str, Any] | None = None,
     ) -> bool: ...
 
-    def digest_of(self, key: str) -> bytes | None: ...
+    def _digest_of(self, key: str) -> bytes | None: ...
 
     def delete(self, key: str) -> bool: ...
 
@@ -151,14 +151,19 @@ class State(Readable, Protocol):
 
 
 class Session(Readable, Protocol):
-    """An open store; ``begun`` is the transaction that BEGIN opened, where there is one."""
+    """An open store; ``_begun`` is the transaction that BEGIN opened in this thread, where there is one."""
 
-    begun: Writable | None
+    _begun: Writable | None
+
+    @property
+    def _begun_elsewhere(self) -> str | None:
+        """The name of the other thread that has a transaction open, where one has."""
+        ...
 
     @property
     def path(self) -> Path: ...
 
-    def transaction(self, *, timeout: float | None = None) -> Writable: ...
+    def transaction(self, *, timeout: float | None = None, models: bool = True) -> Writable: ...
 
     def snapshot(self) -> State: ...
 

@@ -31,12 +31,16 @@ from .mapped_pages import release_pages
 from .open_file import PAGE, OpenFile
 from .recent import RecentReader
 from .transaction_gate import TransactionGate
+from .transaction_thread import TransactionThread
 from .view import LmdbView, Snapshot, View, WriteView
 from .write_transaction import WriteTransaction
 from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
+
+    #: An LMDB transaction and the handles that it can use.
+    _Begun = tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]
 
 __all__ = [
     "CompactReport",
@@ -69,6 +73,8 @@ class Environment:
         self._file = file
         self._writer_lock = lock
         self._views: weakref.WeakSet[LmdbView] = weakref.WeakSet()
+        #: Where write transactions begin and end.
+        self.transaction_thread = TransactionThread()
         #: What has been read of recent changes.
         self.recent_reader = RecentReader()
         _environments.add(self)
@@ -177,6 +183,7 @@ class Environment:
         """
         if not self.closed:
             self._file.close(self.lock_timeout if timeout is None else timeout)
+            self.transaction_thread.end()
             _environments.discard(self)
 
     def __enter__(self) -> Self:
@@ -189,6 +196,10 @@ class Environment:
     def closed(self) -> bool:
         """Whether the environment can be used no more: closed, or inherited through a fork."""
         return self._file.unusable is not None
+
+    def require_open(self) -> None:
+        """Raise ClosedError where the environment can be used no more."""
+        self._file.require_open()
 
     @property
     def gate(self) -> TransactionGate:
@@ -229,10 +240,10 @@ class Environment:
                 with contextlib.suppress(StoreFullError):  # early, while nobody must wait for it
                     self._file.grow(0)
             while True:
-                transaction, handles = self._file.begin(self.lock_timeout, write=True)
+                transaction, handles = self.transaction_thread.run(self._begin_writing, self._undo_writing)
                 if transaction.stat()["entries"] == len(handles):
                     break
-                transaction.abort()
+                self.transaction_thread.run(transaction.abort)
                 self.gate.leave()
                 self._file.open_tables(handles, self.lock_timeout)
             view = WriteTransaction(self, transaction, handles)
@@ -369,6 +380,14 @@ class Environment:
 
     # -- Locks
 
+    def _begin_writing(self) -> _Begun:
+        return self._file.begin(self.lock_timeout, write=True)
+
+    def _undo_writing(self, begun: _Begun) -> None:
+        transaction, _ = begun
+        transaction.abort()
+        self.gate.leave()
+
     def _crowded(self) -> bool:
         with self._file.still() as data:
             return data.used > data.map_size // 2
@@ -394,6 +413,7 @@ class Environment:
         return self._writer_lock.excluding(self.lock_timeout)
 
     def _after_fork(self) -> None:
+        self.transaction_thread = TransactionThread()
         self._file.after_fork()
         for view in list(self._views):
             view._after_fork()

@@ -91,7 +91,8 @@ class OpenFile:
     def close(self, wait: float) -> None:
         """Close the file once no transaction is open; raises TransactionError when some still are, and stays open."""
         with self.gate.alone(wait, TransactionError, f"{self.path}: the store was to be closed"):
-            self._end("it was closed; open it again")
+            if self.unusable is None:  # another thread may have closed it meanwhile
+                self._end("it was closed; open it again")
 
     def after_fork(self) -> None:
         """In a forked child: forget everything."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 
 #: Counts folded in with one commit, at most.
@@ -26,20 +27,20 @@ class HitCounts:
         with self._lock:
             self._counts.update(keys)
 
-    def some(self) -> dict[str, int]:
-        """A bounded number of the counts, to be folded in."""
-        with self._lock:
-            return dict(islice(self._counts.items(), _HITS_A_COMMIT))
+    @contextmanager
+    def taken(self) -> Iterator[Mapping[str, int]]:
+        """Take a bounded number of the counts out, to be folded in within the block; put back where it raises.
 
-    def forget(self, folded: Mapping[str, int]) -> None:
-        """Take off what a commit has folded in."""
+        Each count is in one hand at a time, so that it is folded in once, whatever other threads commit meanwhile.
+        """
         with self._lock:
-            for key, count in folded.items():
-                left = self._counts[key] - count
-                if left:
-                    self._counts[key] = left
-                else:
-                    del self._counts[key]
+            counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _HITS_A_COMMIT))}
+        try:
+            yield counts
+        except BaseException:
+            with self._lock:
+                self._counts.update(counts)
+            raise
 
     def __len__(self) -> int:
         return len(self._counts)

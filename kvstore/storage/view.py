@@ -24,6 +24,7 @@ from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
 from .recent import GATHERED, Recent, RecentReader
 from .transaction_gate import TransactionGate
+from .transaction_thread import TransactionThread
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
@@ -99,6 +100,11 @@ class TransactionOwner(Protocol):
     @property
     def recent_reader(self) -> RecentReader:
         """What this process has read of recent changes."""
+        ...
+
+    @property
+    def transaction_thread(self) -> TransactionThread:
+        """Where write transactions begin and end."""
         ...
 
     def change_of(self, transaction: lmdb.Transaction[memoryview]) -> int:

@@ -135,19 +135,27 @@ class WriteTransaction(LmdbView):
                 recent.parts = (*recent.parts, (key, len(part)))
         transaction = self._current()
         try:
-            transaction.commit()
+            self._owner.transaction_thread.run(transaction.commit)
         except lmdb.Error as error:
             raise self._failed(error, "commit") from error
+        except BaseException:  # an interruption: the commit is over all the same
+            self._end()
+            raise
         self._owner.committed(self._created)
         if self._known_recent is not None:
             self._owner.recent_reader.written(self._known_recent)
         self._end()
 
     def abort(self) -> None:
-        """Roll everything back; does nothing when the transaction is over."""
+        """Roll everything back; does nothing when the transaction is over.
+
+        Any thread may do that while its own is not at work with the transaction.
+        """
         if self._transaction is not None:
-            self._current().abort()
-            self._end()
+            try:
+                self._owner.transaction_thread.run(self._transaction.abort)
+            finally:
+                self._end()
 
     def __enter__(self) -> Self:
         return self
@@ -161,7 +169,7 @@ class WriteTransaction(LmdbView):
             self.abort()
 
     def __del__(self) -> None:
-        if getattr(self, "_transaction", None) is not None and self._thread == get_ident():
+        if getattr(self, "_transaction", None) is not None:
             self.abort()
 
     def _current(self) -> lmdb.Transaction[memoryview]:
@@ -216,6 +224,13 @@ class WriteTransaction(LmdbView):
             if isinstance(error, lmdb.MapFullError)
             else translate(error, f"{self._owner.path}, {place}")
         )
+
+    def _after_fork(self) -> None:
+        if self._transaction is not None:
+            # LMDB's binding waits for the thread that began it, which a child does not have, to end it; this frees the
+            # child's memory and leaves the mutex to the parent, whose thread holds it.
+            self._transaction.abort()
+        super()._after_fork()
 
     def _end(self) -> None:
         self._transaction = None

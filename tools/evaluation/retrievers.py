@@ -45,7 +45,7 @@ class StrategyRetriever:
     def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
         self._store = store
         self._using = strategy
-        self.name = strategy or store.session.strategy
+        self.name = strategy or store._context.session.strategy
 
     def __call__(self, question: str) -> Retrieved:
         evidence = self._store.retrieve(question, using=self._using, top=CHUNKS)

@@ -1,0 +1,115 @@
+"""The thread of a store in which its write transactions begin and end.
+
+LMDB begins a write transaction by locking a mutex that only the thread that locked it can unlock, so a transaction of
+one thread could be ended by no other: not by a ``close()`` elsewhere, not by the thread that happens to drop the last
+reference to it. Therefore one thread begins and ends them all, and between the two any thread may use them. In:
+functions of no arguments. Out: what they return or raise.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class _Errand:
+    """A function to be called, and what came of it."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        # A plain lock: a finaliser may wait for it wherever it runs.
+        self._over = threading.Lock()
+        self._over.acquire()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.result = self._function()
+        except BaseException as error:
+            self.error = error
+        del self._function
+        self._over.release()
+
+    def wait(self) -> BaseException | None:
+        """Wait until the function is over; returns what interrupted the waiting, such as Ctrl-C, if anything did."""
+        interruption: BaseException | None = None
+        while True:
+            try:
+                self._over.acquire()
+                return interruption
+            except BaseException as error:
+                interruption = error
+
+
+class TransactionThread:
+    """Calls functions in one thread, which is started for the first; any thread may ask for that."""
+
+    def __init__(self) -> None:
+        self._starting = threading.Lock()
+        self._errands: SimpleQueue[_Errand | None] | None = None
+        self._thread: int | None = None
+
+    def run(self, function: Callable[[], Result], undo: Callable[[Result], object] | None = None) -> Result:
+        """What ``function`` returns or raises, called in the thread.
+
+        An interruption (Ctrl-C) is raised when the function is over; its result is given to ``undo`` before.
+        """
+        errands = self._begun()
+        if errands is None:
+            return function()
+        errand = _Errand(function)
+        errands.put(errand)
+        interruption = errand.wait()
+        try:
+            if errand.error is not None:
+                raise errand.error
+            if interruption is not None:
+                if undo is not None:
+                    result: Result = errand.result
+                    self.run(lambda: undo(result))
+                raise interruption
+            return errand.result  # type: ignore[no-any-return]
+        finally:
+            del errand, interruption  # an error leads to this frame, which must not lead back to it
+
+    def end(self) -> None:
+        """Let the thread end when it has done what it was asked for."""
+        with self._starting:
+            errands, self._errands, self._thread = self._errands, None, None
+        if errands is not None:
+            errands.put(None)
+
+    def _begun(self) -> SimpleQueue[_Errand | None] | None:
+        """Where to put errands; None where whoever asks runs them: the thread itself, and the last thread of a process
+        that is ending."""
+        if sys.is_finalizing() or threading.get_ident() == self._thread:
+            return None
+        errands = self._errands
+        if errands is not None:
+            return errands
+        with self._starting:
+            if self._errands is None:
+                errands = SimpleQueue()
+                thread = threading.Thread(target=_serve, args=(errands,), name="kvstore transactions", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the process is ending
+                    return None
+                self._errands, self._thread = errands, thread.ident
+            return self._errands
+
+    def __del__(self) -> None:
+        if self._errands is not None:
+            self._errands.put(None)
+
+
+def _serve(errands: SimpleQueue[_Errand | None]) -> None:
+    while (errand := errands.get()) is not None:
+        errand.run()
+        del errand

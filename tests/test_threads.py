@@ -1,0 +1,480 @@
+"""One store shared by threads: whose a transaction is, how it ends, and what is counted meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import kvstore
+from kvstore import errors
+from kvstore.models import language
+from kvstore.models.hashing import HashingEmbedder
+from kvstore.models.language import LanguagePipeline
+from kvstore.storage.writer_lock import WriterLock
+
+TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
+
+REAL_LOAD = language._load
+
+
+@pytest.fixture
+def other() -> Iterator[Callable[..., Any]]:
+    """Runs a function in one other thread, which lives as long as the test, and gives what it returns."""
+    with ThreadPoolExecutor(1, "other") as pool:
+        yield lambda function, *arguments: pool.submit(function, *arguments).result()
+
+
+# Counts
+
+
+def test_hits_are_counted_once_whatever_threads_commit(store: kvstore.Store) -> None:
+    store.put("tea", TEXT)
+    rounds, readers, writers = 150, 3, 3
+    failed: list[BaseException] = []
+
+    def look() -> None:
+        for _ in range(rounds):
+            store.lookup("Robert Fortune")
+
+    def write(number: int) -> None:
+        for again in range(rounds // 6):
+            store.put_edge(f"Leaf {number} {again}", "Tree")
+
+    def guarded(function: Callable[..., None], *arguments: int) -> None:
+        try:
+            function(*arguments)
+        except BaseException as error:
+            failed.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=guarded, args=(look,)) for _ in range(readers)]
+        threads += [threading.Thread(target=guarded, args=(write, number)) for number in range(writers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert failed == []
+    store.flush()
+    assert store.lookup("Robert Fortune")[0].temperature == rounds * readers
+
+
+def test_what_a_failed_commit_did_not_fold_in_the_next_does(store: kvstore.Store) -> None:
+    store.put("tea", TEXT)
+    store.lookup("Robert Fortune")
+    with (
+        mock.patch(
+            "kvstore.storage.write_transaction.WriteTransaction.commit", side_effect=errors.StoreFullError("full")
+        ),
+        pytest.raises(errors.StoreFullError),
+    ):
+        store.put("more", "More of it.")
+    store.lookup("Robert Fortune")
+    with store.transaction() as transaction:
+        transaction.keys()  # commits nothing
+    store.put("more", "More of it.")
+    assert store.lookup("Robert Fortune")[0].temperature == 2
+
+
+def test_a_failed_flush_does_not_keep_a_store_open(
+    make_store: Callable[..., kvstore.Store], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = make_store()
+    store.put("tea", TEXT)
+    store.lookup("Robert Fortune")
+    with mock.patch("kvstore.ingest.changes.Changes.finish", side_effect=OverflowError("too large")):
+        with pytest.raises(OverflowError):
+            store.flush()
+        with caplog.at_level(logging.WARNING, "kvstore"):
+            store.close()
+    assert "too large" in caplog.text
+    assert store.closed
+    assert make_store().keys() == ["tea"]
+
+
+# Whose a transaction is
+
+
+def test_another_thread_cannot_end_a_transaction(store: kvstore.Store, other: Callable[..., Any]) -> None:
+    transaction = store.transaction()
+    transaction.put("tea", TEXT)
+    for method in (transaction.commit, transaction.rollback, transaction.keys, lambda: transaction.delete("tea")):
+        with pytest.raises(errors.TransactionError, match="MainThread"):
+            other(method)
+    assert transaction.open
+    transaction.commit()
+    assert store.keys() == ["tea"]
+    other(transaction.rollback)  # does nothing, in any thread, when it is over
+    with pytest.raises(errors.ClosedError, match="over"):
+        other(transaction.commit)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_another_thread_cannot_end_what_begin_opened(store: kvstore.Store, other: Callable[..., Any], end: str) -> None:
+    store.execute("BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea is made of leaves.'")
+    with pytest.raises(errors.TransactionError, match="'MainThread' has"):
+        other(store.execute, end)
+    assert store.in_transaction
+    assert not other(lambda: store.in_transaction)
+    store.execute("COMMIT")
+    assert store.keys() == ["tea"]
+    with pytest.raises(errors.TransactionError, match="no transaction is open"):
+        other(store.execute, end)
+
+
+def test_others_read_the_last_commit_while_one_has_begun(store: kvstore.Store, other: Callable[..., Any]) -> None:
+    store.put("tea", TEXT)
+    store.execute("BEGIN; DELETE DOCUMENT 'tea'")
+    for statement in (
+        "SELECT count(*) FROM documents",
+        "LOOKUP 'Robert Fortune'",
+        "SEARCH 'tea plants' USING lexical",
+        "RETRIEVE 'Who brought tea?'",
+        "ASK 'Who brought tea?'",
+        "SHOW STATS",
+        "DESCRIBE DOCUMENT 'tea'",
+        "EXPLAIN ANALYZE SELECT key FROM documents",
+    ):
+        assert other(lambda: store.execute(statement).fetchall()), statement  # noqa: B023
+    assert other(store.keys) == ["tea"]
+    assert store.execute("SELECT count(*) FROM documents").fetchall() == [(0,)]
+    with pytest.raises(errors.LockTimeoutError, match="MainThread"):
+        other(lambda: store.transaction(timeout=0))
+    store.execute("ROLLBACK")
+    assert other(store.execute, "DELETE DOCUMENT 'tea'").rowcount == 1
+
+
+def test_a_thread_that_ends_rolls_back_what_it_began(store: kvstore.Store) -> None:
+    thread = threading.Thread(target=store.execute, args=("BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea.'",))
+    thread.start()
+    thread.join()
+    with store.transaction(timeout=0) as transaction:
+        assert transaction.keys() == []
+
+
+# How it ends
+
+
+def test_a_dropped_transaction_is_rolled_back_at_once(store: kvstore.Store) -> None:
+    gc.disable()
+    try:
+        transaction = store.transaction()
+        transaction.put("tea", TEXT)
+        transaction.lookup("Robert Fortune")
+        del transaction
+        with store.transaction(timeout=0) as another:
+            assert another.keys() == []
+        store.transaction().put("tea", TEXT)
+        assert store.put("coffee", "Coffee is roasted.")
+    finally:
+        gc.enable()
+    assert store.keys() == ["coffee"]
+
+
+def test_a_transaction_may_be_dropped_by_another_thread(store: kvstore.Store, other: Callable[..., Any]) -> None:
+    held = [other(store.transaction)]
+    assert other(lambda: held[0].put("tea", TEXT))
+    held.clear()
+    with store.transaction(timeout=0) as transaction:
+        assert transaction.keys() == []
+    held = [store.transaction()]
+    other(held.clear)
+    assert other(store.put, "coffee", "Coffee is roasted.")
+
+
+def test_a_transaction_that_cannot_begin_lets_the_lock_go(store: kvstore.Store) -> None:
+    with (
+        mock.patch("kvstore.gathering.Changes", side_effect=errors.CorruptionError("damaged")),
+        pytest.raises(errors.CorruptionError) as caught,
+    ):
+        store.transaction()
+    assert store.transaction(timeout=0).keys() == []
+    del caught
+
+
+def test_close_rolls_back_what_is_open(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(lock_timeout=600.0)
+    transaction = store.transaction()
+    transaction.put("tea", TEXT)
+    store.close()
+    with pytest.raises(errors.ClosedError, match="store was closed"):
+        transaction.commit()
+    transaction.rollback()
+    store = make_store()
+    with pytest.raises(errors.ClosedError, match="store was closed"), store.transaction() as transaction:
+        transaction.put("tea", TEXT)
+        store.close()
+    assert make_store().keys() == []
+
+
+def test_close_rolls_back_what_another_thread_has_open(
+    make_store: Callable[..., kvstore.Store], other: Callable[..., Any]
+) -> None:
+    store = make_store(lock_timeout=600.0)
+    transaction = other(store.transaction)
+    other(lambda: transaction.put("tea", TEXT))
+    store.close()
+    with pytest.raises(errors.ClosedError, match="store was closed"):
+        other(transaction.commit)
+    store = make_store(lock_timeout=600.0)
+    other(store.execute, "BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea.'")
+    store.close()
+    with pytest.raises(errors.KvstoreError):
+        other(store.execute, "COMMIT")
+    assert make_store().put("tea", TEXT)
+
+
+def test_close_does_not_interrupt_a_method(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(lock_timeout=0.05)
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def embed(texts: list[str]) -> Any:
+        at_work.set()
+        assert go_on.wait(60)
+        return HashingEmbedder(256).embed(texts)
+
+    def put() -> None:
+        with store.transaction() as transaction:
+            transaction.put("tea", TEXT)
+            transaction.keys()
+
+    with mock.patch.object(store._context, "embed", embed):
+        thread = threading.Thread(target=put, name="worker")
+        thread.start()
+        assert at_work.wait(60)
+        with pytest.raises(errors.TransactionError, match="'worker' is at work"):
+            store.close()
+        assert not store.closed
+        go_on.set()
+        thread.join()
+    assert store.keys() == ["tea"]
+
+
+def test_an_error_that_ended_a_transaction_is_not_passed_over(store: kvstore.Store) -> None:
+    with pytest.raises(errors.ClosedError, match="no room"), store.transaction() as transaction:
+        transaction.put("tea", TEXT)
+        with (
+            mock.patch("kvstore.ingest.changes.Changes.apply", side_effect=errors.StoreFullError("no room")),
+            pytest.raises(errors.StoreFullError),
+        ):
+            transaction.keys()
+    assert store.keys() == []
+
+
+def test_a_child_process_drops_what_its_parent_began(store: kvstore.Store) -> None:
+    transaction = store.transaction()
+    transaction.put("tea", TEXT)
+    child = os.fork()
+    if child == 0:
+        try:
+            transaction._store = None
+            del transaction
+            gc.collect()
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    transaction.commit()
+    assert store.keys() == ["tea"]
+
+
+# Models
+
+
+def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "tea.txt").write_text(TEXT)
+    source = make_store("source")
+    source.put("tea", TEXT)
+    source.export(tmp_path / "all.jsonl")
+    puts: list[Callable[[kvstore.Store], Any]] = [
+        lambda store: store.put("tea", TEXT),
+        lambda store: store.transaction().put("tea", TEXT),
+        lambda store: store.ingest(str(tmp_path / "in"), workers=0),
+        lambda store: store.import_(tmp_path / "all.jsonl"),
+        lambda store: store.execute("INSERT DOCUMENT 'tea' TEXT 'Robert Fortune brought tea.'"),
+        lambda store: store.execute("BEGIN; INSERT DOCUMENT 'tea' TEXT 'Robert Fortune brought tea.'; COMMIT"),
+    ]
+    for number, put in enumerate(puts):
+        loaded: list[str] = []
+        pipeline = LanguagePipeline("en")
+        embedder = LoadedEmbedder(loaded)
+        with kvstore.open(tmp_path / f"store {number}", embedder=embedder) as store:
+            lock = store._context.environment._writer_lock
+            embedder.held = lambda lock=lock: lock._holder is not None
+
+            def load(name: str, lock: WriterLock = lock, loaded: list[str] = loaded) -> Any:
+                assert lock._holder is None, "the pipeline is loaded while the lock is held"
+                loaded.append("pipeline")
+                return REAL_LOAD(name)
+
+            with (
+                mock.patch("kvstore.opened.open_language", lambda name, pipeline=pipeline: pipeline),
+                mock.patch("kvstore.ingest.extraction.open_language", lambda name, pipeline=pipeline: pipeline),
+                mock.patch("kvstore.models.language._load", load),
+            ):
+                put(store)
+        assert loaded[:2] in (["pipeline", "embedder"], ["embedder", "pipeline"]), number
+
+
+class LoadedEmbedder(HashingEmbedder):
+    """One that must be loaded, and says so."""
+
+    def __init__(self, loaded: list[str]) -> None:
+        super().__init__(256)
+        self._told = loaded
+        self.held: Callable[[], bool] = lambda: False
+
+    def load(self) -> None:
+        if "embedder" not in self._told:
+            assert not self.held(), "the embedder is loaded while the lock is held"
+            self._told.append("embedder")
+
+    def embed(self, texts: Any) -> Any:
+        self.load()
+        return super().embed(texts)
+
+
+def test_what_puts_nothing_loads_nothing(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    store.put("tea", TEXT)
+    with mock.patch.object(store._context, "load_models", side_effect=AssertionError("loaded")):
+        store.put("tea", TEXT)
+        store.put_edge("Assam", "India")
+        store.execute("ALIAS 'Bharat' FOR 'India'")
+        store.execute("DELETE DOCUMENT 'tea'")
+
+
+# All of it at once
+
+
+@pytest.mark.slow
+def test_sixteen_threads_use_one_store_for_a_minute(tmp_path: Path) -> None:
+    store = kvstore.open(tmp_path / "store", embedder="hashing:32", settings={"language": "rules"}, lock_timeout=0.2)
+    until = time.monotonic() + 60
+    failed: list[str] = []
+    done: list[str] = []
+    documented = (errors.LockTimeoutError, errors.TransactionError)
+
+    def work(number: int) -> None:
+        chance = random.Random(number)
+        while time.monotonic() < until and not failed:
+            name, act = chance.choice(acts)
+            try:
+                act(store, chance, tmp_path)
+                done.append(name)
+            except documented:
+                pass
+            except BaseException as error:
+                failed.append(f"{name}: {error!r}")
+
+    acts = sorted(ACTS.items())
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert set(done) == set(ACTS), "each has succeeded at least once"
+    assert store.check() == []
+    assert store.lookup("Kelloe")[0].temperature >= 0
+    store.close()
+    assert store.closed
+
+
+def key_of(chance: random.Random) -> str:
+    return f"document {chance.randrange(30)}"
+
+
+def text_of(chance: random.Random) -> str:
+    names = ["Robert Fortune", "Ada Lovelace", "Darjeeling", "the Analytical Engine", "Kelloe"]
+    return " ".join(f"{chance.choice(names)} met {chance.choice(names)}." for _ in range(chance.randrange(1, 12)))
+
+
+def begin(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+    store.execute("BEGIN")
+    try:
+        store.execute("INSERT DOCUMENT ? TEXT ?", (f"begun {chance.random()}", text_of(chance)))
+        store.execute("SELECT count(*) FROM documents").fetchall()
+    finally:
+        store.execute(chance.choice(["COMMIT", "ROLLBACK"]))
+
+
+def several(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+    with store.transaction() as transaction:
+        transaction.put(key_of(chance), text_of(chance), title=chance.choice([None, "Ada Lovelace"]))
+        transaction.delete(key_of(chance))
+        transaction.lookup("Darjeeling")
+        if chance.random() < 0.2:
+            transaction.rollback()
+
+
+def triples(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+    for key in store.keys(limit=1):
+        with suppress(errors.DocumentNotFoundError):  # another thread has deleted it
+            store.put_triples(key, [("Robert Fortune", "visited", "Kelloe")])
+
+
+def exported(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+    path = folder / f"{chance.random()}.jsonl"
+    store.export(path)
+    if chance.random() < 0.2:
+        store.import_(path)
+    path.unlink()
+
+
+def copied(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+    store.backup(folder / f"copy {chance.random()}")
+
+
+def lost(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+    transaction = store.transaction(timeout=0.05)
+    transaction.put(key_of(chance), text_of(chance))
+
+
+#: What the threads do; every method of a store and the statements of a transaction.
+ACTS: dict[str, Callable[[kvstore.Store, random.Random, Path], Any]] = {
+    "put": lambda s, r, f: s.put(key_of(r), text_of(r)),
+    "put with a title": lambda s, r, f: s.put(key_of(r), text_of(r), title="Kelloe", meta={"n": r.random()}),
+    "update": lambda s, r, f: [s.update(key, title=f"T{r.random()}") for key in s.keys("begun", 1)],
+    "delete": lambda s, r, f: s.delete(key_of(r)),
+    "delete where": lambda s, r, f: s.delete_where("key LIKE ?", (f"begun 0.{r.randrange(100):02}%",)),
+    "edges": lambda s, r, f: (s.put_edge("Darjeeling", "India"), s.delete_edge("Darjeeling", "India")),
+    "triples": triples,
+    "begin": begin,
+    "several": several,
+    "lost": lost,
+    "get": lambda s, r, f: s.get(key_of(r)),
+    "keys": lambda s, r, f: (s.keys(), s.names("r"), s.aliases(), s.indexes()),
+    "lookup": lambda s, r, f: s.lookup("Robert Fortune", "Kelloe"),
+    "expand": lambda s, r, f: s.execute("SELECT name FROM entities LIMIT 3").fetchall(),
+    "search": lambda s, r, f: s.search("Who met Ada?", using=r.choice(["lexical", "vector", "hybrid"])),
+    "retrieve": lambda s, r, f: s.retrieve("Whom did Ada Lovelace meet?"),
+    "ask": lambda s, r, f: s.ask("Whom did Robert Fortune meet?"),
+    "explain": lambda s, r, f: s.explain("RETRIEVE 'Who met Ada?'", analyze=True),
+    "select": lambda s, r, f: s.execute("SELECT key, chunks FROM documents ORDER BY key").fetchall(),
+    "statistics": lambda s, r, f: (s.statistics(), s.settings_table(), s.set("top", r.randrange(1, 9))),
+    "snapshot": lambda s, r, f: [(snapshot.keys(), snapshot.close()) for snapshot in [s.snapshot()]],
+    "flush": lambda s, r, f: s.flush(),
+    "check": lambda s, r, f: s.check(),
+    "export": exported,
+    "backup": copied,
+    "compact": lambda s, r, f: s.compact() if r.random() < 0.05 else None,
+    "refresh": lambda s, r, f: s.refresh(),
+}
