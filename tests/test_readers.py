@@ -323,6 +323,34 @@ def test_what_stands_in_the_content_is_kept_whatever_it_is_called(box: str) -> N
 
 
 @pytest.mark.parametrize(
+    "part",
+    [
+        "<p>It has two parts:</p><ul><li><a href=#w>Wicks</a></li><li><a href=#o>Oil</a></li></ul>",
+        "<div class=line><a href=#home>home()</a></div>",
+        "<p>Both <a href=#n>next()</a> and <a href=#l>last()</a> changed with it.</p>",
+        "<h4>fn <a href=#next>next</a>(lamp)</h4>",
+        "<ul><li><p><a href=#s>Source</a> (mandatory)</p></li></ul>",
+        "<table class=related><tr><th>Related lamps<tr><td><a href=a>North</a><tr><td><a href=b>South</a></table>",
+        "<aside class=topic><p><a href=a>group</a> <a href=b>chain</a> <a href=c>chord</a></p></aside>",
+        "<div class=sect1><h2>See also</h2><p><a href=a>lampd</a>, <a href=b>wickd</a></p></div>",
+    ],
+)
+def test_links_that_are_content_are_kept(part: str) -> None:
+    page = f"<h1>Lamps</h1><div class=sect1><p>{PROSE * 9}</p></div>{{}}<h2>Wicks</h2><p>{PROSE}</p><h2>Oil</h2>{PROSE}"
+    words = re.findall(r"\w+", re.sub(r"<[^>]*>", " ", part))
+    for around in ("{}", "<div>{}</div>", "<main>{}</main>", "<body><nav><a href=/>Start</a></nav><div>{}</div>"):
+        found = re.findall(r"\w+", markdown(around.format(page.format(part))))
+        assert not Counter(words) - Counter(found)
+
+
+def test_a_title_beside_the_content_is_kept() -> None:
+    header = "<div class=header><p><a href=a>Files</a> <a href=b>Classes</a></p><div class=title>{}</div></div>"
+    body = f"<div id=top><a href=/>Site</a></div>{header}<div class=contents><p>{PROSE}</p></div>"
+    page = f"<title>Site: Getting started</title>{body.format('Getting started')}"
+    assert one(page, "a.html").text == f"Getting started\n\n{PROSE}\n"
+
+
+@pytest.mark.parametrize(
     ("inline", "text"),
     [
         ("<p>See <a href=p>Prev</a><a href=d>Download</a> for it, as all do who keep a lamp.", "Prev Download for"),

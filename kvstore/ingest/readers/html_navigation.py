@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from selectolax.lexbor import LexborNode
 
-from .html_survey import HEADINGS, NEVER_TEXT, Shape, Survey, normal
+from .html_survey import HEADINGS, NEVER_TEXT, VERBATIM, Shape, Survey, normal
 
 
 class Keep(IntEnum):
@@ -72,6 +72,10 @@ _NAMED = re.compile(
 _SHARING = re.compile(r"(?:^|[\s_-])(?:share|sharing|social)")
 _UNPRINTED = re.compile(r"(?:^|\s)(?:noprint|no-print|d-print-none)(?:$|\s)")
 _TEASERS = re.compile(r"(?:^|[\s_-])(?:related|recommend\w*|teasers?|promo\w*|trending|popular|latest|sponsor\w*)")
+_LEADING_ON = re.compile(
+    r"(?:related|recommended|popular|trending|latest|recent|most|more (?:from|on|stories|articles|posts|like|news)"
+    r"|read (?:more|next|also)|you (?:may|might) |in this section|tags|share|follow|archives|categories)"
+)
 _CONTENTS_LABEL = re.compile(r"(?:table of )?contents|on this page|in this (?:article|page|section)|page contents")
 _FINE_PRINT = re.compile(
     r"©|\(c\)|copyright|all rights reserved|powered by|built with|made with|generated (?:by|on|with)|last (?:updated|"
@@ -151,6 +155,8 @@ class Navigation:
         role = (attributes.get("role") or "").lower()
         if attributes and _is_hidden(tag, attributes, role) and shape.prose < _PROSE_HIDDEN:
             return "hidden"
+        if node.mem_id in self.survey.title_path:
+            return None
         landmark = self._landmark(node, tag, shape, role, inside, in_section)
         if landmark is not None:
             return landmark
@@ -181,16 +187,15 @@ class Navigation:
     def _landmark(
         self, node: LexborNode, tag: str, shape: Shape, role: str, inside: bool, in_section: bool
     ) -> str | None:
-        title = node.mem_id in self.survey.title_path
         if role in _CONTENTS_ROLES or (tag == "nav" and shape.known and _is_contents(shape)):
             return "table of contents"
         if role == "search":
             return "search"
         if tag == "nav" or role in ("navigation", "menu", "menubar", "toolbar"):
-            if title or (shape.prose > _PROSE_LANDMARK and shape.prose > shape.linked):
+            if shape.prose > _PROSE_LANDMARK and shape.prose > shape.linked:
                 return None
             return "table of contents" if _is_contents(shape) and shape.known else "navigation"
-        if title or shape.prose > max(_PROSE_LANDMARK, 0.5 * self.survey.weight):
+        if shape.prose > max(_PROSE_LANDMARK, 0.5 * self.survey.weight):
             return None
         if (tag == "header" and not in_section) or role == "banner":
             return "header of the page"
@@ -199,7 +204,7 @@ class Navigation:
         if tag == "aside" or role == "complementary":
             if not inside and shape.prose < _PROSE_BESIDE:
                 return "beside the content"
-            if not role.startswith("doc-") and shape.mostly_links and shape.site > 1 and 2 * shape.site > shape.links:
+            if shape.mostly_links and shape.site > 1 and 2 * shape.site > shape.links and _leads_on(node):
                 return "links beside the content"
         return None
 
@@ -213,42 +218,44 @@ class Navigation:
         named: re.Match[str] | None,
         inside: bool,
     ) -> str | None:
-        if (
-            shape.tools == shape.links
-            and shape.text - shape.linked <= 6
-            and _stands_alone(node, tag, shape, self.survey)
-        ):
+        alone = shape.elements <= _FEW and _stands_alone(node, tag, shape, self.survey)
+        acts = alone and shape.tools == shape.links and shape.text - shape.linked <= 6
+        if acts and not (inside and shape.brief and not _is_marked(node, shape)):
             return "acts on the page"
-        if (
-            tag not in _PARTS
-            and _turns_pages(shape, named)
-            and (tag not in _INLINE or _stands_alone(node, tag, shape, self.survey))
-        ):
+        if tag in _PARTS:
+            return None
+        if _turns_pages(shape, named, inside) and (tag not in _INLINE or (alone and not _is_in_title(node))):
             return "turns pages"
-        if tag in _PARTS or (inside and tag in _INLINE):
+        if inside and tag in _INLINE:
             return None
         if shape.links > 1 and (_is_contents(shape) or shape.mostly_links):
-            labelled = _labelled_contents(node, shape)
-            if labelled or (_is_contents(shape) and not _wraps(node, tag, shape, self.survey)):
+            if _labelled_contents(node, shape):
+                return "table of contents"
+            covers = (
+                2 * shape.known >= self.survey.headings - 1 and tag not in ("p", "table") and not _is_announced(node)
+            )
+            if _is_contents(shape) and (covers or named is not None) and not _wraps(node, tag, shape, self.survey):
                 return "table of contents"
         if named is not None and shape.unlinked <= shape.linked and not shape.prose:
             if named["contents"]:
                 return "table of contents"
             if named["navigation"] and (shape.site or shape.fragments):
                 return "navigation"
+            if tag in ("table", "dl"):
+                return None
             if (shape.site > 1 and 2 * shape.site >= shape.links) or _SHARING.search(name) or named["footing"]:
                 return "links"
-        if named is not None and _TEASERS.search(name) and shape.site > 1 and shape.text <= 220 * shape.site:
+        if tag not in ("table", "dl") and _TEASERS.search(name) and shape.site > 1 and shape.text <= 220 * shape.site:
             return "links beside the content"
-        if shape.early and self.survey.shapes[self.survey.region].early is False and _is_bar(shape, tag):
+        if shape.early and self.survey.shapes[self.survey.region].early is False and _is_bar(node, shape, tag):
             return "links before the title"
         return None
 
     def _outside(self, node: LexborNode, tag: str, shape: Shape, named: re.Match[str] | None) -> str | None:
         survey = self.survey
-        if node.mem_id in survey.title_path:
-            return None
-        if shape.mostly_links and (shape.links > 1 or survey.stated or named is not None):
+        if shape.mostly_links and (
+            survey.stated or named is not None or (shape.links > 1 and tag not in ("table", "dl"))
+        ):
             return "links beside the content"
         if survey.stated and shape.links > 2 and shape.site > 2 and shape.text <= 220 * shape.links:
             return "links beside the content"
@@ -260,6 +267,14 @@ class Navigation:
         elif 2 * shape.prose > shape.text:
             self._prose.add(node.mem_id)
         return None
+
+
+def _leads_on(aside: LexborNode) -> bool:
+    """Whether an aside says, by its name or its heading, that it leads on to other pages."""
+    if _TEASERS.search((aside.attributes.get("class") or "").lower()):
+        return True
+    heading = aside.css_first("h1, h2, h3, h4, h5, h6")
+    return heading is not None and _LEADING_ON.match(normal(heading.text(deep=True))) is not None
 
 
 def is_sectioning(tag: str) -> bool:
@@ -292,7 +307,7 @@ def _is_numbers(node: LexborNode, shape: Shape) -> bool:
 
 def _is_contents(shape: Shape) -> bool:
     """Whether links name headings of the page, and there is little else."""
-    return shape.known > 1 and 4 * shape.known >= 3 * shape.links and shape.unlinked <= 0.5 * shape.linked
+    return shape.known > 1 and 4 * shape.known >= 3 * shape.links and shape.unlinked <= 0.15 * shape.linked + 12
 
 
 def _labelled_contents(node: LexborNode, shape: Shape) -> bool:
@@ -324,17 +339,57 @@ def _wraps(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
     return False
 
 
-def _turns_pages(shape: Shape, named: re.Match[str] | None) -> bool:
+def _turns_pages(shape: Shape, named: re.Match[str] | None, inside: bool) -> bool:
     """Whether links lead to the pages before, behind and above, and beside them stand at most these pages' titles."""
-    if not shape.pagers or shape.prose > (300 if named is not None else 90) or shape.text > 600:
+    if not shape.pagers or shape.prose > (300 if named is not None else 0) or shape.text > 600:
+        return False
+    if not shape.turns and inside and not shape.early:
         return False
     if shape.pagers == shape.links and shape.unlinked + shape.label <= 6 * shape.links:
         return True
-    return shape.pagers > 1 and 2 * shape.pagers >= shape.links and (named is not None or shape.unlinked <= 200)
+    return shape.turns > 1 and 2 * shape.pagers >= shape.links and (named is not None or shape.unlinked <= shape.linked)
 
 
-def _is_bar(shape: Shape, tag: str) -> bool:
-    return shape.mostly_links and shape.site * 2 >= shape.links and (shape.links > 1 or shape.text < 60) and tag != "a"
+def _is_announced(node: LexborNode) -> bool:
+    """Whether the sentence before an element ends with a colon: then what it announces is content."""
+    before = _sibling(node, -1)
+    return before is not None and before.text(deep=True).rstrip().endswith(":")
+
+
+def _is_in_title(node: LexborNode) -> bool:
+    """Whether a heading, a term or code stands around an element."""
+    parent = node.parent
+    for _ in range(4):
+        if parent is None:
+            break
+        if parent.tag in HEADINGS or parent.tag in ("dt", "code", "pre"):
+            return True
+        parent = parent.parent
+    return False
+
+
+def _is_marked(node: LexborNode, shape: Shape) -> bool:
+    """Whether a link of one word stands in brackets, in a heading or a term, or behind a heading."""
+    if shape.text > shape.linked or _is_in_title(node):
+        return True
+    before = _sibling(node, -1)
+    return before is not None and before.tag in HEADINGS
+
+
+def _is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
+    """Whether an element is a line of links to other pages of the site."""
+    if tag == "a" or tag in VERBATIM or not shape.mostly_links or shape.unlinked > 0.3 * shape.linked:
+        return False
+    if 2 * shape.site < shape.links or (shape.links == 1 and shape.text >= 60):
+        return False
+    return shape.elements > _FEW or node.css_first("code, pre") is None
+
+
+def _is_list_beside(tag: str, shape: Shape) -> bool:
+    """Whether an element beside what holds most of the text is a list of links, and no short section of that text."""
+    if tag in HEADINGS:
+        return shape.site > 0
+    return shape.links > 1 and tag not in ("table", "dl", "section", "article")
 
 
 def _stands_alone(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
@@ -345,7 +400,8 @@ def _stands_alone(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> b
     parent = node.parent
     while parent is not None and tag in _INLINE:
         if parent.tag in HEADINGS or parent.tag == "dt":
-            return _sibling(node, -1) is not None
+            after = _sibling(node, 1)
+            return _sibling(node, -1) is not None and (after is None or _is_tool(survey.shape(after)))
         for step in (-1, 1):
             beside = _sibling(node, step)
             while beside is not None and _is_tool(survey.shape(beside)):

@@ -22,7 +22,7 @@ NEVER_TEXT = frozenset(
 )
 HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
 _LABELS = HEADINGS | {"summary", "legend"}
-_VERBATIM = frozenset("pre listing xmp plaintext code kbd samp tt".split())
+VERBATIM = frozenset("pre listing xmp plaintext code kbd samp tt".split())
 _EMPTY = frozenset("br hr img wbr col".split())
 #: A link of more characters is prose that somebody forgot to end, or a whole card.
 _LONGEST_LINK = 300
@@ -37,17 +37,23 @@ _FINE_PRINT = 200
 _FLOW = HEADINGS | frozenset("p pre blockquote dl figure".split())
 
 #: How many elements are looked at for the page's title, and what parts that from the name of the site.
-_MOST_TITLES = 100
+_MOST_TITLES = 500
 _TITLE_PARTS = re.compile(r"\s[-–—|:·»]\s|:\s")
 _NOT_WORD = re.compile(r"[\W_]+")
-_PAGER = frozenset(
+#: What links say that lead to the pages before, behind and above, and what others of a site's links say.
+_TURNS = frozenset(
     """
     prev previous next up home top contents index older newer back first last
     previous_page next_page previous_chapter next_chapter previous_topic next_topic previous_section next_section
     older_posts newer_posts older_post newer_post previous_post next_post previous_article next_article
-    table_of_contents main_page start_page front_page contact contact_us about about_us privacy privacy_policy terms
-    terms_of_use terms_of_service sitemap site_map imprint impressum legal disclaimer download downloads login log_in
-    sign_in sign_up register modules general_index module_index search feedback help news blog documentation docs
+    table_of_contents main_page start_page front_page
+    """.split()
+)
+_SITE = frozenset(
+    """
+    contact contact_us about about_us privacy privacy_policy terms terms_of_use terms_of_service sitemap site_map
+    imprint impressum legal disclaimer download downloads login log_in sign_in sign_up register modules general_index
+    module_index search feedback help news blog documentation docs
     """.split()
 )
 _TURNING = re.compile(r"(?:prev|previous|next|older|newer)\b")
@@ -55,8 +61,10 @@ _TURNING_RELATIONS = frozenset("prev next up start".split())
 #: The keys that DocBook and Texinfo give the links to the pages before, behind and above.
 _TURNING_KEYS = frozenset("pnuh")
 _ARROWS = re.compile(r"[«»‹›←→⟵⟶◀▶⇦⇨❮❯<>]")
+#: Words of one link alone that say little: they act on a page in brackets, or behind a heading.
+_BRIEF = frozenset("edit source src top".split())
 _TOOL = re.compile(
-    r"(?:edit|src|source|view source|show source|page source|top|back to top|permalink|view history|copy link"
+    r"(?:edit|src|source|top|view source|show source|page source|back to top|permalink|view history|copy link"
     r"|(?:edit|view|show|improve|report|suggest|fork|browse|raise|open|found|print|share)\b.{0,30}"
     r"\b(?:page|source|github|gitlab|bitbucket|issue|edits|section|article|document|bug|history|typo)"
     r"|(?:skip|jump|go|back|return) to (?:the )?(?:main )?"
@@ -76,18 +84,21 @@ class Shape:
 
     ``text``: characters; ``linked``, ``label``, ``prose``: those of them in links, in headings outside links, and in
     longer runs outside both, or code. ``links``: how many, and of these ``site``: to other pages of the same site,
-    ``fragments``: to places of this page, ``known``: to a heading of this page by its own words, ``pagers``,
-    ``tools``: with words for turning pages, and for what a page can do. ``early``: no heading stands before its end.
+    ``fragments``: to places of this page, ``known``: to a heading of this page by its own words, ``turns``: with words
+    for turning pages, ``pagers``: with these or those of a site's other links, ``tools``: with words for what a page
+    can do, ``brief``: a word that may mean that or anything. ``early``: no heading and no prose stands before its end.
     """
 
     __slots__ = (
+        "brief",
         "early", "elements", "fragments", "known", "label", "linked", "links", "pagers", "prose", "site", "text",
         "tools",
+        "turns",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.text = self.linked = self.label = self.prose = 0
-        self.links = self.site = self.fragments = self.known = self.pagers = self.tools = 0
+        self.links = self.site = self.fragments = self.known = self.pagers = self.tools = self.turns = self.brief = 0
         self.elements = 1
         self.early = False
 
@@ -103,6 +114,8 @@ class Shape:
         self.known += other.known
         self.pagers += other.pagers
         self.tools += other.tools
+        self.turns += other.turns
+        self.brief += other.brief
         self.elements += other.elements
 
     @property
@@ -127,7 +140,9 @@ class Survey:
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
         self.shapes: dict[int, Shape] = {}
         self._hosts = frozenset(_own_hosts(tree))
-        self._headings = frozenset(_heading_words(body))
+        headings = list(_heading_words(body))
+        self._headings = frozenset(headings)
+        self.headings = len(headings)
         self._beside = frozenset(node.mem_id for node in body.css("[role=navigation], [role=complementary]"))
         self._main = frozenset(node.mem_id for node in body.css("[role=main]"))
         #: The ids, as the page gives them, of boxes that are ticked.
@@ -142,7 +157,7 @@ class Survey:
             region = self._computed_region(body)
         self.region = region.mem_id
         self.path = frozenset(_ids_around(region))
-        title = self._title_outside(tree, body, region)
+        title = self._title_outside(tree, body, region, stated)
         self.title_path = frozenset(_ids_around(title)) if title is not None else frozenset()
         self.stated = stated and title is None
 
@@ -168,7 +183,7 @@ class Survey:
                 beside -= tag in _LANDMARKS_BESIDE or element.mem_id in self._beside
                 if tag in _LABELS:
                     labels -= 1
-                elif tag in _VERBATIM:
+                elif tag in VERBATIM:
                     verbatim -= 1
                 elif tag == "a" and links:
                     links = 0
@@ -189,6 +204,7 @@ class Survey:
                         shape.label += length
                     elif verbatim or length >= _PROSE:
                         shape.prose += length
+                        early = False
             elif tag == "img":
                 length = len((node.attributes.get("alt") or "").strip())
                 shape.text += length
@@ -210,7 +226,7 @@ class Survey:
                 if tag in _LABELS:
                     labels += 1
                     early = early and tag not in HEADINGS
-                elif tag in _VERBATIM:
+                elif tag in VERBATIM:
                     verbatim += 1
                 elif tag == "a" and "href" in node.attributes:
                     links = 1
@@ -236,25 +252,36 @@ class Survey:
             return
         text = link.text(deep=True)
         words = normal(text)
-        shape.known = int(bool(shape.fragments) and normal(strip_numbering(text.strip())) in self._headings)
-        shape.tools = int(_TOOL.fullmatch(words) is not None)
-        shape.pagers = int(
-            words.replace(" ", "_") in _PAGER
+        bare = "_".join(_ARROWS.sub(" ", text).strip(" \n\t|[]:…").lower().split())
+        turns = (
+            bare in _TURNS
             or (_ARROWS.search(text) is not None and (not words or _TURNING.match(words) is not None))
             or (attributes.get("rel") or "").lower() in _TURNING_RELATIONS
             or (attributes.get("accesskey") or "").lower() in _TURNING_KEYS
         )
+        shape.known = int(bool(shape.fragments) and normal(strip_numbering(text.strip())) in self._headings)
+        shape.tools = int(_TOOL.fullmatch(words) is not None)
+        shape.brief = int(words in _BRIEF)
+        shape.turns = int(turns)
+        shape.pagers = int(turns or bare in _SITE)
 
     def _stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
         """The ``<main>`` of the page, in it the only ``<article>`` where that holds nearly all of it."""
         region = max(self._mains, key=self._weight, default=None)
-        if region is not None and (len(self._mains) > 1 or self._weight(region) < 0.3 * self.weight):
+        if region is not None and (len(self._mains) > 1 or not self._holds_the_text(region, body)):
             return None, False
         articles = [article for article, in_main in self._articles if region is None or in_main]
         around = body if region is None else region
         if len(articles) == 1 and self._weight(articles[0]) >= 0.5 * self._weight(around):
             region = articles[0]
         return region, region is not None
+
+    def _holds_the_text(self, region: LexborNode, body: LexborNode) -> bool:
+        """Whether what is said to be the content is a good part of the page, or no prose stands beside it."""
+        inner, outer = self.shapes[region.mem_id], self.shapes[body.mem_id]
+        if self._weight(region) >= 0.3 * self.weight or inner.text >= 0.3 * outer.text:
+            return True
+        return inner.text > 0 and outer.prose - inner.prose < _FINE_PRINT
 
     def _computed_region(self, body: LexborNode) -> LexborNode:
         """The innermost element that holds nearly all text outside links, and no paragraph or heading beside it."""
@@ -278,25 +305,40 @@ class Survey:
                 return node
             node = heaviest
 
-    def _title_outside(self, tree: LexborHTMLParser, body: LexborNode, region: LexborNode) -> LexborNode | None:
+    def _title_outside(
+        self, tree: LexborHTMLParser, body: LexborNode, region: LexborNode, stated: bool
+    ) -> LexborNode | None:
         """The page's title where its content has none: the first ``<h1>`` that is no link and no part of navigation.
 
-        Where the page has no ``<h1>`` at all, what says the same as ``<title>``.
+        Where the page neither has an ``<h1>`` nor says what its content is, what says the same as ``<title>``.
         """
+        within = False
         for heading in self._titles:
             if self.shapes[heading.mem_id].label:
-                return None if region.mem_id in _ids_around(heading) else heading
+                within = region.mem_id in _ids_around(heading)
+                if not within:
+                    return heading
+                break
+        if within and stated:
+            return None
         named = tree.css_first("head > title")
         whole = named.text(deep=True) if named is not None else ""
-        names = {normal(part) for part in (whole, *_TITLE_PARTS.split(whole))}
+        names = {normal(strip_numbering(part.strip())) for part in (whole, *_TITLE_PARTS.split(whole))}
+        if names & self._headings:
+            return None
         found: LexborNode | None = None
         longest = 0
         for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MOST_TITLES):
             shape = self.shapes.get(node.mem_id)
-            if shape is None or shape.links or not longest < shape.text < 200:
+            if shape is None or not 0 < shape.text < 250 or shape.turns or shape.linked > 0.7 * shape.text:
                 continue
-            if normal(node.text(deep=True)) in names:
-                found, longest = node, shape.text
+            text = normal(node.text(deep=True, separator=" "))
+            name = max((name for name in names if name and f"{text} ".startswith(f"{name} ")), key=len, default="")
+            if len(name) > longest:
+                found, longest = node, len(name)
+        named = body.css_first("div.title, p.title, td.title") if found is None else None
+        if named is not None and 0 < getattr(self.shapes.get(named.mem_id), "text", 0) < 250:
+            found = named
         return None if found is None or region.mem_id in _ids_around(found) else found
 
 
