@@ -36,6 +36,7 @@ class Ingesting(Opened):
         *,
         format: str | None = None,
         prune: bool = False,
+        include: str | Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         progress: Callable[[IngestProgress], None] | None = None,
         workers: int | None = None,
@@ -44,7 +45,9 @@ class Ingesting(Opened):
     ) -> IngestReport:
         """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.
 
-        Bad files are reported, not raised. ``prune`` removes documents whose files vanished from a folder named here.
+        Bad files are reported, not raised. ``prune`` removes documents whose files vanished from the folders and
+        patterns named here. ``include`` has patterns such as ``*.adoc``: the files taken from folders are those whose
+        names match one, whatever their suffixes.
         ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth); a file at
         which one is silent for ``time_limit`` seconds, wants more than ``memory_limit`` megabytes (None: its share of
         half of the machine's), or ends, is reported. Where this has made most of the store's file and nobody else has
@@ -67,6 +70,7 @@ class Ingesting(Opened):
                 [os.fspath(path) for path in given],
                 format=format,
                 prune=prune,
+                include=_patterns(include),
                 options=options,
                 progress=progress,
                 workers=workers,
@@ -79,6 +83,7 @@ class Ingesting(Opened):
         paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
         format: str | None = None,
+        include: str | Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
     ) -> Forecast:
         """What :meth:`ingest` would do, estimated from a sample of the files; nothing is changed, no endpoint called.
@@ -92,7 +97,7 @@ class Ingesting(Opened):
         from .ingest.forecast import forecast
 
         given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-        return forecast(_Commits(self), [os.fspath(path) for path in given], format, options or {})
+        return forecast(_Commits(self), [os.fspath(path) for path in given], format, options or {}, _patterns(include))
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
@@ -109,6 +114,13 @@ class Ingesting(Opened):
 
         with compacting_growth(self._context.environment):
             return import_file(self, path)
+
+
+def _patterns(include: str | Sequence[str]) -> list[str]:
+    patterns = [include] if isinstance(include, str) else list(include)
+    if not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        raise InputError(f"a pattern of files to include is a text such as '*.adoc', not {include!r}")
+    return patterns
 
 
 class _Commits:
@@ -130,9 +142,14 @@ class _Commits:
             record = view.documents.find(key)
             return None if record is None else record.digest
 
-    def keys_from(self, root: str) -> Iterator[str]:
+    def documents_from(self, root: str) -> Iterator[tuple[str, str | None]]:
         with self._store.reading() as view:
-            yield from [record.key for record in view.documents.scan() if record.origin == root]
+            yield from [(record.key, record.source) for record in view.documents.scan() if record.origin == root]
+
+    def source_of(self, key: str) -> str | None:
+        with self._store.reading() as view:
+            record = view.documents.find(key)
+            return None if record is None else record.source
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
         with self._store.reading() as view:

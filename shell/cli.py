@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from kvstore.settings import TIME_LIMIT
+from kvstore.settings import TIME_LIMIT, FixedSettings
 
 from .masking import guarded
 
@@ -36,6 +37,17 @@ _MODE = click.option("--mode", type=click.Choice(MODES), help="How results are w
 
 #: Seconds to wait for another writer.
 _PATIENCE = 5.0
+_SETTINGS = (
+    click.option(
+        "--setting",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Setting of a new store, such as chunk_tokens=200 (repeatable); must agree with that of an old one.",
+    ),
+    click.option("--language", metavar="NAME", help="The same as --setting language=NAME: en, rules, or a pipeline."),
+    click.option("--stemmer", metavar="NAME", help="The same as --setting stemmer=NAME: english, german, ..., none."),
+)
 _LOCK_TIMEOUT = click.option(
     "--lock-timeout",
     type=click.FloatRange(0),
@@ -44,6 +56,13 @@ _LOCK_TIMEOUT = click.option(
     show_default=True,
     help="How long a change waits for another writer.",
 )
+
+
+def _with_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that say what a new store is made with."""
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,6 +79,7 @@ def cli() -> None:
 @click.option("--readonly", is_flag=True, help="Open to read only; a missing store is not made.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure; an open transaction is rolled back.")
 @click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@_with_settings
 @_LOCK_TIMEOUT
 @click.option("--no-warn", is_flag=True, help="Do not ask before a statement that deletes by condition.")
 def shell(
@@ -70,13 +90,20 @@ def shell(
     readonly: bool,
     bail: bool,
     embedder: str | None,
+    settings: tuple[str, ...],
+    language: str | None,
+    stemmer: str | None,
     lock_timeout: float,
     no_warn: bool,
 ) -> int:
     """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store."""
 
+    given = _given_settings(settings, language, stemmer)
+
     def open_store() -> kvstore.Store:
-        return _open(store, create=not readonly, readonly=readonly, embedder=embedder, lock_timeout=lock_timeout)
+        return _open(
+            store, create=not readonly, readonly=readonly, embedder=embedder, settings=given, lock_timeout=lock_timeout
+        )
 
     if not commands and not files and sys.stdin.isatty():
         return _converse(store, open_store, mode=mode, bail=bail, warn=not no_warn)
@@ -126,8 +153,14 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @_STORE
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--as", "form", type=click.Choice(FORMATS), help="What the files are (default: by their names).")
-@click.option("--prune", is_flag=True, help="Remove documents whose files vanished from a folder named here.")
+@click.option(
+    "--include", multiple=True, metavar="PATTERN", help="Of folders, take these files, such as '*.adoc' (repeatable)."
+)
+@click.option(
+    "--prune", is_flag=True, help="Remove documents whose files vanished from the folders and patterns named."
+)
 @click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@_with_settings
 @_LOCK_TIMEOUT
 @click.option("--quiet", is_flag=True, help="Tell failures only.")
 @click.option(
@@ -148,14 +181,24 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
     help="What a worker may take (default: its share of half of the machine's memory).",
 )
 @click.option(
-    "-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="Option of the reader (repeatable)."
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Option of the reader (repeatable): encoding; of rows key, text, title (names of columns or fields) and "
+    "delimiter; of pairs child, parent, tree.",
 )
 def ingest(
     store: Path,
     paths: tuple[str, ...],
     form: str | None,
+    include: tuple[str, ...],
     prune: bool,
     embedder: str | None,
+    settings: tuple[str, ...],
+    language: str | None,
+    stemmer: str | None,
     lock_timeout: float,
     quiet: bool,
     workers: int | None,
@@ -166,14 +209,18 @@ def ingest(
     """Bring files, folders and globs into STORE, which is made where it is missing."""
     from .progress import ProgressLine
 
-    given = dict(_option(option) for option in options)
-    with _open(store, create=True, embedder=embedder, lock_timeout=lock_timeout) as opened:
+    given = dict(_named(option, "-o") for option in options)
+    made_with = _given_settings(settings, language, stemmer)
+    if not all(paths):
+        raise click.BadParameter("an empty path names nothing; write . for the current folder", param_hint="PATH")
+    with _open(store, create=True, embedder=embedder, settings=made_with, lock_timeout=lock_timeout) as opened:
         line = ProgressLine(sys.stderr, silent=quiet)
         try:
             report = opened.ingest(
                 list(paths),
                 format=form,
                 prune=prune,
+                include=include,
                 options=given,
                 progress=line.show,
                 workers=workers,
@@ -182,7 +229,7 @@ def ingest(
             )
         except KeyboardInterrupt:
             line.close()
-            _tell("interrupted; what was committed is kept: run the same command again to go on")
+            _tell(f"interrupted; {line.kept()}; run the same command again to go on")
             return INTERRUPTED
         line.close()
         for failure in report.failures:
@@ -191,16 +238,30 @@ def ingest(
             if report.known:
                 _tell(f"{report.known:,} files were ingested before and are as they were")
             counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
-            counts += f"{report.removed} removed, {report.skipped} skipped, {len(report.failures)} failed"
+            skipped = f"{report.skipped} skipped" + (f" ({report.skips})" if report.skipped else "")
+            counts += f"{report.removed} removed, {skipped}, {len(report.failures)} failed"
             _tell(f"{counts}; {report.chunks} chunks in {report.seconds:.1f} s")
+            for remark in report.remarks:
+                _tell(remark)
         return FAILED if report.failures else 0
 
 
-def _option(text: str) -> tuple[str, str]:
+def _named(text: str, hint: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="-o")
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=hint)
     return name, value
+
+
+def _given_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
+    """Settings of a new store, whole numbers as such."""
+    given: dict[str, Any] = dict(_named(setting, "--setting") for setting in settings)
+    given |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
+    numbers = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
+    return {
+        name: int(value) if name in numbers and value.removeprefix("-").isdecimal() else value
+        for name, value in given.items()
+    }
 
 
 @cli.command()
@@ -210,6 +271,9 @@ def _option(text: str) -> tuple[str, str]:
 @click.option("--top", type=click.IntRange(1), help="Chunks of evidence.")
 @click.option("--depth", type=click.IntRange(0), help="Levels of abstracts to expand.")
 @click.option("--model", metavar="NAME", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
+@click.option("--where", metavar="CONDITION", help="Ask of these documents only, such as \"key LIKE 'hr/%'\".")
+@click.option("--within", type=click.IntRange(1), metavar="TOKENS", help="The most that the evidence may hold.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --mode json.")
 @_MODE
 def ask(
     store: Path,
@@ -218,17 +282,24 @@ def ask(
     top: int | None,
     depth: int | None,
     model: str | None,
+    where: str | None,
+    within: int | None,
+    as_json: bool,
     mode: str | None,
 ) -> int:
     """Answer QUESTION from STORE, with citations."""
     from .console import Console
     from .script import Piece
 
-    clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model}
+    if as_json and mode not in (None, "json"):
+        raise click.UsageError("--json and --mode name two ways to write the answer; leave one out")
+    clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
     with _open(store, readonly=True) as opened:
         given = {name: value for name, value in clauses.items() if value is not None}
-        statement = "ASK ?" + "".join(f" {name} ?" for name in given)
-        console = Console(opened, mode=mode)
+        statement = "ASK ?" + "".join(f" {name} ?" + " TOKENS" * (name == "WITHIN") for name in given)
+        # In parentheses, so that it is one condition and no more.
+        statement += "" if where is None else f" WHERE ({where}\n)"
+        console = Console(opened, mode="json" if as_json else mode)
         console.run(Piece(statement), parameters=(question, *given.values()))
         return FAILED if console.failed else 0
 
@@ -323,13 +394,21 @@ def _open(
     create: bool = False,
     readonly: bool = False,
     embedder: str | None = None,
+    settings: Mapping[str, Any] | None = None,
     lock_timeout: float = _PATIENCE,
 ) -> kvstore.Store:
     import kvstore
     from kvstore.errors import StoreNotFoundError
 
     try:
-        return kvstore.open(path, create=create, readonly=readonly, embedder=embedder, lock_timeout=lock_timeout)
+        return kvstore.open(
+            path,
+            create=create,
+            readonly=readonly,
+            embedder=embedder,
+            settings=settings,
+            lock_timeout=lock_timeout,
+        )
     except StoreNotFoundError as error:
         if create:
             raise

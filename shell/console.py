@@ -149,6 +149,11 @@ class Console:
             return self.store.execute(
                 text, parameters, progress=line.show, on_text=None if answer is None else answer.show
             )
+        except KeyboardInterrupt:
+            line.close()
+            if line.of_ingest:
+                self.tell(f"interrupted; {line.kept()}; the same statement goes on from there")
+            raise
         finally:
             line.close()
             if answer is not None:

@@ -30,9 +30,11 @@ class ProgressLine:
         self._terminal = stream.isatty()
         self._next = 0.0 if self._terminal else time.monotonic() + _REPEATED
         self._drawn = 0  # cells
+        self._last: IngestProgress | IndexProgress | None = None
 
     def show(self, progress: IngestProgress | IndexProgress) -> None:
         """Draw the line where it is due."""
+        self._last = progress
         if self._silent or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + (_REDRAWN if self._terminal else _REPEATED)
@@ -49,6 +51,19 @@ class ProgressLine:
             self._draw("")
             self._stream.flush()
 
+    @property
+    def of_ingest(self) -> bool:
+        """Whether it tells of an ingest."""
+        return isinstance(self._last, IngestProgress)
+
+    def kept(self) -> str:
+        """What an ingest that ends now has committed, in words."""
+        if not isinstance(self._last, IngestProgress) or not self._last.documents:
+            return "nothing was committed"
+        documents, chunks = self._last.documents, self._last.chunks
+        kept = "document is" if documents == 1 else "documents are"
+        return f"{documents:,} {kept} committed and kept ({chunks:,} chunk{'' if chunks == 1 else 's'})"
+
     def _draw(self, text: str) -> None:
         """Put a line in place of the one before, blanks over the rest of it: no terminal needs to know more."""
         self._stream.write(f"\r{text}{' ' * (self._drawn - width_of(text))}\r{text}")
@@ -56,7 +71,10 @@ class ProgressLine:
 
 
 def _text(progress: IngestProgress | IndexProgress, *, bar: bool) -> str:
-    filled = _BAR * progress.done // max(progress.total, 1)
+    done, total = progress.done, progress.total
+    if isinstance(progress, IngestProgress) and progress.bytes:
+        done, total = progress.bytes_done, progress.bytes
+    filled = _BAR * done // max(total, 1)
     drawn = f"[{'█' * filled}{'·' * (_BAR - filled)}] " if bar else ""
     if isinstance(progress, IndexProgress):
         return f"{drawn}index {progress.kind}: {progress.done:,} of {progress.total:,} steps"
@@ -64,7 +82,19 @@ def _text(progress: IngestProgress | IndexProgress, *, bar: bool) -> str:
     rate = f"{progress.chunks:,} chunks, {progress.chunks_per_second:,.0f} chunks/s"
     known = f" ({progress.known:,} were done before)" if progress.known else ""
     files = f"{progress.done:,} of {progress.total:,} files{known}"
+    if progress.bytes:
+        files += f", {_size(progress.bytes_done)} of {_size(progress.bytes)}"
     return f"{drawn}{files}, {rate}{left}  {printable(progress.current)}".rstrip()
+
+
+def _size(count: int) -> str:
+    """``812 B``, ``3.4 MB``."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def _duration(seconds: float) -> str:

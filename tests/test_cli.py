@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -286,6 +287,80 @@ def test_bad_files_are_told_and_the_rest_goes_on(kv: Run, folder: Path) -> None:
     assert "Traceback" not in error
     assert kv("shell", "s", "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
     assert kv("check", "s") == (0, "problem\n", "the store is sound\n")
+
+
+def test_an_empty_path_is_wrong_usage(kv: Run, folder: Path) -> None:
+    status, _, error = kv("ingest", "s", "docs", "", "--embedder", "hashing")
+    assert status == 2
+    assert "an empty path names nothing" in error
+    assert not Path("s").exists()
+
+
+def test_skipped_files_are_counted_by_suffix_and_included_by_pattern(kv: Run, folder: Path) -> None:
+    (folder / "guide.adoc").write_text("The guide was written by Maria Jensen.")
+    (folder / "photo.png").write_bytes(b"\x89PNG")
+    _, _, error = kv("ingest", "s", "docs", "--embedder", "hashing")
+    assert "2 skipped (1 .adoc, 1 .png), 0 failed" in error
+    _, _, error = kv("ingest", "s", "docs", "--include", "*.adoc", "--as", "text")
+    assert "1 added" in error
+    assert "3 skipped (1 .md, 1 .png, 1 .txt)" in error
+    assert "guide.adoc" in kv("shell", "s", "-c", "SELECT key FROM documents")[1]
+    told = kv("shell", "s", "-c", "INGEST 'docs' WITH (include = '*.adoc')")[2]
+    assert "skipped: 1 .md, 1 .png, 1 .txt" in told
+    assert "two.txt" in kv("ingest", "s", "docs/sub")[2], "the same file under another key"
+
+
+def test_a_store_is_made_with_settings_of_the_command_line(kv: Run, folder: Path) -> None:
+    made = ("--setting", "chunk_tokens=200", "--language", "rules", "--stemmer", "german", "--embedder", "hashing")
+    assert kv("ingest", "s", "docs", *made)[0] == 0
+    assert kv("shell", "t", *made, "-c", "CHECK")[0] == 0
+    for store in ("s", "t"):
+        query = "SELECT value FROM settings WHERE name IN ('chunk_tokens', 'language', 'stemmer') ORDER BY name"
+        assert kv("shell", store, "-c", query)[1] == "value\n200\nrules\ngerman\n"
+    status, _, error = kv("ingest", "s", "docs", "--setting", "chunk_tokens=100")
+    assert status == 1
+    assert "was made with chunk_tokens = 200, not 100" in error
+    for wrong in ("chunk_tokens=many", "chunk_tokens=1", "chunks=7", "stemmer=klingon"):
+        status, _, error = kv("ingest", "u", "docs", "--setting", wrong)
+        assert status == 1
+        assert wrong.partition("=")[0] in error
+    assert kv("ingest", "u", "docs", "--setting", "chunk_tokens")[0] == 2
+    assert not Path("u").exists()
+
+
+def test_ask_of_some_documents_within_a_limit_as_json(kv: Run, folder: Path) -> None:
+    kv("ingest", "s", "docs", "--embedder", "hashing")
+    question = "Who wrote this?"
+    (answer,) = json.loads(kv("ask", "s", question, "--where", "key LIKE 'sub/%'", "--json")[1])
+    assert {citation["document"] for citation in answer["citations"]} == {"sub/two.txt"}
+    assert answer["citations"][0]["source"] == str(folder.resolve() / "sub" / "two.txt")
+    (answer,) = json.loads(kv("ask", "s", question, "--within", "8", "--json")[1])
+    assert len({citation["document"] for citation in answer["citations"]}) == 1
+    assert kv("ask", "s", question, "--where", "key = 'x'; DELETE FROM documents WHERE 1")[0] == 1
+    assert kv("ask", "s", question, "--where", "nonsense = 1")[0] == 1
+    assert kv("ask", "s", question, "--json", "--mode", "tsv")[0] == 2
+    assert kv("ask", "s", question, "--within", "0")[0] == 2
+
+
+def test_ctrl_c_of_an_ingest_says_what_is_kept(kv: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kvstore.ingest import pipeline
+
+    monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 1)
+    original = pipeline._Ingest._take_document
+
+    def interrupted(self: Any, found: Any, visit: Any) -> None:
+        original(self, found, visit)
+        if self._report.documents == most:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline._Ingest, "_take_document", interrupted)
+    for most, kept in ((1, "1 document is committed and kept (1 chunk)"), (0, "nothing was committed")):
+        if most == 0:
+            monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 9)
+        status, _, error = kv("ingest", f"s{most}", "docs", "--embedder", "hashing")
+        assert status == 130
+        assert error == f"interrupted; {kept}; run the same command again to go on\n"
+    monkeypatch.undo()
 
 
 def test_ingest_pairs_with_an_option(kv: Run, tmp_path: Path) -> None:

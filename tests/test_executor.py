@@ -111,7 +111,7 @@ def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
     ((answer, citations, extractive, model, dropped),) = cursor.fetchall()
     assert (extractive, model, dropped) == (True, None, [])
     first = citations[0]
-    assert set(first) == {"number", "document", "chunk", "start", "end"}
+    assert set(first) == {"number", "document", "source", "chunk", "start", "end"}
     document = filled.get(first["document"])
     assert document is not None
     cited = document.text.encode()[first["start"] : first["end"]].decode()

@@ -145,12 +145,135 @@ def test_pairs_go_into_the_forest(store: kvstore.Store, tmp_path: Path) -> None:
     assert {row.relative for row in store.expand("Tug", direction="up", depth=5)} == {"Tug", "Ship", "Vessel"}
 
 
+def test_the_source_of_a_document_is_its_file(store: kvstore.Store, folder: Path, tmp_path: Path) -> None:
+    store.ingest(folder)
+    (folder / "rows.csv").write_text("id,text\na,The Old Pier burned.\n")
+    store.ingest(os.path.relpath(folder / "rows.csv"))
+    sources = {key: store.get(key).source for key in store.keys()}  # type: ignore[union-attr]  # noqa: SIM118
+    assert sources == {
+        "a": str(folder / "rows.csv"),
+        "deep/two.txt": str(folder / "deep" / "two.txt"),
+        "one.md": str(folder / "one.md"),
+        "three.html": str(folder / "three.html"),
+    }
+    moved = folder.rename(tmp_path / "elsewhere")
+    report = store.ingest(moved, prune=True)
+    assert (report.added, report.changed, report.removed) == (0, 4, 0)
+    assert store.get("one.md").source == str(moved / "one.md")  # type: ignore[union-attr]
+    (citation,) = store.execute("ASK 'What burned?' TOP 1").fetchall()[0][1]
+    assert Path(citation["source"]).is_file()
+
+
+def test_a_file_ingested_again_under_another_key_is_told(
+    store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED", -1.0)
+    store.ingest(folder)
+    assert store.ingest(folder).remarks == []
+    report = store.ingest(folder / "deep")
+    assert (report.added, report.known) == (1, 0)
+    (remark,) = report.remarks
+    assert "'two.txt' and 'deep/two.txt'" in remark
+    cursor = store.execute("INGEST ?", (str(folder.parent),))
+    assert cursor.message is not None
+    assert cursor.message.count("under two keys now") == 1
+    assert "and 1 more" in cursor.message
+    store.ingest(folder, prune=True)
+    assert store.check() == []
+
+
+def test_a_glob_prunes_what_it_covers_and_a_folder_too(store: kvstore.Store, folder: Path) -> None:
+    (folder / "four.md").write_text("# Four\n\nA fourth pier.")
+    (folder / "note.adoc").write_text("A note.")
+    store.ingest(folder)
+    store.ingest(folder, include="*.adoc")
+    (folder / "one.md").unlink()
+    (folder / "deep" / "two.txt").unlink()
+    (folder / "note.adoc").unlink()
+    assert store.ingest(str(folder / "*.md"), prune=True).removed == 1
+    assert store.keys() == ["deep/two.txt", "four.md", "note.adoc", "three.html"]
+    assert store.ingest(folder, format="markdown", prune=True).removed == 0, "it covers Markdown only"
+    assert store.ingest(folder, prune=True).removed == 1
+    assert store.ingest([folder], include=["*.adoc", "*.md"], prune=True).removed == 1
+    assert store.keys() == ["four.md", "three.html"]
+
+
+def test_skipped_files_are_counted_by_suffix_and_may_be_included(store: kvstore.Store, folder: Path) -> None:
+    for name in ("a.adoc", "b.adoc", "c.xyz", "LICENSE"):
+        (folder / name).write_text("Asciidoc has piers.")
+    report = store.ingest(folder)
+    assert (report.skipped, report.skips) == (4, "2 .adoc, 1 no suffix, 1 .xyz")
+    assert report.skipped_by == {"suffix .adoc": 2, "suffix .xyz": 1, "no suffix": 1}
+    cursor = store.execute("INGEST ? AS text WITH (include = '*.adoc')", (str(folder),))
+    assert cursor.fetchall()[0][0] == 2
+    assert cursor.message is not None
+    assert "1 .xyz" in cursor.message
+    assert store.get("a.adoc").format == "text"  # type: ignore[union-attr]
+    for wrong in ("", [""], [7]):
+        with pytest.raises(errors.InputError, match="a pattern of files"):
+            store.ingest(folder, include=wrong)  # type: ignore[arg-type]
+
+
+def test_an_empty_path_is_an_error_and_nothing_is_ingested(store: kvstore.Store, folder: Path) -> None:
+    for paths in ("", [folder, ""]):
+        with pytest.raises(errors.InputError, match="empty path"):
+            store.ingest(paths)
+    with pytest.raises(errors.InputError, match="empty path"):
+        store.execute("INGEST ''")
+    with pytest.raises(errors.InputError, match="empty path"):
+        store.execute("EXPLAIN INGEST ''")
+    assert store.keys() == []
+
+
+def test_names_that_are_no_text_and_their_spelling_are_both_kept(store: kvstore.Store, folder: Path) -> None:
+    (folder / "bad\\xff.txt").write_text("The literal one.")
+    (folder / "bad\udcff.txt").write_text("The byte.")
+    report = store.ingest([folder / "bad\\xff.txt", folder / "bad\udcff.txt"])
+    assert (report.added, report.failures) == (2, [])
+    assert store.ingest(folder).failures == []
+    assert store.get("bad\\xff.txt").text == "The byte."  # type: ignore[union-attr]
+    assert store.get("bad\\x5cxff.txt").text == "The literal one."  # type: ignore[union-attr]
+
+
+def test_a_file_that_several_paths_stand_for_is_read_once(store: kvstore.Store, folder: Path) -> None:
+    report = store.ingest([folder, str(folder / "**" / "*.md"), folder])
+    assert (report.added, report.unchanged, report.failures) == (3, 0, [])
+
+
 def test_progress_is_told_and_ends_at_the_end(store: kvstore.Store, folder: Path) -> None:
     seen: list[kvstore.IngestProgress] = []
     store.ingest(folder, progress=seen.append)
     assert [now.done for now in seen] == [0, 1, 2, 3]
     assert seen[-1].chunks == 3
     assert seen[-1].total == 3
+    assert seen[-1].bytes == seen[-1].bytes_done == sum(path.stat().st_size for path in folder.rglob("*.*"))
+    assert [now.bytes_done for now in seen] == sorted(now.bytes_done for now in seen)
+    assert (seen[-1].documents, seen[-1].seconds_left) == (3, 0.0)
+
+
+def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kvstore.ingest import pace
+
+    now = [100.0]
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
+    told = pace.Pace()
+    told.begin(1000)
+    assert told.seconds_left() is None
+    now[0] += 1
+    told.end(100)
+    assert told.seconds_left() is None, "too little is known"
+    now[0] += 4
+    told.within(700, 100)
+    assert (told.done, told.seconds_left()) == (200, 20.0)
+    told.end(100)
+    assert told.done == 200
+    for _ in range(100):  # a slow file: what came before counts no more
+        now[0] += 1
+        told.within(1, 700)
+    assert told.done == 300
+    assert told.seconds_left() == pytest.approx(700, rel=0.1)
+    told.end(800)
+    assert told.seconds_left() == 0
 
 
 def test_an_interrupted_ingest_keeps_what_is_committed_and_goes_on(

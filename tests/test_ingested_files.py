@@ -56,7 +56,7 @@ def test_files_are_read_again_when_anything_about_them_changed(
     assert ingest(store, folder, read) == (everything, 5, 0, 0)
     assert ingest(store, folder, read) == (set(), 0, 0, 5)
     table = "SELECT source, bytes, documents FROM files WHERE path LIKE '%rows.csv'"
-    assert store.execute(table).fetchall() == [("rows.csv", 50, 2)]
+    assert store.execute(table).fetchall() == [(str(folder / "rows.csv"), 50, 2)]
     assert store.statistics()["ingested_files"] == 4
     # Another text of the same size, with the old time of change put back.
     before = (folder / "one.txt").stat()
@@ -114,9 +114,9 @@ def test_what_another_changed_meanwhile_is_not_recorded(
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 1)
     store.ingest(folder, progress=interfere)
     assert store.execute("SELECT source FROM files ORDER BY source").fetchall() == [
-        ("one.txt",),
-        ("three.txt",),
-        ("two.txt",),
+        (str(folder / "one.txt"),),
+        (str(folder / "three.txt"),),
+        (str(folder / "two.txt"),),
     ]
     assert "rows.csv" in ingest(store, folder, read)[0]
 

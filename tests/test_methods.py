@@ -22,9 +22,11 @@ def hits(found: list[kvstore.Hit], *, path: bool = False) -> list[tuple[Any, ...
     return [(h.rank, h.score, h.document, h.chunk, h.text, *([h.path] if path else [])) for h in found]
 
 
-def answered(answer: kvstore.Answer) -> list[tuple[Any, ...]]:
+def answered(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple[Any, ...]]:
     cited = [
-        {name: getattr(c, name) for name in ("number", "document", "chunk", "start", "end")} for c in answer.citations
+        {name: getattr(c, name) for name in ("number", "document", "chunk", "start", "end")}
+        | {"source": store.describe_document(c.document)["source"]}
+        for c in answer.citations
     ]
     return [(answer.text, cited, answer.extractive, answer.model, answer.dropped)]
 
@@ -119,7 +121,7 @@ PAIRS: list[tuple[type, str, Call]] = [
             path=True,
         ),
     ),
-    (s.Ask, "ASK 'Who signs wages?' TOP 2", lambda x: answered(x.ask("Who signs wages?", top=2))),
+    (s.Ask, "ASK 'Who signs wages?' TOP 2", lambda x: answered(x.ask("Who signs wages?", top=2), x)),
     (s.Select, "SELECT key FROM documents ORDER BY key", lambda x: singly(x.keys(""))),
     (s.Select, "SELECT name, entity, kind FROM aliases ORDER BY name", lambda x: tuples(x.aliases())),
     (s.Select, "SELECT text FROM chunks WHERE document = 'pay'", lambda x: [(x.get("pay").text,)]),

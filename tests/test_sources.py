@@ -51,7 +51,7 @@ def test_a_folder_is_walked_in_order_and_hidden_files_are_passed_over(tree: Path
     ]
     assert len(sources) == 5
     assert sources.skipped == Counter({"suffix .png": 1, "no suffix": 1})
-    assert sources.folders == (tree,)
+    assert [covered.root for covered in sources.covered] == [tree]
     assert all(source.root == tree and source.path == tree / source.key for source in sources)
 
 
@@ -62,7 +62,7 @@ def test_a_format_narrows_a_folder_and_decides_for_a_file(tree: Path) -> None:
     assert (source.key, source.format, source.root) == ("Makefile", "markdown", None)
     (source,) = find_sources([tree / "Makefile"])
     assert source.format is None
-    assert find_sources([tree / "Makefile"]).folders == ()
+    assert find_sources([tree / "Makefile"]).covered == ()
     with pytest.raises(InputError, match="did you mean html"):
         find_sources([tree], "htm")
 
@@ -123,7 +123,7 @@ def test_links_out_of_the_root_and_to_folders_are_not_followed(tree: Path) -> No
     linked = tree.parent / "linked"
     linked.symlink_to(tree)
     assert keys(linked) == keys(tree)
-    assert find_sources([linked]).folders == (tree,)
+    assert [covered.root for covered in find_sources([linked]).covered] == [tree]
     assert {source.root for source in find_sources([linked / "b" / ".." / "b" / "*.txt"])} == {tree / "b"}
 
 
@@ -155,3 +155,46 @@ def test_names_that_are_no_utf8_make_keys_that_are(tree: Path) -> None:
     except OSError:
         pytest.skip("this file system takes no such names")
     assert "caf\\xe9.md" in keys(tree)
+
+
+def test_an_empty_path_is_an_error(tree: Path) -> None:
+    with pytest.raises(InputError, match="empty path names nothing"):
+        find_sources(["", tree])
+
+
+def test_names_that_are_no_text_and_their_spelling_have_keys_of_their_own(tmp_path: Path) -> None:
+    names = [
+        b"bad\xff.txt",
+        b"bad\\xff.txt",
+        b"bad\\x5cxff.txt",
+        b"bad\\\xff.txt",
+        "caf\u00e9.txt".encode(),
+        b"back\\slash.txt",
+    ]
+    for name in names:
+        (tmp_path / os.fsdecode(name)).write_bytes(name)
+    sources = list(find_sources([tmp_path]))
+    assert len({source.key for source in sources}) == len({source.location for source in sources}) == len(names)
+    keys = {source.path.read_bytes(): source.key for source in sources}
+    assert keys[b"bad\xff.txt"] == "bad\\xff.txt"
+    assert keys[b"bad\\xff.txt"] == "bad\\x5cxff.txt"
+    assert keys[b"back\\slash.txt"] == "back\\slash.txt"
+    assert all(source.location == f"{tmp_path}/{source.key}" for source in sources)
+
+
+def test_patterns_include_files_whatever_their_suffixes(tree: Path) -> None:
+    sources = find_sources([tree], "text", ["*.png", "b/*.txt", "Make*"])
+    assert sorted(source.key for source in sources) == sorted(
+        str(path.relative_to(tree))
+        for path in tree.rglob("*")
+        if path.is_file() and (path.suffix == ".png" or path.name == "Makefile" or path == tree / "b" / "c.txt")
+    )
+    assert {source.format for source in sources} == {"text"}
+    assert sources.skipped["suffix .md"] == 1
+
+
+def test_what_a_folder_and_a_pattern_cover(tree: Path) -> None:
+    (folder,) = find_sources([tree]).covered
+    (pattern,) = find_sources([tree / "**" / "*.md"]).covered
+    assert [folder.covers(f"{tree}/{name}") for name in ("gone.md", "gone.png", "b/gone.txt")] == [True, False, True]
+    assert [pattern.covers(f"{tree}/{name}") for name in ("gone.md", "b/gone.md", "b/gone.txt")] == [True, True, False]

@@ -81,10 +81,11 @@ def documents_of(
     Raises InputError for an unknown format or option, and what ``stored`` raises.
     """
     place = str(source.path)
+    location = source.location
     try:
         for number, item in enumerate(read(source.path, source.key, source.format or format, options), 1):
             if isinstance(item, RawDocument):
-                yield _examined(item, source, place if number == 1 else f"{place}, document {number}", stored)
+                yield _examined(item, location, place if number == 1 else f"{place}, document {number}", stored)
             elif isinstance(item, RawTriples):
                 yield item
             else:
@@ -154,7 +155,7 @@ def _extracted(
 
 
 def _examined(
-    raw: RawDocument, source: Source, place: str, stored: StoredDigest
+    raw: RawDocument, location: str, place: str, stored: StoredDigest
 ) -> NewDocument | FileDocument | Failure:
     try:
         left_out = sum(part.characters for part in raw.left_out)
@@ -162,7 +163,7 @@ def _examined(
             raw.key,
             raw.text,
             title=raw.title,
-            source=source.key,
+            source=location,
             meta=raw.meta,
             format=raw.format,
             left_out=left_out,

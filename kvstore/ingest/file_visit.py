@@ -2,8 +2,8 @@
 
 In: a source and how it is read. Out: the record of a file that was ingested whole. A file is as it was when its path,
 size, times of change (which no program can set: that of the inode is among them) and inode are, and it is read in the
-same way by the same version of kvstore and of its readers. One that changed a moment before it was read is not
-recorded: a second change within one tick of the clock could not be told.
+same way, and under the same key, by the same version of kvstore and of its readers. One that changed a moment before it
+was read is not recorded: a second change within one tick of the clock could not be told.
 """
 
 from __future__ import annotations
@@ -33,15 +33,22 @@ def way_of_reading(format: str | None, options: Mapping[str, Any]) -> bytes:
 class FileVisit:
     """One file of an ingest; made before it is read."""
 
-    __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "source")
+    __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "location", "source")
 
     def __init__(self, source: Source, reading: bytes) -> None:
         self.source = source
         self.failed = False
-        self._reading = reading
+        # A file that was ingested under another key is not known under this one.
+        self._reading = hashlib.blake2b(reading + source.key.encode(), digest_size=16).digest()
+        self.location = source.location
         self._path = os.path.realpath(source.path)
         self._signature = _signature(self._path)
         self._digests: dict[str, bytes] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file; 0 where it cannot be looked at."""
+        return self._signature[0] if self._signature else 0
 
     @property
     def root(self) -> str | None:
@@ -68,7 +75,7 @@ class FileVisit:
         if time.time_ns() - max(signature[1:3]) < SETTLED * 1e9 or not _is_text(self._path):
             return None
         keys = list(self._digests)
-        return IngestedFile(self.source.key, self._path, signature, self._reading, keys), list(self._digests.values())
+        return IngestedFile(self.location, self._path, signature, self._reading, keys), list(self._digests.values())
 
 
 def _signature(path: str) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ class Forecast:
     known: int
     bytes: int
     skipped: int
+    skipped_by: Mapping[str, int]
     sampled: int
     documents: int
     chunks: int
@@ -68,23 +70,27 @@ class LeftOutOfPages:
 
 
 def forecast(
-    destination: Destination, paths: Sequence[str | Path], format: str | None, options: Mapping[str, Any]
+    destination: Destination,
+    paths: Sequence[str | Path],
+    format: str | None,
+    options: Mapping[str, Any],
+    include: Sequence[str] = (),
 ) -> Forecast:
     """Say what an ingest of ``paths`` would do; raises what it would raise before it reads a file."""
     reading = way_of_reading(format, options)
     files: list[Source] = []
     failures: list[str] = []
-    skipped = 0
+    skipped: Counter[str] = Counter()
     for path in paths:
         try:
-            found = find_sources([path], format)
+            found = find_sources([path], format, include)
         except ReaderError as error:
             failures.append(str(error))
             continue
         files += found.files
-        skipped += found.skipped.total()
+        skipped += found.skipped
         failures += [f"{failure.place}: {failure.reason}" for failure in found.failures]
-    new = [file for file in files if not FileVisit(file, reading).is_as(destination.ingested(file.key))]
+    new = [file for file in files if not FileVisit(file, reading).is_as(destination.ingested(file.location))]
     size = sum(map(_size, new))
     sample = [new[index * len(new) // SAMPLE] for index in range(SAMPLE)] if len(new) > SAMPLE else new
     started = time.monotonic()
@@ -98,7 +104,8 @@ def forecast(
         len(files),
         len(files) - len(new),
         size,
-        skipped,
+        skipped.total(),
+        dict(sorted(skipped.items())),
         len(sample),
         round(documents * share),
         chunks,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -24,14 +25,18 @@ from ..storage.vectors import Matrix
 from .examination import stated_triples
 from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading
+from .pace import Pace
 from .readers import RawTriples, ReadOptions, check_format, format_of
-from .sources import Source, find_sources
+from .sources import Covered, Source, by_reason, find_sources
 from .worker import Job, Limits
 
 #: A batch is committed when it holds this many chunks or documents.
 BATCH_CHUNKS = 512
 BATCH_DOCUMENTS = 512
 
+
+#: Files stored under two keys that a remark names.
+_DOUBLED_SHOWN = 3
 
 #: Without being told, an ingest starts workers for so many bytes of files: below, starting them costs more than they
 #: save. A file of one of these formats that has more than so many bytes is read by a worker always, because its reader
@@ -47,6 +52,8 @@ MOST_WORKERS = 4
 class IngestReport:
     """What an ingest did; ``documents`` and ``chunks`` count those written, ``seconds`` is wall time.
 
+    ``skipped_by`` counts the files passed over by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...),
+    ``skipped`` is their sum. ``remarks`` are sentences about what was ingested as asked and may not be meant so.
     Documents that a file of triples speaks of count as changed where their triples did, and else as unchanged.
     ``left_out`` says of each page that was read how many of its characters were left out as navigation, if any.
     """
@@ -62,11 +69,23 @@ class IngestReport:
     chunks: int = 0
     seconds: float = 0.0
     left_out: dict[str, int] = field(default_factory=dict)
+    skipped_by: Counter[str] = field(default_factory=Counter)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def skips(self) -> str:
+        """``skipped_by`` in words, such as ``2 .png, 1 no suffix``."""
+        return by_reason(self.skipped_by)
 
 
 @dataclass(frozen=True, slots=True)
 class IngestProgress:
-    """How far an ingest is: files done of all (``known``: before this one), chunks written, and what is being read."""
+    """How far an ingest is: files done of all (``known``: before this one), chunks written, and what is being read.
+
+    ``bytes_done`` of ``bytes`` of the files that must be read are done; of the file being read that is an estimate from
+    the texts it gave. ``seconds_left`` follows from them, at the pace of the last while; None until that is known.
+    ``documents`` and ``chunks`` are committed.
+    """
 
     done: int
     total: int
@@ -75,6 +94,9 @@ class IngestProgress:
     seconds_left: float | None
     current: str
     known: int = 0
+    bytes_done: int = 0
+    bytes: int = 0
+    documents: int = 0
 
 
 class Destination(Protocol):
@@ -95,8 +117,12 @@ class Destination(Protocol):
         """The digest of the stored document of this key, or None."""
         ...
 
-    def keys_from(self, root: str) -> Iterator[str]:
-        """Keys of the stored documents that were ingested from a folder."""
+    def documents_from(self, root: str) -> Iterator[tuple[str, str | None]]:
+        """Keys and sources of the stored documents that were ingested from a folder."""
+        ...
+
+    def source_of(self, key: str) -> str | None:
+        """The source of the stored document of this key, or None."""
         ...
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
@@ -137,19 +163,22 @@ def ingest(
     *,
     format: str | None = None,
     prune: bool = False,
+    include: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
     progress: Callable[[IngestProgress], None] | None = None,
     workers: int | None = None,
     time_limit: float = TIME_LIMIT,
     memory_limit: float | None = None,
 ) -> IngestReport:
-    """Bring the documents under ``paths`` into ``destination``; with ``prune``, remove those that vanished from a
-    folder.
+    """Bring the documents under ``paths`` into ``destination``; with ``prune``, remove those whose files vanished from
+    what the folders and patterns among them cover.
+
+    ``include``: see :func:`~kvstore.ingest.sources.find_sources`.
 
     ``workers`` is how many processes read, extract and embed (0: this one; None: what the files are worth); what comes
     of it is the same. A file at which a worker is silent for ``time_limit`` seconds is a failure, and so is one for
     which it wants more than ``memory_limit`` megabytes (None: its share of half of the machine's). Raises InputError
-    for a format or an option that is none.
+    for a format or an option that is none, and an empty path.
     """
     ReadOptions.of(options)
     if format is not None:
@@ -161,7 +190,7 @@ def ingest(
     if memory_limit is not None and (not isinstance(memory_limit, (int, float)) or not memory_limit > 0):
         raise InputError(f"the memory limit is a number of megabytes above 0, not {memory_limit!r}")
     limits = Limits(time_limit, memory_limit)
-    return _Ingest(destination, format, dict(options or {}), progress, workers, limits).run(paths, prune)
+    return _Ingest(destination, format, include, dict(options or {}), progress, workers, limits).run(paths, prune)
 
 
 class _Ingest:
@@ -169,6 +198,7 @@ class _Ingest:
         self,
         destination: Destination,
         format: str | None,
+        include: Sequence[str],
         options: Mapping[str, Any],
         progress: Callable[[IngestProgress], None] | None,
         workers: int | None,
@@ -176,8 +206,11 @@ class _Ingest:
     ) -> None:
         self._destination = destination
         self._format = format
+        self._include = include
         self._options = options
         self._progress = progress
+        self._pace = Pace()
+        self._done = 0
         self._workers = workers
         self._limits = limits
         self._report = IngestReport()
@@ -187,7 +220,8 @@ class _Ingest:
         self._files: list[tuple[IngestedFile, list[bytes]]] = []
         self._reading = way_of_reading(format, options)
         self._seen: dict[str, str] = {}
-        self._roots: set[str] = set()
+        self._covered: list[Covered] = []
+        self._doubled: list[str] = []
         self._unread: set[str] = set()
         self._unchanged: dict[str, str | None] = {}
         # Of documents that triples were found for: where, what waits for the next commit, and what was committed.
@@ -196,12 +230,22 @@ class _Ingest:
         self._joined: set[str] = set()
 
     def run(self, paths: Sequence[str | Path], prune: bool) -> IngestReport:
+        """Ingest; an interrupt passes through, the last progress told having counted every commit before it."""
         sources = self._sources(paths)
+        try:
+            return self._run(sources, prune)
+        except KeyboardInterrupt:
+            self._tell(self._done, len(sources), "")
+            raise
+
+    def _run(self, sources: Sequence[Source], prune: bool) -> IngestReport:
         visits = [FileVisit(source, self._reading) for source in sources]
         known = [self._known(visit) for visit in visits]
         self._report.known = len(known) - known.count(None)
+        self._pace.begin(sum(visit.size for visit, file in zip(visits, known, strict=True) if file is None))
         with closing(self._found([source for source, file in zip(sources, known, strict=True) if not file])) as items:
             for number, (visit, file) in enumerate(zip(visits, known, strict=True)):
+                self._done = number
                 self._tell(number, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
@@ -210,8 +254,11 @@ class _Ingest:
                 while (found := next(items)) is not None:
                     before = self._report.chunks
                     self._take(found, visit)
+                    if isinstance(found, FileDocument) and found.extracted is not None:
+                        self._pace.within(len(found.extracted.text), visit.size)
                     if self._report.chunks > before:
                         self._tell(number, len(sources), visit.source.key)
+                self._pace.end(visit.size)
                 record = visit.record()
                 if record is not None:
                     self._files.append(record)
@@ -220,29 +267,32 @@ class _Ingest:
         self._destination.settle_origins(self._unchanged)
         if prune:
             self._prune()
+        self._remark_doubled()
         self._report.seconds = time.monotonic() - self._started
         self._tell(len(sources), len(sources), "")
         return self._report
 
     def _sources(self, paths: Sequence[str | Path]) -> list[Source]:
-        found: list[Source] = []
+        found: dict[tuple[str, str], Source] = {}
         for path in paths:
             try:
-                sources = find_sources([path], self._format)
+                sources = find_sources([path], self._format, self._include)
             except ReaderError as error:
                 self._fail(str(path), error)
                 continue
-            found += sources.files
-            self._report.skipped += sources.skipped.total()
+            # A file that several paths stand for is read once, unless they give it several keys.
+            found |= {(source.key, source.location): source for source in sources.files}
+            self._report.skipped_by += sources.skipped
             self._report.failures += [Failure(failure.place, failure.reason) for failure in sources.failures]
-            self._roots |= {str(folder) for folder in sources.folders}
+            self._covered += sources.covered
             if sources.failures:
-                self._unread |= {str(folder) for folder in sources.folders}
-        return found
+                self._unread |= {str(covered.root) for covered in sources.covered}
+        self._report.skipped = self._report.skipped_by.total()
+        return list(found.values())
 
     def _known(self, visit: FileVisit) -> IngestedFile | None:
         """What is recorded of a file that need not be read."""
-        file = self._destination.ingested(visit.source.key)
+        file = self._destination.ingested(visit.location)
         return file if visit.is_as(file) else None
 
     def _found(self, sources: Sequence[Source]) -> Generator[Found | None, None, None]:
@@ -308,12 +358,34 @@ class _Ingest:
             return
         if stored is None:
             self._report.added += 1
+            self._remark_other_key(found.key, visit)
         else:
             self._report.changed += 1
         self._batch.append((found, visit.root))
         self._batch_chunks += len(found.extracted.chunks)
         if len(self._batch) >= BATCH_DOCUMENTS or self._batch_chunks >= BATCH_CHUNKS:
             self._write()
+
+    def _remark_other_key(self, key: str, visit: FileVisit) -> None:
+        """Note where the same file is stored under another key already: another folder above it was named then."""
+        if not key.startswith(visit.source.key):
+            return
+        row = key.removeprefix(visit.source.key)
+        parts = visit.location.strip("/").split("/")
+        for start in range(len(parts)):
+            other = "/".join(parts[start:]) + row
+            if other != key and self._destination.source_of(other) == visit.location:
+                self._doubled.append(f"{key!r} and {other!r}")
+
+    def _remark_doubled(self) -> None:
+        if self._doubled:
+            shown = ", ".join(self._doubled[:_DOUBLED_SHOWN])
+            more = len(self._doubled) - _DOUBLED_SHOWN
+            shown += f", and {more:,} more" if more > 0 else ""
+            self._report.remarks.append(
+                f"the same file is in the store under two keys now: {shown}; delete one of them, and name the same "
+                "folder every time"
+            )
 
     def _take_triples(self, raw: RawTriples) -> None:
         try:
@@ -347,14 +419,22 @@ class _Ingest:
             self._batch, self._batch_chunks, self._files = [], 0, []
 
     def _prune(self) -> None:
-        for root in sorted(self._roots):
+        roots: dict[str, list[Covered]] = {}
+        for covered in self._covered:
+            roots.setdefault(str(covered.root), []).append(covered)
+        for root, asked in sorted(roots.items()):
             if root in self._unread:
                 reason = (
                     "nothing of this folder is pruned, because some of it could not be read; mend that and run again"
                 )
                 self._report.failures.append(Failure(root, reason))
                 continue
-            gone = [key for key in self._destination.keys_from(root) if key not in self._seen]
+            stored = self._destination.documents_from(root)
+            gone = [
+                key
+                for key, source in stored
+                if key not in self._seen and any(covered.covers(source or key) for covered in asked)
+            ]
             self._report.removed += len(gone)
             self._write(gone)
 
@@ -365,7 +445,18 @@ class _Ingest:
         if self._progress is None:
             return
         elapsed = max(time.monotonic() - self._started, 1e-9)
-        read = done - self._report.known
-        left = elapsed / read * (total - done) if read > 0 else None
-        chunks = self._report.chunks
-        self._progress(IngestProgress(done, total, chunks, chunks / elapsed, left, current, self._report.known))
+        report, pace = self._report, self._pace
+        self._progress(
+            IngestProgress(
+                done,
+                total,
+                report.chunks,
+                report.chunks / elapsed,
+                pace.seconds_left(),
+                current,
+                report.known,
+                pace.done,
+                pace.total,
+                report.documents,
+            )
+        )

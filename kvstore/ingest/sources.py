@@ -3,8 +3,9 @@
 In: paths. A folder is walked in sorted order; a pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix;
 what is hidden (its name begins with a dot) is passed over, and so are links to folders and links to files outside the
 root. Out: :class:`Sources`. In a folder only files of known suffixes are taken (of those of the format, where one is
-named) and the others are counted; a file that is named, or that a pattern matches, is taken whatever its suffix. A path
-that does not exist and a pattern that matches nothing are ReaderErrors; a folder that cannot be listed is a failure.
+named), or those that one of some patterns includes, and the others are counted by their suffixes; a file that is named,
+or that a pattern matches, is taken whatever its suffix. A path that does not exist and a pattern that matches nothing
+are ReaderErrors; a folder that cannot be listed is a failure.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from ..errors import ReaderError
+from ..errors import InputError, ReaderError
 from .readers import ReadFailure, check_format, format_of, suffixes_of
 
 _WILDCARD = re.compile(r"[*?]")
+#: What a name has where another has a byte that is no UTF-8.
+_ESCAPE = re.compile(r"\\(?=x[0-9a-f]{2})")
 
 
 @dataclass(frozen=True)
@@ -35,17 +38,36 @@ class Source:
     format: str | None
     root: Path | None
 
+    @property
+    def location(self) -> str:
+        """The absolute path of the file, the links in its folders followed: where it can be opened, if it is text."""
+        return _as_text(os.path.join(os.path.realpath(self.path.parent), self.path.name))
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What was asked for of a folder: all files there that would be taken, of which vanished ones may be pruned."""
+
+    root: Path
+    takes: Callable[[str], bool]
+
+    def covers(self, location: str) -> bool:
+        """Whether a file at this location (see :attr:`Source.location`) would be taken if it were there."""
+        root = _as_text(str(self.root)).rstrip("/")
+        # Older versions kept the path below the root.
+        return self.takes(location.removeprefix(root + "/"))
+
 
 @dataclass(frozen=True)
 class Sources:
     """The files found, in order; iterating yields them.
 
-    ``folders``: the roots of the folders asked for as a whole, of which vanished files may be pruned. ``skipped``: how
-    many files were passed over, by reason. ``failures``: folders and files that are there but cannot be looked at.
+    ``covered``: the folders that were asked for, whole or by a pattern. ``skipped``: how many files were passed over,
+    by reason. ``failures``: folders and files that are there but cannot be looked at.
     """
 
     files: tuple[Source, ...]
-    folders: tuple[Path, ...]
+    covered: tuple[Covered, ...]
     skipped: Counter[str]
     failures: tuple[ReadFailure, ...]
 
@@ -56,30 +78,46 @@ class Sources:
         return len(self.files)
 
 
-def find_sources(paths: Iterable[str | os.PathLike[str]], format: str | None = None) -> Sources:
+def find_sources(
+    paths: Iterable[str | os.PathLike[str]], format: str | None = None, include: Sequence[str] = ()
+) -> Sources:
     """Find the files that paths, folders and patterns stand for.
 
-    Raises ReaderError for a path that does not exist or is no file or folder, and for a pattern that matches nothing;
-    InputError for an unknown format.
+    Where ``include`` has patterns, the files taken from folders are those whose names (of a pattern with a ``/``: whose
+    paths in the folder) match one of them, whatever their suffixes. Raises ReaderError for a path that does not exist
+    or is no file or folder, and for a pattern that matches nothing; InputError for an unknown format and an empty path.
     """
     if format is not None:
         check_format(format)
-    search = _Search(format)
+    search = _Search(format, include)
     for path in paths:
         search.add(os.fspath(path))
-    return Sources(tuple(search.files), tuple(search.folders), search.skipped, tuple(search.failures))
+    return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
+
+
+def by_reason(skipped: Mapping[str, int]) -> str:
+    """Files that were passed over, by reason, the commonest first.
+
+    >>> by_reason({"suffix .png": 2, "no suffix": 1, "suffix .adoc": 2})
+    '2 .adoc, 2 .png, 1 no suffix'
+    """
+    found = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{number:,} {reason.removeprefix('suffix ')}" for reason, number in found)
 
 
 class _Search:
-    def __init__(self, format: str | None) -> None:
+    def __init__(self, format: str | None, include: Sequence[str]) -> None:
         self.files: list[Source] = []
-        self.folders: list[Path] = []
+        self.covered: list[Covered] = []
         self.skipped: Counter[str] = Counter()
         self.failures: list[ReadFailure] = []
         self._format = format
+        self._takes = _taking(format, include)
 
     def add(self, asked: str) -> None:
         """Add what one path stands for."""
+        if not asked:
+            raise InputError("an empty path names nothing; write . for the current folder")
         path = Path(os.path.expanduser(asked))
         if os.path.isdir(path):
             self._add_folder(path)
@@ -94,17 +132,16 @@ class _Search:
             self._add_matches(Path(*path.parts[:fixed]), "/".join(path.parts[fixed:]), asked)
 
     def _take(self, path: Path, relative: str, root: Path | None) -> None:
-        self.files.append(Source(path, _key(relative), self._format or format_of(path.name), root))
+        self.files.append(Source(path, _as_text(relative), self._format or format_of(path.name), root))
 
     def _add_folder(self, root: Path) -> None:
         real_root = Path(os.path.realpath(root))
-        self.folders.append(real_root)
-        suffixes = suffixes_of(self._format) if self._format is not None else None
+        self.covered.append(Covered(real_root, self._takes))
         for path, relative in self._walk(root, None):
-            suffix = path.suffix.lower()
-            if suffix in suffixes if suffixes is not None else format_of(path.name) is not None:
+            if self._takes(relative):
                 self._take(path, relative, real_root)
             else:
+                suffix = path.suffix.lower()
                 self.skipped[f"suffix {suffix}" if suffix else "no suffix"] += 1
 
     def _add_matches(self, root: Path, pattern: str, asked: str) -> None:
@@ -112,6 +149,7 @@ class _Search:
             raise ReaderError(f"{asked!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         matches = _translated(pattern)
         real_root = Path(os.path.realpath(root))
+        self.covered.append(Covered(real_root, lambda relative: matches.fullmatch(relative) is not None))
         before = len(self.files)
         for path, relative in self._walk(root, None if "**" in pattern else pattern.count("/")):
             if matches.fullmatch(relative):
@@ -155,6 +193,19 @@ class _Search:
         return False
 
 
+def _taking(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a file is taken from a folder, by its path there."""
+    if include:
+        patterns = [("/" in pattern, _translated(pattern)) for pattern in include]
+        return lambda relative: any(
+            pattern.fullmatch(relative if of_path else relative.rpartition("/")[2]) for of_path, pattern in patterns
+        )
+    if format is not None:
+        suffixes = suffixes_of(format)
+        return lambda relative: PurePosixPath(relative).suffix.lower() in suffixes
+    return lambda relative: format_of(relative) is not None
+
+
 def _translated(pattern: str) -> re.Pattern[str]:
     """A glob as a regular expression: ``**`` is any number of folders, ``*`` and ``?`` stay within a name."""
     expression = ""
@@ -170,6 +221,12 @@ def _translated(pattern: str) -> re.Pattern[str]:
     return re.compile(expression, re.S)
 
 
-def _key(relative: str) -> str:
-    """A relative path as a document key; bytes of a file name that are no UTF-8 are written ``\\xNN``."""
-    return os.fsencode(relative).decode("utf-8", "backslashreplace").replace(os.sep, "/")
+def _as_text(path: str) -> str:
+    r"""A path as text, another for every path: bytes that are no UTF-8 are written ``\xNN``, and a backslash before
+    what looks like that ``\x5c``.
+
+    >>> [_as_text(os.fsdecode(name)) for name in (b"caf\xc3\xa9", b"caf\xe9", b"caf\\xe9")]
+    ['café', 'caf\\xe9', 'caf\\x5cxe9']
+    """
+    path = _ESCAPE.sub(r"\\x5c", path.replace(os.sep, "/"))
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

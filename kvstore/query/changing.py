@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import InputError, TransactionError
 from ..ingest.readers import ReadOptions
+from ..ingest.sources import by_reason
 from . import statements as s
 from .cursor import Cursor
 from .finding import given
@@ -22,7 +23,7 @@ from .running import Running
 from .session import Writable
 
 #: Options of INGEST itself, besides those of readers.
-INGEST_OPTIONS = ("prune", "workers", "time_limit", "memory_limit")
+INGEST_OPTIONS = ("prune", "include", "workers", "time_limit", "memory_limit")
 
 
 def counted(number: int, noun: str) -> str:
@@ -41,12 +42,21 @@ def reader_options(running: Running, statement: s.Ingest) -> dict[str, Any]:
     return options
 
 
+def included(running: Running, statement: s.Ingest) -> list[str]:
+    """The pattern of the option ``include``, where there is one."""
+    pattern = statement.options.get("include")
+    if pattern is not None and not (isinstance(pattern, str) and pattern):
+        raise running.failure("the option include is a pattern of file names, such as '*.adoc'")
+    return [] if pattern is None else [pattern]
+
+
 def ingest(running: Running, statement: s.Ingest) -> Cursor:
     running.require_no_transaction("INGEST commits batch by batch")
     options = reader_options(running, statement)
     how: dict[str, Any] = {name: value for name, value in statement.options.items() if name in INGEST_OPTIONS}
     if not isinstance(how.get("prune", False), bool):
         raise running.failure("the option prune is true or false")
+    how["include"] = included(running, statement)
     report = running.session.ingest(
         statement.path, format=statement.format, options=options, progress=running.progress, **how
     )
@@ -63,7 +73,9 @@ def ingest(running: Running, statement: s.Ingest) -> Cursor:
         round(report.seconds, 3),
     )
     problems = tuple(f"{failure.place}: {failure.reason}" for failure in report.failures)
-    return Cursor("INGEST", columns, [row], rowcount=report.documents, problems=problems)
+    told = [f"skipped: {by_reason(report.skipped_by)}"] if report.skipped else []
+    message = "; ".join([*told, *report.remarks]) or None
+    return Cursor("INGEST", columns, [row], rowcount=report.documents, message=message, problems=problems)
 
 
 def insert_document(running: Running, statement: s.InsertDocument) -> Cursor:

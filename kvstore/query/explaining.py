@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, replace
 
+from ..ingest.sources import by_reason
 from ..retrieval.evidence import Step, Trace
 from ..retrieval.query import SEARCH_TOP
 from ..storage import addresses
 from ..storage.measured_view import MeasuredView
 from ..text.normalize import entity_key
 from . import statements as s
-from .changing import reader_options
+from .changing import included, reader_options
 from .cursor import Cursor
 from .finding import answer, evidence, expand, retrieval_clauses, selected
 from .reader import Reader
@@ -73,13 +74,16 @@ def _steps(running: Running, statement: s.PlainStatement, analyze: bool) -> list
 def _ingest_steps(running: Running, statement: s.Ingest) -> list[Step]:
     """What would be ingested, estimated from a sample of the files, and what would be asked of whom."""
     options = reader_options(running, statement)
-    found = running.session.forecast_ingest(statement.path, format=statement.format, options=options)
+    found = running.session.forecast_ingest(
+        statement.path, format=statement.format, include=included(running, statement), options=options
+    )
     sample = f"about, from {found.sampled:,} of the files; nothing is ingested"
     embedder = f"{found.embedder}: about {found.tokens:,} tokens"
+    passed_over = f"skipped: {by_reason(found.skipped_by)}" if found.skipped else "none skipped"
     if found.calls:
         embedder += f" in {found.calls:,} requests to an endpoint; none is sent now"
     steps = [
-        Step("find files", f"{found.bytes:,} bytes to read; {found.skipped:,} files skipped", found.files, None),
+        Step("find files", f"{found.bytes:,} bytes to read; {passed_over}", found.files, None),
         Step("pass over", "ingested before, and as they were", found.known, None),
         Step("read and extract", sample, found.documents, None),
         Step("embed", embedder, found.chunks, None),

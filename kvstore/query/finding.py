@@ -90,8 +90,19 @@ def retrieval_clauses(running: Running, statement: s.Retrieve | s.Ask) -> dict[s
 
 def ask(running: Running, statement: s.Ask) -> Cursor:
     found = answer(running, statement)
+    with running.target.reading() as view:
+        records = {c.document: view.documents.find(c.document) for c in found.citations}
+    # Another may have deleted a document while a model wrote.
+    sources = {key: None if record is None else record.source for key, record in records.items()}
     citations = [
-        {"number": c.number, "document": c.document, "chunk": c.chunk, "start": c.start, "end": c.end}
+        {
+            "number": c.number,
+            "document": c.document,
+            "source": sources[c.document],
+            "chunk": c.chunk,
+            "start": c.start,
+            "end": c.end,
+        }
         for c in found.citations
     ]
     row = (found.text, citations, found.extractive, found.model, found.dropped)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -173,6 +173,7 @@ class Session(Readable, Protocol):
         *,
         format: str | None = None,
         prune: bool = False,
+        include: str | Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         progress: Callable[[IngestProgress], None] | None = None,
         workers: int | None = None,
@@ -181,7 +182,12 @@ class Session(Readable, Protocol):
     ) -> IngestReport: ...
 
     def forecast_ingest(
-        self, paths: str, *, format: str | None = None, options: Mapping[str, Any] | None = None
+        self,
+        paths: str,
+        *,
+        format: str | None = None,
+        include: str | Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
     ) -> Forecast: ...
 
     def language_model(self, name: str | None = None) -> LanguageModel | None: ...
