@@ -65,7 +65,7 @@ class HashingEmbedder:
         return row
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)  # as with stems, a process must not grow for long by words that come once
 def _features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
     """The places that a word's features fall on, and their signed weights."""
     framed = f"<{word}>"

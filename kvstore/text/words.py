@@ -72,6 +72,11 @@ def token_count(text: str) -> int:
     return count_tokens(text)
 
 
+#: Words whose stems are remembered: a process that meets ever new names must not grow by them for long, and of the
+#: words of real texts most are among the last so many.
+_REMEMBERED = 1 << 14
+
+
 @lru_cache(maxsize=8)
 def stemmer(language: str) -> Callable[[str], str]:
     """The stemming function of a Snowball language (``none`` keeps words as they are); remembers what it has
@@ -85,7 +90,7 @@ def stemmer(language: str) -> Callable[[str], str]:
     except KeyError:
         known = ", ".join(sorted(snowballstemmer.algorithms()))
         raise InputError(f"there is no stemmer {language!r}; there are none, {known}") from None
-    return lru_cache(maxsize=1 << 17)(stem)
+    return lru_cache(maxsize=_REMEMBERED)(stem)
 
 
 def segments(text: str) -> list[str]:
