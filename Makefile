@@ -1,5 +1,7 @@
 # make demo       a tour of the store, from a fresh clone
 # make test       the tests; make test-slow: those that take long; make lint: style, types, floors of the house
+# make sanitize   the kernels in cext/, built under AddressSanitizer and UndefinedBehaviorSanitizer (GCC), through their
+#                 tests and many calls with bad arguments; takes about ten minutes
 # make clean      remove what was built
 #
 # Everything runs in .venv, made here with the first suitable Python found; PYTHON=... names another.
@@ -8,6 +10,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TYPING := build/typing
+SANITIZED := build/sanitized
+KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,kernels arc_eager cft edge_filter entity_filter filter_damage \
+	msgpack_rows packed_numbers pagerank recognition row_products words))
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)
@@ -15,7 +20,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
-.PHONY: demo test test-slow lint style types floors clean install
+.PHONY: demo test test-slow sanitize lint style types floors clean install
 
 demo: install
 	$(BIN)/kvstore demo
@@ -25,6 +30,18 @@ test: install
 
 test-slow: install
 	$(BIN)/python -m pytest -q -n 2 -m slow
+
+# Built into a folder of their own, found before the installed ones. The sanitizer has to be loaded before Python, and
+# Python to take its memory from malloc; what Python itself never frees is no leak of the kernels.
+sanitize: install
+	CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1" \
+	LDFLAGS="-fsanitize=address,undefined" \
+	$(BIN)/python setup.py -q build_ext --build-lib $(SANITIZED) --build-temp $(SANITIZED)/objects
+	cp cext/__init__.py $(SANITIZED)/kvstore_cext/
+	PYTHONPATH=$(SANITIZED) PYTHONMALLOC=malloc KERNEL_ROUNDS=10000 \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" \
+	$(BIN)/python -m pytest -q -s -p no:cacheprovider $(KERNEL_TESTS)
 
 lint: style types floors
 

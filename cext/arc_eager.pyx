@@ -10,6 +10,7 @@ System for Dependency Parsing").
 """
 
 from libc.stdint cimport int32_t, uint8_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 cdef extern from *:
@@ -220,8 +221,9 @@ cdef void parse_one(Network &net, int32_t length, const uint8_t *kinds, Py_ssize
         make(state, kinds[best], <int32_t>best, heads, labels)
 
 
-def parse(const float[:, ::1] rows, const float[::1] bias, const float[:, ::1] upper, const float[::1] upper_bias,
-          const uint8_t[::1] kinds, const int32_t[::1] lengths, int32_t[::1] heads, int32_t[::1] labels) -> None:
+def parse(const float[:, ::1] rows not None, const float[::1] bias not None, const float[:, ::1] upper not None,
+          const float[::1] upper_bias not None, const uint8_t[::1] kinds not None, const int32_t[::1] lengths not None,
+          int32_t[::1] heads not None, int32_t[::1] labels not None) -> None:
     """Parse documents that stand one after the other.
 
     ``rows``: first the row of no token, then one a token: what the network's first layer says of it in each place, one
@@ -251,16 +253,23 @@ def parse(const float[:, ::1] rows, const float[::1] bias, const float[:, ::1] u
     ):
         raise ValueError("the weights, rows, moves and documents of a parse do not fit one another")
     cdef vector[float] sums = vector[float](row), scores = vector[float](upper.shape[1])
+    # What is counted by is the kernel's own: the arrays that are given may share memory with those that are written.
+    cdef vector[int32_t] sizes, found, moves
+    cdef vector[uint8_t] kind
     if not tokens:
         return
-    heads[:] = -1
-    labels[:] = -1
+    sizes.assign(&lengths[0], &lengths[0] + lengths.shape[0])
+    kind.assign(&kinds[0], &kinds[0] + kinds.shape[0])
+    found.assign(tokens, -1)
+    moves.assign(tokens, -1)
     net.padding, net.bias, net.upper, net.upper_bias = &rows[0, 0], &bias[0], &upper[0, 0], &upper_bias[0]
     net.hidden, net.pieces, net.width = upper.shape[0], row // upper.shape[0], upper.shape[1]
     with nogil:
-        for document in range(lengths.shape[0]):
-            if lengths[document]:
+        for document in range(<Py_ssize_t> sizes.size()):
+            if sizes[document]:
                 net.rows = &rows[1 + first, 0]
-                parse_one(net, lengths[document], &kinds[0], kinds.shape[0], sums.data(), scores.data(), &heads[first],
-                          &labels[first])
-                first += lengths[document]
+                parse_one(net, sizes[document], kind.data(), <Py_ssize_t> kind.size(), sums.data(), scores.data(),
+                          &found[first], &moves[first])
+                first += sizes[document]
+        memcpy(&heads[0], found.data(), tokens * sizeof(int32_t))
+        memcpy(&labels[0], moves.data(), tokens * sizeof(int32_t))

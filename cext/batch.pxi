@@ -70,16 +70,20 @@ cdef int candidates_of(EntityIndex index, Query* queries, int n) except -1 nogil
     return 0
 
 
-def find_many(EntityIndex index, keys, uint32_t[::1] found, uint64_t[::1] first_addresses=None) -> list:
+def find_many(EntityIndex index not None, keys, uint32_t[::1] found not None,
+              uint64_t[::1] first_addresses=None) -> list:
     """Write the entity of each name (0 when absent) and, on request, its first address.
 
-    Returns the positions of names with long lists, whose first addresses are not written.
+    Returns the positions of names with long lists, whose first addresses are not written. Raises ValueError where an
+    array is not as long as the names are many.
     """
     cdef Query queries[_BATCH]
     cdef PyObject* held[_BATCH]
     cdef Py_ssize_t total = len(keys), start, length
     cdef int i, n
     cdef const uint8_t* record
+    if found.shape[0] != total or (first_addresses is not None and first_addresses.shape[0] != total):
+        raise ValueError(f"what is found of {total} names does not go into arrays of other lengths")
     long_lists = []
     for start in range(0, total, _BATCH):
         n = 0
@@ -115,7 +119,7 @@ def find_many(EntityIndex index, keys, uint32_t[::1] found, uint64_t[::1] first_
     return long_lists
 
 
-def addresses_below(EntityIndex index, keys, uint64_t stop) -> list:
+def addresses_below(EntityIndex index not None, keys, uint64_t stop) -> list:
     """The addresses below ``stop`` of each name, ascending, as a tuple; None in place of a long list."""
     cdef Query query
     cdef Py_ssize_t length
@@ -140,7 +144,7 @@ def addresses_below(EntityIndex index, keys, uint64_t stop) -> list:
     return found
 
 
-def probe(EntityIndex index, const uint64_t[::1] hashes) -> int:
+def probe(EntityIndex index not None, const uint64_t[::1] hashes not None) -> int:
     """How many of these hashes of names have a candidate: the filter alone, with no look at any key."""
     cdef Query queries[_BATCH]
     cdef Py_ssize_t start = 0, total = hashes.shape[0], candidates = 0

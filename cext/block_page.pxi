@@ -52,6 +52,24 @@ cdef bint block_page_sound(const uint8_t* page) noexcept nogil:
     return used == kv_get16(page + _LP_USED) and used <= _PAGE_BYTES - top
 
 
+cdef bint records_apart(const uint8_t* page) noexcept nogil:
+    """Whether no two records of a sound page overlap, so that a change of one leaves the others as they are."""
+    cdef uint8_t taken[_PAGE_BYTES]
+    cdef uint32_t slot, offset
+    cdef size_t i, size
+    memset(taken, 0, _PAGE_BYTES)
+    for slot in range(kv_get16(page + _LP_SLOTS)):
+        offset = kv_get16(page + _LP_HEADER + 2 * slot)
+        if offset == 0:
+            continue
+        size = record_size(page + offset)
+        for i in range(size):
+            if taken[offset + i]:
+                return False
+        memset(taken + offset, 1, size)
+    return True
+
+
 cdef inline int free_bytes(const uint8_t* page) noexcept nogil:
     """Bytes that records and offsets of this page may still take, once it is packed."""
     return _PAGE_BYTES - _LP_HEADER - 2 * kv_get16(page + _LP_SLOTS) - kv_get16(page + _LP_USED)
@@ -109,7 +127,9 @@ cdef class BlockStore:
     cdef int64_t _last_roomy
     cdef uint32_t _current
 
-    def __cinit__(self, PageTable pages, more) -> None:
+    def __cinit__(self, PageTable pages not None, more) -> None:
+        if pages._encoding != BLOCK_ENCODING:
+            raise ValueError(f"table {pages._table} has no block-list pages, but those of {pages._encoding!r}")
         self.pages = pages
         self._more = more
         self.forget()

@@ -14,6 +14,9 @@ from libcpp.vector cimport vector
 include "leb128.pxi"
 include "sealed.pxi"
 
+cdef enum:
+    _MOST = 1 << 30
+
 
 cdef bytes _bytes(vector[uint8_t]& out):
     return PyBytes_FromStringAndSize(<char*> out.data(), out.size())
@@ -45,10 +48,12 @@ def unpack_numbers(uint64_t first, payload) -> bytes:
 
 
 def pack_numbers(numbers) -> bytes:
-    """The payload of ascending numbers after 0."""
+    """The payload of ascending numbers after 0; raises ValueError where they do not ascend."""
     cdef vector[uint8_t] out
     cdef uint64_t number, last = 0
     for number in numbers:
+        if number < last:
+            raise ValueError(f"{number} follows {last}")
         _write(out, number - last)
         last = number
     return _bytes(out)
@@ -57,12 +62,16 @@ def pack_numbers(numbers) -> bytes:
 cdef int _change(
     vector[uint64_t]& old, vector[uint64_t]& new, gone, added, size_t* removed, size_t* fresh
 ) except -1:
-    """Take numbers out of ``old`` and put others in, both ascending; the result is in ``new``."""
-    cdef uint64_t number
+    """Take numbers out of ``old`` and put others in, both ascending; the result is in ``new``. Raises ValueError where
+    they do not ascend."""
+    cdef uint64_t number, last = 0
     cdef size_t at = 0
     removed[0] = fresh[0] = 0
     new.clear()
     for number in gone:
+        if number < last:
+            raise ValueError(f"{number} follows {last}")
+        last = number
         while at < old.size() and old[at] < number:
             new.push_back(old[at])
             at += 1
@@ -75,8 +84,11 @@ cdef int _change(
     if added:
         old.swap(new)
         new.clear()
-        at = 0
+        at = last = 0
         for number in added:
+            if number < last or (number == last and fresh[0]):
+                raise ValueError(f"{number} follows {last}")
+            last = number
             while at < old.size() and old[at] < number:
                 new.push_back(old[at])
                 at += 1
@@ -119,11 +131,11 @@ def change_blocks(dict changes, blocks, size_t most, size_t small, dict written)
     ``changes``: owner → the numbers that go and those that come, both ascending. ``blocks``: key and sealed value of
     the block, whose first number is below the largest of them or which is the list's first; None where the list is
     empty. Keys and values that result, None for a block that goes, are put into ``written``; a block has at most
-    ``most`` numbers.
+    ``most`` numbers, which are 1 or more.
 
     Returns for each owner how many numbers were there to go, and how many were new; what is to be changed in blocks
-    before; and the blocks that have fallen below ``small``: owner → key and size. Raises ValueError, with the key, for
-    a damaged block.
+    before; and the blocks that have fallen below ``small``: owner → key and size. Raises ValueError for numbers that do
+    not ascend, for another number of blocks than of owners and, with the key, for a damaged block.
     """
     cdef vector[uint64_t] old, new
     cdef vector[uint8_t] out
@@ -135,7 +147,9 @@ def change_blocks(dict changes, blocks, size_t most, size_t small, dict written)
     counted = []
     before = {}
     fallen = {}
-    for (owner, (gone, added)), block in zip(changes.items(), blocks):
+    if not 0 < most <= _MOST:
+        raise ValueError(f"a block holds 1 to {_MOST} numbers, not {most}")
+    for (owner, (gone, added)), block in zip(changes.items(), blocks, strict=True):
         old.clear()
         key = None
         here = coming = 0

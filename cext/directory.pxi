@@ -33,14 +33,18 @@ cdef class Directory:
     cdef readonly uint32_t fork_count, free_fork, live_forks
     cdef readonly uint64_t kicks, splits, merges
 
-    def __cinit__(self, PageTable table, PageTable forks, PageTable buckets, BlockStore blocks, NameHash hasher, head):
+    def __cinit__(self, PageTable table not None, PageTable forks not None, PageTable buckets not None,
+                  BlockStore blocks not None, NameHash hasher not None, head):
+        for given, encoding in (table, DIRECTORY_ENCODING), (forks, FORK_ENCODING), (buckets, BUCKET_ENCODING):
+            if (<PageTable> given)._encoding != encoding:
+                raise ValueError(f"a directory is given pages of {(<PageTable> given)._encoding!r} for {encoding!r}")
         self.table, self.forks, self.buckets = table, forks, buckets
         self.blocks, self.hasher = blocks, hasher
         (self.depth, self.fork_count, self.free_fork, self.live_forks,
          self.kicks, self.splits, self.merges) = head
         if not 0 <= self.depth <= <int> _WIDEST or table.count < ((1 << self.depth) + _ENTRIES - 1) // _ENTRIES:
             raise table.damage(f"a depth of {self.depth} does not go with {table.count} directory pages")
-        if self.fork_count > forks.count * _ENTRIES // 2 or self.free_fork > self.fork_count:
+        if self.fork_count > <uint64_t> forks.count * _ENTRIES // 2 or self.free_fork > self.fork_count:
             raise table.damage(f"{self.fork_count} forks do not go with {forks.count} pages of forks")
 
     @property

@@ -40,7 +40,10 @@ cdef class EntityIndex:
     cdef object lists, as_addresses
     cdef readonly uint64_t entities, addresses
 
-    def __cinit__(self, NameHash hasher, Directory directory, BlockStore blocks, lists, as_addresses, counts):
+    def __cinit__(self, NameHash hasher not None, Directory directory not None, BlockStore blocks not None, lists,
+                  as_addresses, counts):
+        if directory.blocks is not blocks or directory.hasher is not hasher:
+            raise ValueError("the directory is one of other block lists, or of another hash")
         self.hasher, self.directory, self.blocks = hasher, directory, blocks
         self.lists, self.as_addresses = lists, as_addresses
         self.entities, self.addresses = counts
@@ -144,15 +147,19 @@ cdef class EntityIndex:
                 return i
         return -1
 
-    def insert_many(self, keys, const uint32_t[::1] entities) -> None:
-        """Add names that can be stored and are all absent, one entity each."""
-        cdef Py_ssize_t i
-        for i in range(len(keys)):
+    def insert_many(self, keys, const uint32_t[::1] entities not None) -> None:
+        """Add names that are all absent, one entity each; raises ValueError for a name that cannot be stored."""
+        cdef Py_ssize_t i, n = len(keys)
+        if n != entities.shape[0]:
+            raise ValueError(f"{n} names have {entities.shape[0]} entities")
+        for i in range(n):
             self._insert(keys[i], entities[i])
 
     cdef int _insert(self, str key, uint32_t entity) except -1:
         cdef Py_ssize_t n
         cdef const uint8_t* data = utf8_of(key, &n)
+        if not 0 < n <= _KEY_BYTES:
+            raise ValueError(f"a name is 1 to {_KEY_BYTES} bytes of UTF-8, not {n}")
         cdef uint64_t h = self.hasher.of(data, n)
         cdef Location found
         cdef uint32_t head = self._slot(h, &found), reference
@@ -211,6 +218,7 @@ cdef class EntityIndex:
         cdef vector[uint64_t] given, present, merged
         cdef uint32_t count
         cdef int64_t changed
+        cdef bytes taken
         if record == NULL:
             return -1
         addresses = self._sorted(addresses, &given)
@@ -225,11 +233,11 @@ cdef class EntityIndex:
                 changed = -self.lists.change(entity, addresses.tolist(), ())[0]
             count += changed
             if changed < 0 and count <= _SHORT_AGAIN:
-                data = self.lists.take(entity)
+                taken = self.lists.take(entity)
                 merged.resize(count)
-                if len(data) != 8 * count:
-                    raise self.blocks.pages.damage(f"entity {entity} has {len(data) // 8} addresses, not {count}")
-                kv_copy(merged.data(), <const uint8_t*> (<bytes> data), 8 * <size_t> count)
+                if len(taken) != 8 * count:
+                    raise self.blocks.pages.damage(f"entity {entity} has {len(taken) // 8} addresses, not {count}")
+                kv_copy(merged.data(), PyBytes_AS_STRING(taken), 8 * <size_t> count)
                 self._store(&found, merged, False)
             elif changed:
                 kv_put32(self.blocks.own(found.reference) + _R_COUNT, count)
@@ -261,6 +269,8 @@ cdef class EntityIndex:
         addresses = self.as_addresses(addresses)
         PyObject_GetBuffer(addresses, &buffer, PyBUF_SIMPLE)
         try:
+            if buffer.len % 8:
+                raise ValueError(f"addresses of 8 bytes each do not have {buffer.len} in all")
             given.resize(buffer.len // 8)
             kv_copy(given.data(), buffer.buf, buffer.len)
         finally:

@@ -12,7 +12,7 @@ One translation unit, so that the compiler sees the whole way from a hash to an 
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_READ, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF

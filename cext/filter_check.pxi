@@ -17,7 +17,7 @@ cdef class PageCheck:
     cdef vector[uint32_t] _entities
     cdef object _error
 
-    def __cinit__(self, EntityIndex index, bucket_pages, block_pages):
+    def __cinit__(self, EntityIndex index not None, bucket_pages, block_pages):
         self.index = index
         self.directory = index.directory
         self._error = index.blocks.pages._error

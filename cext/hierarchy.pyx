@@ -45,7 +45,7 @@ cdef class Places:
     cdef size_t relatives
     cdef size_t most
 
-    def __init__(self, size_t relatives, size_t most) -> None:
+    def __cinit__(self, size_t relatives, size_t most) -> None:
         self.lock = Lock()
         self.told = {}
         self.relatives = relatives
@@ -99,11 +99,13 @@ cdef class Places:
             self.trees[text] = self.texts.size()
             self.texts.append(text)
         place.tree, place.tree_size = self.trees[text], <uint32_t> text.size()
-        place.others, place.parents, place.children = self.others.size(), len(parents), len(children)
+        place.others = self.others.size()
         for other in parents:
             self.others.push_back(other)
+        place.parents = <uint32_t> (self.others.size() - place.others)
         for other in children:
             self.others.push_back(other)
+        place.children = <uint32_t> (self.others.size() - place.others - place.parents)
         self.places[node] = place
         return place
 

@@ -95,6 +95,8 @@ def elements(value, places) -> list:
         for place in places:
             if place >= count:
                 raise ValueError("fewer elements than expected")
+            if place < number:
+                raise ValueError("the places do not ascend")
             while number < place:
                 at = _behind(at, end)
                 number += 1

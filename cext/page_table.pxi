@@ -12,7 +12,8 @@ cdef class PageTable:
     ``encoding`` is the name that pages begin with. ``load(number)`` returns the bytes of a stored page, its checksum
     verified, or raises; ``more(after)`` returns some numbers of free pages above ``after``, ascending, or nothing;
     ``error`` is the class raised for damage, ``full`` when the numbers are used up; ``count`` is one more than the highest
-    number, ``live`` the pages in use.
+    number, ``live`` the pages in use. Raises ValueError for an encoding or for numbers that no table has, and for a
+    change where it is not ``writable``.
     """
 
     cdef object _load, _more, _error, _full
@@ -24,6 +25,7 @@ cdef class PageTable:
     cdef readonly uint32_t count, live
     cdef size_t _capacity
     cdef vector[uint32_t] _dirty
+    cdef list _kept         # what the pages of a snapshot lie in, where it is no map
     cdef list _free
     cdef set _vacant        # free now, and in use at some time since the last flush
     cdef set _taken         # in use, but on the stored list of free pages
@@ -31,8 +33,13 @@ cdef class PageTable:
     cdef int64_t _last_free
 
     def __cinit__(self, table, encoding, load, more, error, full, count, live, writable) -> None:
+        if len(encoding) != 4:
+            raise ValueError(f"an encoding is four bytes, not {encoding!r}")
+        if not 0 <= live <= count <= _PAGE_LIMIT:
+            raise ValueError(f"{live} of {count} pages in use: a table has at most {_PAGE_LIMIT}")
         self._table = table
         self._encoding = encoding
+        self._kept = []
         self._load = load
         self._more = more
         self._error = error
@@ -75,8 +82,11 @@ cdef class PageTable:
             raise self.damage(f"page {number} is referred to, but there are {self.count}")
         if number in self._vacant:
             raise self.damage(f"page {number} is referred to, but is free")
-        PyObject_GetBuffer(self._load(number), &buffer, PyBUF_SIMPLE)
+        loaded = self._load(number)
+        PyObject_GetBuffer(loaded, &buffer, PyBUF_SIMPLE)
         try:
+            if buffer.len != _PAGE_BYTES:
+                raise self.damage(f"page {number} has {buffer.len} bytes, not {_PAGE_BYTES}")
             if not self._sound(<const uint8_t*> buffer.buf):
                 raise self.damage(f"page {number} contradicts itself")
             if self._writable:
@@ -84,6 +94,8 @@ cdef class PageTable:
                 memcpy(page, buffer.buf, _PAGE_BYTES)
             else:
                 page = <uint8_t*> buffer.buf
+                if not isinstance(loaded, memoryview) or (<object> loaded).obj is not None:
+                    self._kept.append(loaded)
         finally:
             PyBuffer_Release(&buffer)
         self._pages[number] = page
@@ -93,10 +105,13 @@ cdef class PageTable:
         """Whether a page may be worked on: whatever else is wrong with it, nothing in it leads outside it."""
         if self._encoding == BUCKET_ENCODING:
             return bucket_page_sound(page)
-        return block_page_sound(page) if self._encoding == BLOCK_ENCODING else True
+        if self._encoding == BLOCK_ENCODING:
+            return block_page_sound(page) and (not self._writable or records_apart(page))
+        return True
 
     cdef uint8_t* own(self, uint32_t number) except NULL:
         """The private copy of a page, to be changed."""
+        self._require_writable()
         cdef uint8_t* page = <uint8_t*> self.read(number)
         if not self._changed[number]:
             self._changed[number] = 1
@@ -105,6 +120,7 @@ cdef class PageTable:
 
     cdef uint32_t append(self) except 0xFFFFFFFF:
         """A new zeroed page after the last one."""
+        self._require_writable()
         cdef uint32_t number = self.count
         if number >= _PAGE_LIMIT:
             raise self._full(f"table {self._table}: all {_PAGE_LIMIT} page numbers are in use; split the store")
@@ -118,6 +134,7 @@ cdef class PageTable:
 
     cdef uint32_t allocate(self) except 0xFFFFFFFF:
         """A zeroed page under a free number, or a new one."""
+        self._require_writable()
         cdef uint32_t number
         if not self._free and self._last_free < self.count:
             found = [free for free in self._more(self._last_free) if free not in self._taken]
@@ -139,6 +156,7 @@ cdef class PageTable:
 
     cdef int release(self, uint32_t number) except -1:
         """Give a page's number back."""
+        self._require_writable()
         self._drop(number)
         self._vacant.add(number)
         self.live -= 1
@@ -151,11 +169,17 @@ cdef class PageTable:
 
     cdef int truncate(self, uint32_t count) except -1:
         """Give back the pages from number ``count`` on."""
+        self._require_writable()
         while self.count > count:
             self.count -= 1
             self.live -= 1
             self._drop(self.count)
             self._released.add(self.count)
+        return 0
+
+    cdef inline int _require_writable(self) except -1:
+        if not self._writable:
+            raise ValueError(f"table {self._table}: the pages of a snapshot cannot be changed")
         return 0
 
     cdef object damage(self, str what):

@@ -18,7 +18,7 @@ numbered: all nodes above their bound are pushed at once, round by round, masses
 know no order, and the weights of a row are made whole numbers before they are added up.
 """
 
-from libc.math cimport frexp, ldexp
+from libc.math cimport INFINITY, frexp, ldexp
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libcpp.queue cimport priority_queue
 from libcpp.utility cimport pair
@@ -27,9 +27,15 @@ from libcpp.vector cimport vector
 import numpy as np
 
 
-#: A mass of 1, and the bits of a row's greatest weight.
+#: The least restart · epsilon: its inverse bounds the work.
+cdef double SMALLEST_STEP = 1e-15
+
+#: A mass of 1, and the bits of a row's greatest weight; the weights of so many neighbours can be added up. A row whose
+#: greatest weight has a smaller exponent is a dead end, for what it is multiplied by would be no number any more.
 cdef int64_t ONE = 1 << 60
 cdef int WEIGHT_BITS = 40
+cdef int64_t MOST_NEIGHBOURS = 1 << 22
+cdef int LEAST_EXPONENT = -900
 
 
 cdef struct Way:
@@ -72,11 +78,27 @@ cdef class ForwardPush:
     #: The sizes of all pushes added up.
     cdef readonly double work
 
-    def __init__(self, const uint64_t[::1] seeds, const double[::1] masses, const double[::1] sizes,
-                 double restart, double epsilon) -> None:
-        """Masses are above 0 and sum to 1; sizes are at least 1; restart and epsilon lie between 0 and 1."""
+    def __cinit__(self, const uint64_t[::1] seeds not None, const double[::1] masses not None,
+                  const double[::1] sizes not None, double restart, double epsilon) -> None:
+        """Masses are above 0 and sum to 1; sizes are at least 1; restart and epsilon lie between 0 and 1.
+
+        Raises ValueError where they do not, where the arrays are of different lengths, and where restart · epsilon is
+        so small that the pushes would not end.
+        """
         cdef Py_ssize_t i
         cdef int64_t number
+        cdef double total = 0
+        if not (0 < restart < 1 and 0 < epsilon < 1 and restart * epsilon >= SMALLEST_STEP):
+            raise ValueError(f"restart {restart} and epsilon {epsilon} do not lie between 0 and 1, or their product is "
+                             f"below {SMALLEST_STEP}")
+        if not seeds.shape[0] == masses.shape[0] == sizes.shape[0]:
+            raise ValueError(f"{seeds.shape[0]} seeds have {masses.shape[0]} masses and {sizes.shape[0]} sizes")
+        for i in range(seeds.shape[0]):
+            if not (masses[i] > 0 and 1 <= sizes[i] < INFINITY):
+                raise ValueError(f"seed {i} has mass {masses[i]} and size {sizes[i]}")
+            total += masses[i]
+        if seeds.shape[0] and not -1e-6 <= total - 1 <= 1e-6:
+            raise ValueError(f"the masses of the seeds sum to {total}, not to 1")
         self._restart = restart
         self._epsilon = epsilon
         self._table.assign(1 << 10, 0)
@@ -125,17 +147,31 @@ cdef class ForwardPush:
             self._queued[number] = 1
             self._queue.push_back(number)
 
-    def add_rows(self, const uint64_t[::1] nodes, const int64_t[::1] bounds, const uint64_t[::1] neighbours,
-                 const double[::1] weights, const double[::1] sizes) -> None:
+    def add_rows(self, const uint64_t[::1] nodes not None, const int64_t[::1] bounds not None,
+                 const uint64_t[::1] neighbours not None, const double[::1] weights not None,
+                 const double[::1] sizes not None) -> None:
         """Rows of nodes, in any order: row i is ``neighbours[bounds[i]:bounds[i + 1]]``, with the weights of its edges.
 
         Weights are not negative; a row whose weights sum to 0 is a dead end. ``sizes`` are those of the neighbours,
-        for nodes met the first time. A row that came before is passed over.
+        for nodes met the first time, 1 or more. A row that came before is passed over. Raises ValueError, and changes
+        nothing, where bounds lead outside the arrays, these are of different lengths, or a number is out of range.
         """
         cdef Py_ssize_t i, j
         cdef int64_t number, total, weight
         cdef double greatest, scale
         cdef int exponent
+        cdef Py_ssize_t count = neighbours.shape[0]
+        if bounds.shape[0] != nodes.shape[0] + 1 or weights.shape[0] != count or sizes.shape[0] != count:
+            raise ValueError(f"{nodes.shape[0]} rows have {bounds.shape[0]} bounds, and {count} neighbours "
+                             f"{weights.shape[0]} weights and {sizes.shape[0]} sizes")
+        if not 0 <= bounds[0] <= bounds[nodes.shape[0]] <= count:
+            raise ValueError(f"bounds go from {bounds[0]} to {bounds[nodes.shape[0]]}, the neighbours from 0 to {count}")
+        for i in range(nodes.shape[0]):
+            if bounds[i] > bounds[i + 1] or bounds[i] + MOST_NEIGHBOURS < bounds[i + 1]:
+                raise ValueError(f"row {i} goes from {bounds[i]} to {bounds[i + 1]}: 0 to {MOST_NEIGHBOURS} neighbours")
+        for j in range(bounds[0], bounds[nodes.shape[0]]):
+            if not (0 <= weights[j] < INFINITY and 1 <= sizes[j] < INFINITY):
+                raise ValueError(f"neighbour {j} has weight {weights[j]} and size {sizes[j]}")
         with nogil:
             for i in range(nodes.shape[0]):
                 number = self._number(nodes[i], 1)
@@ -145,7 +181,7 @@ cdef class ForwardPush:
                 for j in range(bounds[i], bounds[i + 1]):
                     greatest = max(greatest, weights[j])
                 frexp(greatest, &exponent)
-                scale = ldexp(1, WEIGHT_BITS - exponent)
+                scale = ldexp(1, WEIGHT_BITS - exponent) if exponent >= LEAST_EXPONENT else 0
                 for j in range(bounds[i], bounds[i + 1]):
                     total += <int64_t> (scale * weights[j])
                 self._begin[number] = self._neighbours.size()
@@ -231,14 +267,14 @@ cdef class ForwardPush:
         where such a walk begins; none where no walk leads there.
 
         To be called when :meth:`run` wants nothing any more. Dijkstra 1959 over the rows that came, where the length of
-        an edge is -ln of its share; found for all nodes at the first call.
+        an edge is -ln of its share; found for all nodes at once, and again when further ones have been met.
         """
         cdef uint64_t mask = self._table.size() - 1
         cdef uint64_t place = mixed(node) & mask
         cdef int64_t number
         cdef size_t i
         cdef vector[int64_t] found
-        if self._before.empty():
+        if self._before.size() != self._nodes.size():
             with nogil:
                 self._find_ways()
         while self._table[place] and self._nodes[self._table[place] - 1] != node:
@@ -262,6 +298,7 @@ cdef class ForwardPush:
         cdef Way way
         self._likelihood.assign(self._nodes.size(), 0)
         self._before.assign(self._nodes.size(), -1)
+        self._ways.clear()
         for i in range(self._seeds.size()):
             self._likelihood[self._seeds[i]] = self._seed_shares[i]
             self._before[self._seeds[i]] = self._seeds[i]

@@ -18,6 +18,9 @@ from libcpp.vector cimport vector
 include "leb128.pxi"
 include "sealed.pxi"
 
+cdef enum:
+    _MOST = 1 << 30
+
 
 cdef struct Posting:
     uint64_t chunk
@@ -121,7 +124,9 @@ cdef class PostingChanges:
     cdef size_t _most
 
     def __cinit__(self, size_t most):
-        """``most``: postings of a full block."""
+        """``most``: postings of a full block, 1 or more; raises ValueError for none."""
+        if not 0 < most <= _MOST:
+            raise ValueError(f"a block holds 1 to {_MOST} postings, not {most}")
         self._places = {}
         self._most = most
 
@@ -157,7 +162,8 @@ cdef class PostingChanges:
         ``prefixes`` are what the keys of the terms' blocks begin with, ``blocks`` their keys and sealed values, None for
         a term that has none. Keys and new values, None for a block that goes, are put into ``written``. Returns the
         terms of which an earlier block changes, their prefixes, and above which key that block does not lie. Raises
-        ValueError, with the key, for a damaged block, or a chunk that is not above those that stay.
+        ValueError, with the key, for a damaged block, or a chunk that is not above those that stay, and for terms that
+        are not as many as prefixes and blocks, or of which nothing changes.
         """
         further: list = []
         further_prefixes: list = []
@@ -165,8 +171,10 @@ cdef class PostingChanges:
         cdef vector[Posting] old, new
         cdef vector[uint8_t] out
         cdef bytes prefix
-        for term, prefix, found in zip(terms, prefixes, blocks):
-            place = self._places[term]
+        for term, prefix, found in zip(terms, prefixes, blocks, strict=True):
+            place = self._places.get(term)
+            if place is None:
+                raise ValueError(f"nothing of {term!r} changes")
             here = self._change_block(place, prefix, found, old, new, out, written)
             self._added[place].clear()
             if here:

@@ -137,7 +137,7 @@ cdef int _begin(bytes data) except -1:
     return 0
 
 
-def recognise(EntityIndex index, bytes data, int max_words) -> tuple:
+def recognise(EntityIndex index not None, bytes data not None, int max_words) -> tuple:
     """Every occurrence of a known name of at most ``max_words`` words (and 16 punctuation marks) in a text.
 
     Returns the bytes of three arrays, in order of start and end: starts and ends (int64, offsets in ``data``) and
@@ -201,7 +201,7 @@ cdef int _collect(
     return 0
 
 
-def occurrences(bytes data, bytes key, int max_words=0) -> list:
+def occurrences(bytes data not None, bytes key not None, int max_words=0) -> list:
     """Every place (start, end) in a text where one key occurs, as ``recognise`` would find it.
 
     A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks occurs nowhere.
@@ -246,12 +246,14 @@ def occurrences(bytes data, bytes key, int max_words=0) -> list:
     return result
 
 
-def longest(const int64_t[::1] starts, const int64_t[::1] ends) -> list:
+def longest(const int64_t[::1] starts not None, const int64_t[::1] ends not None) -> list:
     """Positions of the matches that remain when, from left to right, the longest of those that begin first is taken.
 
-    The matches are in order of start and end.
+    The matches are in order of start and end; raises ValueError where not each has both.
     """
     cdef Py_ssize_t i, best = -1, n = starts.shape[0]
+    if ends.shape[0] != n:
+        raise ValueError(f"{n} matches begin, and {ends.shape[0]} end")
     cdef int64_t taken = 0
     result = []
     for i in range(n):

@@ -170,7 +170,7 @@ cdef extern from *:
                        float *out) noexcept nogil
 
 
-def row_products(const float[:, ::1] x, const float[:, ::1] w, float[:, ::1] out) -> None:
+def row_products(const float[:, ::1] x not None, const float[:, ::1] w not None, float[:, ::1] out not None) -> None:
     """Write x wᵀ to ``out``, shape (len(x), len(w)). Raises ValueError where the shapes do not fit."""
     cdef Py_ssize_t n = x.shape[0], k = x.shape[1], m = w.shape[0], column, place
     cdef vector[float] panels
@@ -190,7 +190,7 @@ def row_products(const float[:, ::1] x, const float[:, ::1] w, float[:, ::1] out
         multiply_rows(&x[0, 0], n, k, panels.data(), m, &out[0, 0])
 
 
-def row_dots(const float[:, ::1] x, const float[::1] y, float[::1] out) -> None:
+def row_dots(const float[:, ::1] x not None, const float[::1] y not None, float[::1] out not None) -> None:
     """Write x y to ``out``, shape (len(x),). Raises ValueError where the shapes do not fit."""
     cdef Py_ssize_t n = x.shape[0], k = x.shape[1], place
     cdef vector[float] filled

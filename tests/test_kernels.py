@@ -1,0 +1,573 @@
+"""Kernels check what they are given: a bad length, bound, index or parameter is an error, never a read beyond an array.
+
+Every call below with arguments at random, most of them nearly right, must return or raise an error of Python's. With
+``KERNEL_ROUNDS`` there are more of them, for ``make sanitize``, which runs this under AddressSanitizer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kvstore_cext import filter as kernel
+from kvstore_cext.arc_eager import parse
+from kvstore_cext.compact import change_blocks, last_blocks, pack_numbers, unpack_numbers
+from kvstore_cext.hierarchy import Places
+from kvstore_cext.msgpack_rows import elements, with_elements
+from kvstore_cext.pagerank import ForwardPush
+from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
+from kvstore_cext.row_products import row_dots, row_products
+from kvstore_cext.words import count_terms, count_tokens, name_pieces
+
+ROUNDS = int(os.environ.get("KERNEL_ROUNDS", "300"))
+
+#: What a wrong call may raise.
+REFUSED = (ValueError, TypeError, OverflowError, AttributeError, KeyError, IndexError, MemoryError)
+
+
+def u32(*numbers: int) -> Any:
+    return np.array(numbers, np.uint32)
+
+
+def u64(*numbers: int) -> Any:
+    return np.array(numbers, np.uint64)
+
+
+def i64(*numbers: int) -> Any:
+    return np.array(numbers, np.int64)
+
+
+def f64(*numbers: float) -> Any:
+    return np.array(numbers, np.float64)
+
+
+def sealed(payload: bytes) -> bytes:
+    return payload + zlib.crc32(payload).to_bytes(4, "little")
+
+
+# -- PageRank
+
+
+def push(**changed: Any) -> ForwardPush:
+    given = {"seeds": u64(1), "masses": f64(1), "sizes": f64(1), "restart": 0.5, "epsilon": 0.1, **changed}
+    return ForwardPush(*given.values())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"restart": 0.0},
+        {"restart": 1.0},
+        {"restart": float("nan")},
+        {"epsilon": 0.0},
+        {"restart": 1e-12, "epsilon": 1e-12},
+        {"masses": f64()},
+        {"masses": f64(0.5)},
+        {"masses": f64(-1)},
+        {"masses": f64(float("inf"))},
+        {"sizes": f64()},
+        {"sizes": f64(0)},
+        {"sizes": f64(float("nan"))},
+    ],
+)
+def test_a_pagerank_that_would_not_end_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        push(**changed)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (u64(1), i64(0), u64(2), f64(1), f64(1)),
+        (u64(1), i64(0, 2), u64(2), f64(1), f64(1)),
+        (u64(1), i64(-1, 1), u64(2), f64(1), f64(1)),
+        (u64(1), i64(1, 0), u64(2), f64(1), f64(1)),
+        (u64(1, 2), i64(0, 1 << 60, 1), u64(2), f64(1), f64(1)),
+        (u64(1), i64(0, 1), u64(2), f64(), f64(1)),
+        (u64(1), i64(0, 1), u64(2), f64(1), f64()),
+        (u64(1), i64(0, 1), u64(2), f64(-1), f64(1)),
+        (u64(1), i64(0, 1), u64(2), f64(float("nan")), f64(1)),
+        (u64(1), i64(0, 1), u64(2), f64(1), f64(0)),
+        (u64(1), i64(), u64(), f64(), f64()),
+    ],
+)
+def test_rows_that_lead_outside_their_arrays_are_refused(rows: tuple[Any, ...]) -> None:
+    kernel = push()
+    assert kernel.run().tolist() == [1]
+    with pytest.raises(ValueError):
+        kernel.add_rows(*rows)
+    kernel.add_rows(u64(1), i64(0, 0), u64(), f64(), f64())
+    assert kernel.run().tolist() == []
+    assert kernel.rows == 1
+
+
+def test_the_way_to_a_node_that_was_met_later_is_found() -> None:
+    kernel = push(epsilon=0.9)
+    kernel.run()
+    kernel.add_rows(u64(1), i64(0, 1), u64(2), f64(1), f64(1))
+    assert kernel.before(2).tolist() == [1]
+    kernel.add_rows(u64(2), i64(0, 500), u64(*range(100, 600)), np.ones(500), np.ones(500))
+    assert kernel.before(599).tolist() == [2]
+
+
+def test_a_pagerank_cannot_be_begun_anew() -> None:
+    kernel = push()
+    kernel.__init__(u64(5), f64(1), f64(1), 0.5, 0.1)  # type: ignore[misc]
+    assert kernel.run().tolist() == [1]
+
+
+# -- The filter
+
+
+class Lists:
+    """Long lists, as the kernel asks for them."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, set[int]] = {}
+
+    def change(self, entity: int, gone: Any, added: Any) -> tuple[int, int]:
+        held = self.held.setdefault(entity, set())
+        before = len(held & set(gone)), len(set(added) - held)
+        held -= set(gone)
+        held |= set(added)
+        return before
+
+    def take(self, entity: int) -> bytes:
+        return np.array(sorted(self.held.pop(entity)), np.uint64).tobytes()
+
+
+class Damage(Exception):
+    """What page tables raise here."""
+
+
+Stored = dict[bytes, dict[int, bytes]]
+ENCODINGS = kernel.DIRECTORY_ENCODING, kernel.FORK_ENCODING, kernel.BUCKET_ENCODING, kernel.BLOCK_ENCODING
+
+
+class Filter:
+    """A filter over pages in dictionaries, without anything that stands between users and the kernel."""
+
+    def __init__(self, stored: Stored | None = None, head: Any = None, *, writable: bool = True) -> None:
+        self.stored: Stored = stored or {encoding: {} for encoding in ENCODINGS}
+        if stored is None:
+            self.stored[kernel.DIRECTORY_ENCODING][0] = kernel.DIRECTORY_ENCODING + bytes(kernel.PAGE_BYTES - 4)
+        self.hasher = kernel.NameHash(7)
+        self.tables = [self._table(encoding, writable) for encoding in ENCODINGS]
+        self.blocks = kernel.BlockStore(self.tables[3], lambda after: [])
+        head = head or ((0,) * 7, (0, 0))
+        self.directory = kernel.Directory(*self.tables[:3], self.blocks, self.hasher, head[0])
+        self.index = kernel.EntityIndex(self.hasher, self.directory, self.blocks, Lists(), self.addresses, head[1])
+
+    def _table(self, encoding: bytes, writable: bool) -> kernel.PageTable:
+        pages = self.stored[encoding]
+
+        def load(number: int) -> bytes:
+            if number not in pages:
+                raise Damage(f"page {number} is missing")
+            return pages[number]
+
+        count = max(pages) + 1 if pages else int(encoding in ENCODINGS[2:])
+        live = min(count, len(pages))
+        return kernel.PageTable("t", encoding, load, lambda after: [], Damage, Damage, count, live, writable)
+
+    @staticmethod
+    def addresses(given: Any) -> Any:
+        return np.frombuffer(given, np.uint64) if isinstance(given, bytes) else given
+
+    def flushed(self) -> tuple[Stored, Any]:
+        for encoding, table in zip(ENCODINGS, self.tables, strict=True):
+            for number, page in table.changed():
+                self.stored[encoding][number] = bytes(page)
+        return self.stored, (self.directory.state, (self.index.entities, self.index.addresses))
+
+
+NAMES = [f"name {number}" for number in range(700)] + ["x" * 511, "a b c", "naïve"]
+
+
+def filled() -> tuple[Stored, Any]:
+    whole = Filter()
+    whole.index.insert_many(NAMES, np.arange(1, len(NAMES) + 1, dtype=np.uint32))
+    for number, name in enumerate(NAMES[:200]):
+        whole.index.change_addresses(name, u64(*range(number % 60)), True)
+    return whole.flushed()
+
+
+@pytest.fixture(scope="module")
+def pages() -> tuple[Stored, Any]:
+    return filled()
+
+
+def test_a_filter_over_plain_pages_answers(pages: tuple[Stored, Any]) -> None:
+    for writable in (False, True):
+        again = Filter(*pages, writable=writable)
+        found = np.zeros(len(NAMES), np.uint32)
+        kernel.find_many(again.index, NAMES, found)
+        assert found.tolist() == list(range(1, len(NAMES) + 1))
+
+
+def test_arrays_of_other_lengths_are_refused(pages: tuple[Stored, Any]) -> None:
+    index = Filter(*pages).index
+    for wrong in (
+        lambda: kernel.longest(i64(0, 5), i64(3)),
+        lambda: kernel.longest(i64(0), i64(3, 5)),
+        lambda: kernel.find_many(index, NAMES, np.zeros(3, np.uint32)),
+        lambda: kernel.find_many(index, NAMES[:3], np.zeros(3, np.uint32), np.zeros(2, np.uint64)),
+        lambda: index.insert_many(["new"], u32()),
+        lambda: index.insert_many(["x" * 5000], u32(1)),
+        lambda: index.insert_many([""], u32(1)),
+        lambda: index.change_addresses("name 1", np.zeros(13, np.uint8), True),
+        lambda: kernel.PageTable("t", b"", None, None, Damage, Damage, 0, 0, True),  # type: ignore[arg-type]
+        lambda: kernel.PageTable("t", b"KVB1", None, None, Damage, Damage, 1 << 31, 0, True),  # type: ignore[arg-type]
+        lambda: PostingChanges(0),
+        lambda: change_blocks({1: ([], [5])}, [None], 0, 0, {}),
+        lambda: change_blocks({1: ([], [5, 4])}, [None], 9, 0, {}),
+        lambda: change_blocks({1: ([], [5])}, [], 9, 0, {}),
+        lambda: pack_numbers([3, 2]),
+        lambda: elements(sealed(b"\x92\x01\x02"), [1, 0]),
+    ):
+        with pytest.raises(ValueError):
+            wrong()
+
+
+def test_parts_that_are_not_there_are_refused() -> None:
+    whole = Filter()
+    for wrong in (
+        lambda: kernel.find_many(None, [], u32()),  # type: ignore[arg-type]
+        lambda: kernel.recognise(None, b"", 1),  # type: ignore[arg-type]
+        lambda: kernel.EntityIndex(whole.hasher, None, whole.blocks, None, None, (0, 0)),  # type: ignore[arg-type]
+        lambda: kernel.BlockStore(None, None),  # type: ignore[arg-type]
+        lambda: kernel.PageCheck(None, [], []),  # type: ignore[arg-type]
+        lambda: kernel.longest(None, None),  # type: ignore[arg-type]
+        lambda: row_products(None, None, None),  # type: ignore[arg-type]
+        lambda: push(seeds=None),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_pages_of_another_kind_are_refused() -> None:
+    whole = Filter()
+    directory, forks, buckets, blocks = whole.tables
+    with pytest.raises(ValueError, match="block-list pages"):
+        kernel.BlockStore(buckets, lambda after: [])
+    with pytest.raises(ValueError, match="a directory is given"):
+        kernel.Directory(directory, forks, blocks, whole.blocks, whole.hasher, (0,) * 7)
+
+
+def test_a_filter_of_a_snapshot_cannot_be_changed(pages: tuple[Stored, Any]) -> None:
+    snapshot = Filter(*pages, writable=False)
+    for change in (
+        lambda: snapshot.tables[2].touch(1),
+        lambda: snapshot.index.insert_many(["new"], u32(9000)),
+        lambda: snapshot.index.delete("name 1"),
+        lambda: snapshot.index.change_addresses("name 1", u64(4), True),
+        lambda: snapshot.index.heat("name 1", 1, True),
+    ):
+        with pytest.raises(ValueError, match="cannot be changed"):
+            change()
+    assert snapshot.index.find("name 1") == (2, 1, 0)
+
+
+def test_a_page_of_another_length_is_damage(pages: tuple[Stored, Any]) -> None:
+    stored = {encoding: {number: page[:40] for number, page in kept.items()} for encoding, kept in pages[0].items()}
+    for writable in (False, True):
+        with pytest.raises(Damage, match="has 40 bytes"):
+            Filter(stored, pages[1], writable=writable).index.find("name 1")
+
+
+def test_records_that_overlap_are_not_changed(pages: tuple[Stored, Any]) -> None:
+    """A page may be sound by its sums and yet have one record in another: a change of one would make the other lie."""
+    page = bytearray(kernel.PAGE_BYTES)
+    page[:4] = kernel.BLOCK_ENCODING
+    page[8:12] = (1).to_bytes(4, "little")
+    top = kernel.PAGE_BYTES - 200
+    page[12:14], page[14:16], page[16:18] = ((2).to_bytes(2, "little"), top.to_bytes(2, "little"), b"\x32\x00")
+    page[24:26], page[26:28] = top.to_bytes(2, "little"), (top + 4).to_bytes(2, "little")
+    for at in (top, top + 4):
+        page[at + 16 : at + 18] = (5).to_bytes(2, "little")
+    page[top + 8 : top + 12] = page[top + 12 : top + 16] = bytes(4)
+    table = kernel.PageTable("t", kernel.BLOCK_ENCODING, lambda n: bytes(page), None, Damage, Damage, 2, 1, True)
+    with pytest.raises(Damage, match="contradicts itself"):
+        table.page(1)
+
+
+# -- Anything at all
+
+
+class Chance:
+    """Arguments at random, most of them nearly right."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+
+    def number(self) -> Any:
+        return self.draw.choice(
+            [0, 1, 2, 3, 7, 31, 32, 33, 255, 256, 4079, -1, 1 << 31, (1 << 63) - 1, 1 << 64, None, 1.5]
+        )
+
+    def size(self) -> int:
+        return self.draw.choice([0, 1, 2, 3, 5, 13, 32, 64])
+
+    def array(self, dtype: str, *shape: int) -> Any:
+        """An array of a shape, or (one time in ten) of another, or something else."""
+        if self.draw.random() < 0.1:
+            return self.draw.choice([None, 5, "text", np.zeros(3, "u1"), np.zeros((2, 2), dtype)[:, 1]])
+        lengths = [self.size() if self.draw.random() < 0.1 else length for length in shape]
+        if self.draw.random() < 0.5:
+            return np.zeros(lengths, dtype)
+        bits = np.frombuffer(self.draw.randbytes(int(np.prod(lengths)) * np.dtype(dtype).itemsize), dtype)
+        return np.array(bits).reshape(lengths)
+
+    def small(self, dtype: str, length: int, most: int) -> Any:
+        array = np.array([self.draw.randrange(most) for _ in range(length)], dtype)
+        return self.array(dtype, length) if self.draw.random() < 0.2 else array
+
+    def bytes_of(self, valid: bytes) -> Any:
+        """Valid bytes with some changed, cut or added."""
+        data = bytearray(valid)
+        for _ in range(self.draw.choice([0, 1, 1, 3])):
+            place = self.draw.randrange(len(data) + 1)
+            match self.draw.randrange(3):
+                case 0:
+                    data[place : place + 1] = bytes([self.draw.choice([0, 1, 127, 128, 255, self.draw.randrange(256)])])
+                case 1:
+                    del data[place:]
+                case 2:
+                    data[place:place] = self.draw.randbytes(self.draw.choice([1, 2, 9]))
+        return self.draw.choice([bytes(data), memoryview(bytes(data)), bytearray(data)])
+
+    def text(self) -> Any:
+        marks = [
+            "",
+            "a",
+            "Ada",
+            " ",
+            "\n\n",
+            "*",
+            "`",
+            "...",
+            "é",
+            "中文",
+            "\u0301",
+            "\U0001f600",
+            "'",
+            "-",
+            "\0",
+            "x" * 70,
+        ]
+        text = "".join(self.draw.choice(marks) for _ in range(self.draw.randrange(40)))
+        return self.draw.choice([text, text, text, None, 5, text + "\ud800"])
+
+
+def any_parse(chance: Chance) -> None:
+    tokens, hidden, pieces, moves = chance.size(), chance.draw.choice([1, 2, 4]), chance.draw.choice([1, 2]), 6
+    row = hidden * pieces
+    kinds = np.array([0, 1, 2, 3, 4, 3], np.uint8) if chance.draw.random() < 0.8 else chance.array("u1", moves)
+    lengths = i32_parts(chance, tokens)
+    heads, labels = chance.array("i4", tokens), chance.array("i4", tokens)
+    if chance.draw.random() < 0.2:
+        labels = heads
+    if chance.draw.random() < 0.1:
+        lengths = heads
+    with np.errstate(all="ignore"):
+        parse(
+            chance.array("f4", tokens + 1, 13 * row),
+            chance.array("f4", row),
+            chance.array("f4", hidden, 32),
+            chance.array("f4", 32),
+            kinds,
+            lengths,
+            heads,
+            labels,
+        )
+
+
+def i32_parts(chance: Chance, total: int) -> Any:
+    parts = []
+    while total > 0:
+        parts.append(chance.draw.randint(0, total))
+        total -= parts[-1]
+    return chance.array("i4", len(parts)) if chance.draw.random() < 0.1 else np.array(parts, np.int32)
+
+
+def any_numbers(chance: Chance) -> None:
+    numbers = sorted(chance.draw.sample(range(2000), chance.size()))
+    payload = pack_numbers(numbers)
+    unpack_numbers(chance.number(), chance.bytes_of(payload))
+    changes: Any = {
+        owner: (sorted(chance.draw.sample(range(3000), 9)), chance.draw.sample(range(3000), 3) if owner > 2 else [])
+        for owner in range(chance.draw.randrange(4))
+    }
+    blocks = [
+        chance.draw.choice([None, (owner.to_bytes(4, "big") + bytes(8), sealed(bytes(chance.bytes_of(payload))))])
+        for owner in changes
+    ]
+    last_blocks(changes)
+    change_blocks(changes, blocks, chance.number(), chance.number(), chance.draw.choice([{}, {}, {}, None]))
+
+
+def any_postings(chance: Chance) -> None:
+    changes = PostingChanges(chance.draw.choice([1, 3, 256]))
+    for chunk in range(3):
+        changes.add(chunk, {"a": chunk + 1, "b": 1}, chance.draw.choice([5, 70000]))
+    written: dict[bytes, bytes | None] = {}
+    changes.change(["a"], [b"a\0"], [None], written)
+    key, value = next(iter(written.items()))
+    assert value is not None
+    payload = chance.bytes_of(value[:-4])
+    count_postings(payload)
+    changes.remove(chance.draw.choice([0, 1, 2, 9]), ["a", "b"])
+    block = chance.draw.choice([(key, memoryview(sealed(bytes(payload)))), (key[:5], memoryview(value)), None])
+    try:
+        changes.change(chance.draw.choice([["a"], ["a", "b"], ["z"]]), [b"a\0"], [block], {})
+    finally:
+        unpack_postings(chance.number(), payload)
+
+
+def any_row(chance: Chance) -> None:
+    packed = b"\x95\x01\xc0\xa3abc\x92\x01\x02\xcd\x01\x00"
+    packed = chance.draw.choice([packed, b"\xdc\x00\x03\x01\xdb\x00\x00\x00\x02ab\xdd\x00\x00\x00\x01\xc4\x01x"])
+    value = sealed(bytes(chance.bytes_of(packed)))
+    changed = {chance.draw.randrange(6): chance.draw.choice([None, b"\x07", b"", "text"])}
+    for call in (lambda: elements(value, [chance.number(), chance.number()]), lambda: with_elements(value, changed)):
+        with contextlib.suppress(REFUSED):
+            call()
+
+
+def any_products(chance: Chance) -> None:
+    n, k, m = chance.size(), chance.size(), chance.size()
+    with np.errstate(all="ignore"):
+        with contextlib.suppress(REFUSED):
+            row_products(chance.array("f4", n, k), chance.array("f4", m, k), chance.array("f4", n, m))
+        row_dots(chance.array("f4", n, k), chance.array("f4", k), chance.array("f4", n))
+
+
+def any_places(chance: Chance) -> None:
+    class Longer(list):
+        def __len__(self) -> int:
+            return 50
+
+    def load(node: int) -> Any:
+        parents = chance.draw.choice([(), (node + 1,), [1, 2, 3], Longer([4]), (-1,), None])
+        return (
+            chance.draw.choice([b"name", "name", b"\xff"]) if node % 50 == 49 else b"name",
+            b"tree",
+            parents,
+            (node // 2,),
+        )
+
+    places = Places(chance.draw.choice([0, 1, 3, 100]), chance.draw.choice([0, 1, 5, 1 << 17]))
+    for _ in range(4):
+        with contextlib.suppress(REFUSED):
+            places.sentences([chance.draw.choice([0, 1, 7, 49, -1, 1 << 63, "x"]) for _ in range(3)], load)
+
+
+def any_push(chance: Chance) -> None:
+    count = chance.draw.choice([1, 2, 3])
+    kernel = ForwardPush(
+        chance.small("u8", count, 9), np.full(count, 1 / count), np.ones(count),
+        chance.draw.choice([0.2, 0.9, 0.5, 0, -1, 2, float("nan")]), chance.draw.choice([1e-3, 0.1, 0, 1e300, 1e-3]),
+    )  # fmt: skip
+    for _ in range(8):
+        wanted = kernel.run()
+        if not len(wanted):
+            break
+        ends = sorted(chance.draw.randrange(12) for _ in wanted)
+        bounds = np.array([0, *ends], np.int64)
+        rows = ends[-1]
+        try:
+            kernel.add_rows(
+                wanted,
+                bounds if chance.draw.random() < 0.7 else chance.small("i8", len(bounds), 40),
+                chance.small("u8", rows, 30),
+                chance.array("f8", rows) if chance.draw.random() < 0.3 else np.ones(rows),
+                np.full(rows, 2.0) if chance.draw.random() < 0.8 else chance.array("f8", rows),
+            )
+        except REFUSED:
+            kernel.add_rows(wanted, np.zeros(len(wanted) + 1, np.int64), u64(), f64(), f64())
+        kernel.before(chance.draw.randrange(40))
+    kernel.masses()
+    kernel.before(chance.number())
+
+
+def any_words(chance: Chance) -> None:
+    text = chance.text()
+    for call in (
+        lambda: count_tokens(text),
+        lambda: count_terms(text, chance.draw.choice([str, str.upper, None]), chance.draw.choice([set(), {"a"}, None])),
+        lambda: name_pieces(text, chance.draw.choice([set(), None]), set()),
+    ):
+        with contextlib.suppress(REFUSED):
+            call()
+
+
+def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
+    """A filter over pages of which some have been changed at random."""
+    stored = {encoding: dict(kept) for encoding, kept in pages[0].items()}
+    state = list(pages[1][0])
+    for _ in range(chance.draw.choice([0, 1, 1, 2, 20])):
+        kept = stored[chance.draw.choice([encoding for encoding in ENCODINGS if stored[encoding]])]
+        number = chance.draw.choice(list(kept))
+        page = bytearray(kept[number])
+        for _ in range(chance.draw.choice([1, 4, 30])):
+            place = chance.draw.choice([chance.draw.randrange(12, 64), chance.draw.randrange(12, len(page))])
+            page[place] = chance.draw.choice([0, 1, 2, 255, chance.draw.randrange(256)])
+        kept[number] = bytes(page)
+    if chance.draw.random() < 0.2:
+        state[chance.draw.randrange(7)] = chance.number()
+    whole = Filter(stored, (tuple(state), pages[1][1]), writable=chance.draw.random() < 0.7)
+    index = whole.index
+    names = [*chance.draw.sample(NAMES, 20), "absent", "", "y" * 600, "\ud800"]
+    text = " ".join(chance.draw.sample(NAMES, 5)).encode() + chance.draw.randbytes(9)
+    calls: list[Callable[[], object]] = [
+        lambda: kernel.find_many(index, names, chance.array("u4", len(names)), chance.array("u8", len(names))),
+        lambda: kernel.addresses_below(index, names, chance.number()),
+        lambda: kernel.probe(index, chance.array("u8", 300)),
+        lambda: kernel.recognise(index, chance.draw.choice([text, b"", None]), chance.number()),
+        lambda: kernel.occurrences(
+            text, chance.draw.choice([b"name 1", "naïve".encode(), b"", b" ", None]), chance.number()
+        ),
+        lambda: kernel.longest(chance.small("i8", 5, 9), chance.small("i8", 5, 20)),
+        lambda: index.find(chance.text()),
+        lambda: index.look_up(chance.draw.choice(names), chance.number(), chance.number()),
+        lambda: index.records_of(chance.number()),
+        lambda: index.insert_many([f"new {number}" for number in range(300)], np.arange(9000, 9300, dtype=np.uint32)),
+        lambda: index.insert_many([chance.text()], chance.array("u4", 1)),
+        lambda: [index.delete(name) for name in names],
+        lambda: [index.change_addresses(name, chance.array("u8", 50), True) for name in names],
+        lambda: [index.change_addresses(name, u64(*range(90)), chance.draw.random() < 0.5) for name in names],
+        lambda: [index.heat(name, chance.number(), True) for name in names],
+        lambda: [name for table in whole.tables for name in (table.held(), table.numbers([1]), table.changed())],
+        lambda: whole.tables[chance.draw.randrange(4)].page(chance.number()),
+        lambda: kernel.PageCheck(index, [1, 2, 3], [1, 2, 3, chance.number()]),
+    ]
+    for call in chance.draw.sample(calls, 9):
+        try:
+            call()
+        except (*REFUSED, Damage):
+            pass
+
+
+ANY = [any_parse, any_numbers, any_postings, any_row, any_products, any_places, any_push, any_words]
+
+
+@pytest.mark.parametrize("anything", ANY)
+def test_any_arguments_are_taken_or_refused(anything: Callable[[Chance], None]) -> None:
+    for seed in range(ROUNDS):
+        with contextlib.suppress(REFUSED):
+            anything(Chance(seed))
+
+
+def test_any_pages_are_read_or_refused(pages: tuple[Stored, Any]) -> None:
+    for seed in range(ROUNDS):
+        try:
+            any_filter(Chance(seed), pages)
+        except (*REFUSED, Damage):
+            pass
