@@ -22,9 +22,9 @@ from other_process import python
 import kvstore
 from kvstore.errors import KvstoreError
 from kvstore.ingest import file_visit
+from kvstore.retrieval.strategies import STRATEGIES
 from kvstore.storage.dump import dump
 
-STRATEGIES = ("vector", "lexical", "hybrid", "bridge", "cft", "hipporag", "graph")
 EMBEDDER = "hashing:32"
 
 # Sentences that recur, so that scores tie; names that contain each other; relations that several documents state.
@@ -122,7 +122,7 @@ class History:
         else:
             self._other_process()
         if self.rng.random() < 0.3:  # what is read in between is kept in memory, and heats names
-            self.store.retrieve(self.rng.choice(QUESTIONS), using=self.rng.choice(STRATEGIES))
+            self.store.retrieve(self.rng.choice(QUESTIONS), using=self.rng.choice(sorted(STRATEGIES)))
             self.store.lookup(self.rng.choice(NAMES))
 
     def _within(self, target: Any, change: Any) -> None:

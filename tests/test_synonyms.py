@@ -96,7 +96,7 @@ def test_the_nearest_name_is_found_while_it_exists(named: kvstore.Store) -> None
     with named.snapshot() as snapshot:
         nearest = [snapshot._view.entities.get(entity).name for entity, _ in synonyms(snapshot).nearest(vector, 3)]
     entity, cosine = synonyms(old).nearest(vector, 3)[0]
-    assert old.view.entities.get(entity).name == "Cape Corrin C"
+    assert old._view.entities.get(entity).name == "Cape Corrin C"
     assert cosine == pytest.approx(1, abs=1e-5)
     assert len(nearest) == 3
     assert "Cape Corrin C" not in nearest

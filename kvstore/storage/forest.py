@@ -76,8 +76,8 @@ class Statement(NamedTuple):
     end: int
 
 
-#: Names that a view keeps at most, of nodes that it has put in order.
-_MOST_KEYS = 1 << 16
+#: Names that are kept at most, of nodes that were put in order.
+_MOST_KEYS = 1 << 17
 
 #: The one statement of an edge that the user makes.
 USER_STATEMENT = Statement(USER, STATED, 1.0, 0, 0)
@@ -93,12 +93,13 @@ class Step:
 
 
 class Forest:
-    """The entity forest of one view."""
+    """The entity forest of one view; ``keys`` are the normal forms of names of nodes that others have read in the same
+    state."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
         self._view = view
         self._entities = Entities(view)
-        self._keys: dict[int, str] = {}
+        self._keys = {} if keys is None else keys
 
     def node(self, node: int) -> Node:
         """Tree and entity of a node that must exist; raises CorruptionError where it does not."""
@@ -256,12 +257,25 @@ class Forest:
         found = list(nodes)
         if len(found) < 2:
             return found
-        if len(self._keys) + len(found) > _MOST_KEYS:
-            self._keys.clear()
-        for node in found:
-            if node not in self._keys:
-                self._keys[node] = self.key(node)
-        return sorted(found, key=self._keys.__getitem__)
+        known = {node: key for node in found if (key := self._keys.get(node)) is not None}
+        missing = [node for node in found if node not in known]
+        if missing:
+            read = dict(zip(missing, self._read_keys(missing), strict=True))
+            if len(self._keys) + len(read) > _MOST_KEYS:
+                self._keys.clear()
+            self._keys.update(read)
+            known.update(read)
+        return sorted(found, key=known.__getitem__)
+
+    def _read_keys(self, nodes: Sequence[int]) -> list[str]:
+        """The normal forms of the names of nodes that must exist."""
+        keys = list(map(records.u64, nodes))
+        entities = []
+        for node, key, value in zip(nodes, keys, self._view.get_many(tables.NODES, keys), strict=True):
+            if value is None:
+                raise CorruptionError(f"tree node {node} is referred to but not stored; run CHECK")
+            entities.append(NODE.unpack(records.unseal(value, tables.NODES, key))[1])
+        return [record.key for record in self._entities.get_many(entities)]
 
     def statements(self, child: int, parent: int) -> Iterator[Statement]:
         """Who states an edge and where: the user first, then documents by id, each in the order of its text."""

@@ -20,12 +20,23 @@ class PlaceCache:
         self._lock = Lock()
         self._change = -1
         self._places: dict[int, Places] = {}
+        self._keys: dict[int, str] = {}
+
+    def keys(self, change: int) -> dict[int, str]:
+        """Normal forms of the names of nodes as of commit number ``change``, for all to read and to fill."""
+        with self._lock:
+            self._see(change)
+            return self._keys
 
     def places(self, change: int, relatives: int) -> Places:
         """The nodes decoded as of commit number ``change``, each to be told with so many relatives."""
         with self._lock:
-            if change != self._change:
-                self._change, self._places = change, {}
+            self._see(change)
             if relatives not in self._places:
                 self._places[relatives] = Places(relatives, _MOST_KEPT)
             return self._places[relatives]
+
+    def _see(self, change: int) -> None:
+        """Forget what is of another state."""
+        if change != self._change:
+            self._change, self._places, self._keys = change, {}, {}

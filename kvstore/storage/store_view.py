@@ -77,7 +77,8 @@ class StoreView:
 
     @cached_property
     def forest(self) -> Forest:
-        return Forest(self.view)
+        # A write transaction changes under what it has read.
+        return Forest(self.view, None if self.view.writable else self._place_cache.keys(self.counters.change))
 
     @cached_property
     def graph(self) -> Graph:

@@ -24,7 +24,7 @@ from .entities import Entities
 from .hnsw import Graph, stored_vectors
 from .index_file import LoadedFile, being_drafted
 from .indexes import SYNONYMS, Indexes, IndexRecord, IndexStatus
-from .vectors import Matrix
+from .vectors import Matrix, cosines
 from .view import View
 
 #: The arrays of the file beside those of the graph.
@@ -141,18 +141,24 @@ class Synonyms:
         start, stop = np.searchsorted(index.first, [row, row + 1])
         others = index.entities[index.second[start:stop]].tolist()
         found = list(zip(others, index.cosines[start:stop].tolist(), strict=True))
-        return sorted(self._present(found), key=lambda item: (-item[1], item[0]))
+        return self._in_order(self._present(found))
 
     def nearest(self, vector: Matrix, count: int) -> list[tuple[int, float]]:
         """The ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
         wanted = max(SEARCHED, 2 * count)
         while True:
-            rows, cosines = self._index.graph.search(vector, wanted)
-            named = self._index.entities[rows.astype(np.intp)].tolist()
-            found = self._present(list(zip(named, cosines.tolist(), strict=True)))
+            labels, _ = self._index.graph.search(vector, wanted)
+            rows = labels.astype(np.intp)
+            # The graph only proposes: what it finds is compared again, as chunks are.
+            named, nearest = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
+            found = self._present(list(zip(named, nearest, strict=True)))
             if len(found) >= count or len(rows) < wanted:
-                return found[:count]
+                return self._in_order(found)[:count]
             wanted *= 4
+
+    def _in_order(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Entities by cosine, equals by name."""
+        return sorted(found, key=lambda item: (-item[1], self._entities.get(item[0]).key))
 
     def _present(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
         return [(entity, cosine) for entity, cosine in found if entity and entity in self._entities]
