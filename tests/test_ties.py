@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import kvstore
+from kvstore.retrieval.strategies import STRATEGIES
 
 KEYS = ["d", "b", "e", "a", "c"]
 
@@ -20,13 +21,19 @@ def twins(request: pytest.FixtureRequest, make_store: Callable[..., kvstore.Stor
     return store
 
 
-@pytest.mark.parametrize("strategy", ["vector", "lexical", "hybrid", "bridge", "cft", "hipporag", "graph", "adaptive"])
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_hits_of_equal_score_come_by_key_and_place(twins: kvstore.Store, strategy: str) -> None:
     for top in (3, 30):
         hits = twins.retrieve("What did Ada know of the Engine?", using=strategy, top=top).hits
         found = [(-hit.score, hit.document, hit.start) for hit in hits]
         assert found == sorted(found)
         assert len(found) == top or len({key for _, key, _ in found}) == len(KEYS)
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_where_nothing_may_answer_nothing_is_found(twins: kvstore.Store, strategy: str) -> None:
+    question = "What did Ada write of the Engine?"
+    assert twins.retrieve(question, using=strategy, where="key = 'none'").hits == []
 
 
 def test_equals_have_one_rank_where_rankings_are_joined(twins: kvstore.Store) -> None:

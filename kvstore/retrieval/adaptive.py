@@ -72,7 +72,7 @@ class AdaptiveStrategy:
         if weight >= _LEAST:
             wanted = max(NEAREST, query.reach)
             found = walk(query, self, names, parts, [direct.vectors[:wanted], direct.words[:wanted]])
-        if found is None:
+        if found is None or not len(found.chunks):  # nothing to start at, or nothing on the way may answer
             ranking = best(query.view, direct.chunks, direct.scores, query.reach)
             return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))
         ranking, pool = _joined(query, direct, found, weight)
