@@ -11,7 +11,7 @@ import re
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -376,6 +376,12 @@ def test_blocks_keep_their_structure() -> None:
     )
     assert markdown(f"<p>Lit.</p>{footnote}") == "Lit.\n\n[1] It burnt."
     assert markdown("<table><tr><td class=label>[1]<td>It burnt.</table>") == "[1] It burnt."
+    tip = "<div class=tip><table><tr><td rowspan=2><img alt='[Tip]'><th>Tip<tr><td><p>Cut it.</table></div><p>After"
+    assert markdown(tip) == "Tip: Cut it.\n\nAfter"
+    icon = (
+        "<div class='admonitionblock note'><table><tr><td class=icon><div class=title>Note</div><td class=content>Mind."
+    )
+    assert markdown(f"{icon}</table></div>") == "Note: Mind."
     code = (
         "<pre><span></span><a href=#1><span class=linenos>1</span></a>light()\n<span class=linenos>2</span>dim(2)</pre>"
     )
@@ -558,13 +564,21 @@ def _words(markup: str) -> Counter[str]:
 # --- PDF -------------------------------------------------------------------------------------------------------------
 
 
-def pdf(pages: list[list[str]], title: str | None = None) -> bytes:
-    """A PDF with one text line a line, written by hand: catalog, page tree, font, and two objects a page."""
+def placed(*texts: tuple[float, float, str]) -> str:
+    """The content of a page with each text at its place."""
+    return "BT /F1 10 Tf " + "".join(f"1 0 0 1 {x} {y} Tm ({text}) Tj " for x, y, text in texts) + "ET"
+
+
+def pdf(pages: Sequence[list[str] | str], title: str | None = None) -> bytes:
+    """A PDF with one text line a line, written by hand: catalog, page tree, font, and two objects a page.
+
+    A page may be given as the content that it has.
+    """
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for lines in pages:
         shown = "".join(f"({line.replace('(', chr(92) + '(')}) Tj T* " for line in lines)
-        stream = f"BT /F1 11 Tf 14 TL 50 800 Td {shown}ET"
+        stream = lines if isinstance(lines, str) else f"BT /F1 11 Tf 14 TL 50 800 Td {shown}ET"
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
         fonts = "<< /Font << /F1 3 0 R >> >>"
         objects.append(
@@ -608,6 +622,56 @@ def test_pdf_joins_lines_and_counts_pages() -> None:
         "text",
     )
     assert one(pdf([["x"]]), "a.pdf").title is None
+
+
+LONG = "The keeper on watch lights the lamp of the tower at dusk and"
+
+
+def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
+    options = placed(
+        (50, 760, f"{LONG} these are the"),
+        (50, 748, "options that there are:"),
+        (60, 730, "-a, --all"),
+        (150, 730, "Lights every lamp that there is along the"),
+        (150, 718, "whole of the coast."),
+        (60, 706, "-b"),
+        (150, 706, "Blinks once in every minute of the night"),
+        (60, 688, "wick"),
+        (80, 676, "The braided cotton that draws the oil up from"),
+        (80, 664, "the tank to the flame."),
+        (60, 652, "burner"),
+        (80, 640, "What holds the wick."),
+    )
+    assert one(pdf([options]), "a.pdf").text == (
+        f"{LONG} these are the options that there are:\n\n"
+        "-a, --all Lights every lamp that there is along the whole of the coast.\n\n"
+        "-b Blinks once in every minute of the night\n\n"
+        "wick\nThe braided cotton that draws the oil up from the tank to the flame.\n\n"
+        "burner\nWhat holds the wick.\n"
+    )
+    table = placed(
+        *((x, y, cell) for y, row in ((700, "Tower Summer Winter"), (688, "North 3.5 7.25"), (676, "South 2.7 6.5"))
+          for x, cell in zip((50, 150, 250), row.split(), strict=True))
+    )  # fmt: skip
+    assert one(pdf([table]), "a.pdf").text == "Tower Summer Winter\n\nNorth 3.5 7.25\n\nSouth 2.7 6.5\n"
+    left = [
+        f"{word} line of what stands at the left" for word in ("First", "second", "third", "fourth", "fifth", "last")
+    ]
+    right = [line.replace("left", "right").replace("First", "Sixth") for line in left]
+    columns = [
+        (x, 700 - 12 * row, text)
+        for row, texts in enumerate(zip(left, right, strict=True))
+        for x, text in zip((50, 320), texts, strict=True)
+    ]
+    assert one(pdf([placed(*columns)]), "a.pdf").text == " ".join(left + right) + "\n"
+
+
+def test_pdf_ligatures_are_unfolded() -> None:
+    font = "<< /Type /Encoding /Differences [65 /fi /fl /ff /ffi] >>"
+    page = pdf([placed((50, 700, "AnD the oCce"))]).replace(
+        b"/BaseFont /Helvetica", f"/BaseFont /Helvetica /Encoding {font}".encode()
+    )
+    assert one(page, "a.pdf").text == "finffi the offce\n"
 
 
 def test_pdf_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

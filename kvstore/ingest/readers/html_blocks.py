@@ -118,9 +118,11 @@ class _Page:
         elif tag in _PREFORMATTED:
             self.flow.add(code_block(_preformatted(node), _language(node)))
         elif tag == "img":
-            inline.apart()
-            inline.text(node.attributes.get("alt") or "")
-            inline.apart()
+            alternative = node.attributes.get("alt") or ""
+            if not (self._admonitions and alternative.strip(" []").lower() in _ADMONITIONS):  # its title says it too
+                inline.apart()
+                inline.text(alternative)
+                inline.apart()
         elif tag == "a":
             return _only_text(node) in _ANCHORS
         elif self._contents and (tag == "p" or tag in _HEADINGS):
@@ -160,7 +162,7 @@ class _Page:
         leaves: list[_Leave] = [self._count_marks(node, tag)]
         self.flow.flush()
         innermost = self._open[-1]
-        if tag in _HEADINGS or (tag == "p" and self._admonitions and _classes(node) & _ADMONITION_TITLES):
+        if tag in _HEADINGS or (self._admonitions and self._is_box_title(node, tag)):
             level = _HEADINGS.get(tag, 6)
             leaves.append(self._gather(lambda blocks: self._heading(level, blocks), Flow(Inline(plain=True))))
         elif tag in ("ul", "ol", "dl", "menu", "dir") and len(self._open) <= _DEEPEST:
@@ -168,7 +170,8 @@ class _Page:
         elif tag == "blockquote" and len(self._open) <= _DEEPEST:
             leaves.append(self._gather(lambda blocks: self.flow.add(*([quote(blocks)] if blocks else []))))
         elif tag == "table" and len(self._open) <= _DEEPEST and self._layouts <= _DEEPEST:
-            leaves.append(self._layout() if _is_layout(node) else self._table())
+            boxed = self._admonitions > 0 and len(node.css("tr")) < 3
+            leaves.append(self._layout() if boxed or _is_layout(node) else self._table())
         elif isinstance(innermost, List):
             leaves.append(self._list_part(innermost, tag))
         elif isinstance(innermost, Table):
@@ -176,6 +179,12 @@ class _Page:
         else:
             leaves.append(self.flow.flush)
         return leaves
+
+    def _is_box_title(self, node: LexborNode, tag: str) -> bool:
+        """Whether an element of an admonition is its title; some are tables, with the title in a cell."""
+        if tag == "th":
+            return not isinstance(self._open[-1], Table)
+        return tag in ("p", "div") and not _classes(node).isdisjoint(_ADMONITION_TITLES)
 
     def _count_marks(self, node: LexborNode, tag: str) -> _Leave:
         sections = int(is_sectioning(tag))

@@ -1,22 +1,34 @@
 """PDF: the text layer of all pages as one document.
 
 In: a PDF file. Out: one document of format ``text``: paragraphs with their lines joined and words whole that a line
-end had hyphenated, a blank line between pages; title from the file's metadata; ``meta['pages']`` counts the pages. A
-file that is damaged, locked with a password or without a text layer is a ReaderError, and so is the absence of pypdf.
+end had hyphenated, a blank line between pages; rows of a table and entries of a list are paragraphs of their own, a
+term stands in a line above its definition, columns come one after the other, ligatures are unfolded. Its title is that
+of the file's metadata; ``meta['pages']`` counts the pages. A file that is damaged, locked with a password or without a
+text layer is a ReaderError, and so is the absence of pypdf.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, BinaryIO
 
 from ...errors import ReaderError
 from .decoding import clean
 from .raw_document import Origin, RawDocument, ReadOptions
 
+#: Ligatures are letters of a font, not of the text.
+_LIGATURES = str.maketrans(
+    {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
+)
+#: The width of a gap that is none between words, in heights of a letter, and the characters of a column's lines.
+_GAP = 1.4
+_COLUMN = 25
+_BULLET = re.compile(r"[•◦▪‣●○■∙]\s")
 #: A line shorter than this share of the page's usual line ends its paragraph.
 _SHORT_LINE = 0.6
 _HYPHENATED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
@@ -34,7 +46,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             reader = pypdf.PdfReader(stream)
             if reader.is_encrypted and not reader.decrypt(""):
                 raise ReaderError(f"{origin.name}: is locked with a password; store an unlocked copy")
-            pages = [_page_text(page.extract_text()) for page in reader.pages]
+            pages = [_page_text(page) for page in reader.pages]
             title = reader.metadata.title if reader.metadata is not None else None
         except (ReaderError, MemoryError):
             raise
@@ -63,25 +75,199 @@ def _silence(library: str) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _page_text(page: str) -> str:
-    """One page: lines joined into paragraphs."""
-    lines = [" ".join(line.split()) for line in clean(page).split("\n")]
-    lengths = sorted(map(len, filter(None, lines)))
-    if not lengths:
-        return ""
-    usual = lengths[len(lengths) * 9 // 10]  # the ninth decile: full lines, whatever headings and tables there are
-    paragraphs: list[str] = []
-    goes_on = False
-    for line in lines:
-        if not line:
-            goes_on = False
-        elif not goes_on:
-            paragraphs.append(line)
-        elif _HYPHENATED.search(paragraphs[-1]):
-            # A hyphen before a capital belongs to the name; before a small letter it only parts the syllables.
-            paragraphs[-1] = (paragraphs[-1][:-1] if line[0].islower() else paragraphs[-1]) + line
+@dataclass(slots=True)
+class _Line:
+    """A line of a page: its pieces with the place where each begins, and the size of its letters, in points.
+
+    A line of several pieces has wide gaps: a row of a table, a term beside its definition, or columns of text.
+    """
+
+    x: float
+    y: float
+    size: float
+    pieces: list[tuple[float, str]]
+    after_blank: bool = False
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(text.split()) for _, text in self.pieces)
+
+
+class _Gathering:
+    """Hears the texts of a page from pypdf, in the order of its content, and makes lines of them.
+
+    pypdf tells of a text when its line ends or its font changes, so where the parts of a line begin is heard from the
+    operators that show them (PDF 32000-1, 9.4.3).
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[_Line] = []
+        self._open: _Line | None = None
+        self._blank = False
+        self._shown: list[tuple[float, float, int]] = []  # where, and how many characters or bytes of text
+
+    def show(self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]) -> None:
+        """Take an operator before it is carried out."""
+        if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
+            return
+        told = operands[-1] if operator != b"TJ" else operands[0]
+        pieces = told if isinstance(told, list) else [told]
+        count = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
+        count += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
+        x, y = _place(outer, inner)
+        self._shown.append((x, y, count))
+
+    def hear(self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float) -> None:
+        """Take a text, with the matrices that place it."""
+        shown, self._shown = self._shown, []
+        x, y = _place(outer, inner)
+        size = max(1.0, abs(size) * (abs((inner[3] or inner[1]) * (outer[3] or outer[1])) or 1.0))
+        parts = clean(text).translate(_LIGATURES).split("\n")
+        for number, part in enumerate(parts):
+            if number:
+                self._blank = self._blank or self._open is None
+                self._open = None
+            if part.strip():
+                places = shown if len([part for part in parts if part.strip()]) == 1 else []
+                for start, piece in _parted(part, x, y, size, places):
+                    self._add(piece, start, y, size)
+
+    def _add(self, text: str, x: float, y: float, size: float) -> None:
+        line = self._open
+        if line is None or abs(line.y - y) > 0.7 * max(size, line.size):
+            self._open = _Line(x, y, size, [(x, text)], self._blank)
+            self.lines.append(self._open)
+            self._blank = False
+            return
+        start, last = line.pieces[-1]
+        if _is_wide(x - start, len(last.strip()), size):
+            line.pieces.append((x, text))
         else:
-            paragraphs[-1] += " " + line
-        if line:
-            goes_on = len(line) >= _SHORT_LINE * usual or _HYPHENATED.search(line) is not None
+            line.pieces[-1] = start, last + text
+
+
+def _place(outer: Sequence[float], inner: Sequence[float]) -> tuple[float, float]:
+    return (
+        inner[4] * outer[0] + inner[5] * outer[2] + outer[4],
+        inner[4] * outer[1] + inner[5] * outer[3] + outer[5],
+    )
+
+
+def _is_wide(distance: float, letters: int, size: float) -> bool:
+    """Whether between the beginnings of two texts there is more than the first of them and a space."""
+    # Letters are about half as wide as high; the longer a text, the less is known of where it ends.
+    return distance > (0.62 * letters + _GAP) * size
+
+
+def _parted(
+    text: str, x: float, y: float, size: float, shown: Sequence[tuple[float, float, int]]
+) -> Iterator[tuple[float, str]]:
+    """A text parted where what was shown of it leaves a wide gap, each part with where it begins."""
+    beside = [(left, count) for left, height, count in shown if abs(height - y) < 0.3 * size and count]
+    total = sum(count for _, count in beside)
+    letters = len("".join(text.split()))
+    begin, done, start, since = 0, 0, x, 0
+    for (left, count), (right, _) in pairwise(beside):
+        done += count
+        since += count
+        width = round(since * letters / total)
+        if not _is_wide(right - start, width, size) or right < left:
+            continue
+        cut = _after_letters(text, round(done * letters / total))
+        if begin < cut < len(text):
+            yield start, text[begin:cut]
+            begin, start, since = cut, right, 0
+    yield start, text[begin:]
+
+
+def _after_letters(text: str, count: int) -> int:
+    """The space nearest behind so many letters of a text; what is shown and what is heard need not agree quite."""
+    ends = [match.end() for match in re.finditer(r"\S+", text)]
+    letters = 0
+    best, off = len(text), 4
+    previous = 0
+    for end in ends:
+        letters += len(text[previous:end].strip())
+        previous = end
+        if abs(letters - count) < off:
+            best, off = end, abs(letters - count)
+    return best
+
+
+def _page_text(page: Any) -> str:
+    """One page: lines joined into paragraphs, by where they stand."""
+    gathering = _Gathering()
+    page.extract_text(visitor_operand_before=gathering.show, visitor_text=gathering.hear)
+    lines = _columns(gathering.lines)
+    if not lines:
+        return ""
+    lengths = sorted(len(line.text) for line in lines)
+    usual = lengths[len(lengths) * 9 // 10]  # the ninth decile: full lines, whatever headings and tables there are
+    steps = sorted(above.y - line.y for above, line in pairwise(lines) if 0 < above.y - line.y < 3 * line.size)
+    leading = steps[len(steps) // 2] if steps else 0.0
+    paragraphs: list[str] = []
+    length = 0  # of the paragraph, in lines
+    for above, line, below in zip([None, *lines], lines, [*lines[1:], None], strict=False):
+        how = _joint(above, line, below, length, leading, usual) if above is not None else None
+        if how is None:
+            paragraphs.append(line.text)
+            length = 1
+            continue
+        length += 1
+        if how == "" or how == " ":
+            paragraphs[-1] = _joined(paragraphs[-1], line.text)
+        else:
+            paragraphs[-1] += how + line.text
     return "\n\n".join(paragraphs)
+
+
+def _joint(above: _Line, line: _Line, below: _Line | None, length: int, leading: float, usual: int) -> str | None:
+    """What joins a line to the one above it: a space, the end of a line, or nothing where a paragraph begins."""
+    down, right, em = above.y - line.y, line.x - above.x, line.size
+    if line.after_blank or _BULLET.match(line.text) or len(line.pieces) > 1:
+        return None
+    full = len(above.text) >= _SHORT_LINE * usual or _HYPHENATED.search(above.text) is not None
+    if down <= 0:  # the next column, or an order of its own
+        return " " if full else None
+    if down > 1.45 * leading or abs(line.size - above.size) > 0.12 * above.size:
+        return None
+    if len(above.pieces) > 1:  # a definition goes on below itself, a row of a table does not
+        return " " if right > em else None
+    if right > 0.8 * em:
+        goes_on = below is not None and below.y < line.y and abs(below.x - line.x) < 0.5 * em
+        if _BULLET.match(above.text):
+            return " "
+        if length == 1 and not full and (goes_on or below is None or below.x < line.x - 0.5 * em):
+            return "\n"  # a term, and below it, to the right, what defines it
+        return " " if length == 1 and goes_on and full else None
+    if right < -0.8 * em:
+        return " " if length == 1 and full else None
+    return " " if full else None
+
+
+def _joined(text: str, line: str) -> str:
+    if not _HYPHENATED.search(text):
+        return f"{text} {line}"
+    # A hyphen before a capital belongs to the name; before a small letter it only parts the syllables.
+    return (text[:-1] if line[0].islower() else text) + line
+
+
+def _columns(lines: list[_Line]) -> list[_Line]:
+    """The lines of a page; where most have two long pieces that begin at two places, those of the left come first."""
+    wide = [line for line in lines if len(line.pieces) == 2]
+    if len(wide) < max(5, 0.5 * len(lines)):
+        return lines
+    places = sorted(line.pieces[1][0] for line in wide)
+    middle = places[len(places) // 2]
+    columns = [line for line in wide if abs(line.pieces[1][0] - middle) < line.size]
+    lengths = [sorted(len(line.pieces[side][1].strip()) for line in columns) for side in (0, 1)]
+    if len(columns) < 0.8 * len(wide) or min(each[len(each) // 2] for each in lengths) < _COLUMN:
+        return lines
+    left: list[_Line] = []
+    right: list[_Line] = []
+    for line in lines:
+        for x, text in line.pieces:
+            (right if x > middle - line.size else left).append(
+                _Line(x, line.y, line.size, [(x, text)], line.after_blank)
+            )
+    return left + right
