@@ -203,10 +203,11 @@ def vertical(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> 
 # What has a shape of its own -----------------------------------------------------------------------------------------
 
 
-def locations(rows: Iterable[Row], width: int, marks: tuple[str, str]) -> Iterator[str]:
+def locations(rows: Iterable[Row], width: int) -> Iterator[str]:
     """LOOKUP's rows (entity, temperature, tree, level, parent, document, abstract, text) as prose below its places.
 
-    The rows of each entity come after its name, which is put between ``marks`` wherever it stands in them.
+    The rows of each entity come after its name, which stands between asterisks wherever they have it: a terminal gets
+    nothing but text.
     """
     entity, place = None, None
     for number, row in enumerate(rows):
@@ -220,30 +221,14 @@ def locations(rows: Iterable[Row], width: int, marks: tuple[str, str]) -> Iterat
         if here != place:
             place = here
             yield _limited(f"  {here}", width)
-        lines = _cell(_with_hidden_marks(shown(row[7]), shown(entity)), max(width - 4, _NARROWEST))
-        yield from (f"    {line}" for line in _marked(lines, marks))
+        lines = _cell(_marked(shown(row[7]), shown(entity)), max(width - 4, _NARROWEST))
+        yield from (f"    {line}" for line in lines)
 
 
-#: Characters without width that stand for marks until a text has been broken into lines.
-_OPEN, _CLOSE = "\u2060", "\u2061"
-
-
-def _with_hidden_marks(text: str, name: str) -> str:
-    """A text with every place of a name in it, in any case, between characters without width."""
-    text = text.replace(_OPEN, "").replace(_CLOSE, "")
+def _marked(text: str, name: str) -> str:
+    """A text with every place of a name in it, in any case, between asterisks."""
     written = r"\s+".join(map(re.escape, name.split()))
-    return re.sub(rf"(?<!\w)(?:{written})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
-
-
-def _marked(lines: Iterable[str], marks: tuple[str, str]) -> Iterator[str]:
-    """Lines with marks in place of the characters without width; a mark that is open at the end of a line is closed
-    there, and opened again in the next."""
-    opened = False
-    for line in lines:
-        text = (_OPEN if opened else "") + line
-        opened = text.rfind(_OPEN) > text.rfind(_CLOSE)
-        text += _CLOSE if opened else ""
-        yield text.replace(_OPEN, marks[0]).replace(_CLOSE, marks[1])
+    return re.sub(rf"(?<!\w)(?:{written})(?!\w)", r"*\g<0>*", text, flags=re.IGNORECASE)
 
 
 def relatives(rows: Iterable[Row], width: int | None) -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol
@@ -66,7 +65,7 @@ def _lines(
 ) -> Iterator[str]:
     if mode == "table" and width is not None:
         if kind == "LOOKUP":
-            return layout.locations(rows, width, _marks())
+            return layout.locations(rows, width)
         if kind == "EXPAND":
             return layout.relatives(rows, width)
         if kind == "ASK":
@@ -74,13 +73,6 @@ def _lines(
     if mode not in MODES:
         raise ValueError(f"there is no mode {mode}; there are {', '.join(MODES)}")
     return MODES[mode](columns, rows, width)
-
-
-def _marks() -> tuple[str, str]:
-    """What a name is put between on this terminal: bold, or asterisks where there is no such thing."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
-        return "*", "*"
-    return "\x1b[1m", "\x1b[0m"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:

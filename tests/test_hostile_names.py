@@ -193,6 +193,7 @@ def test_no_command_lets_a_hostile_name_reach_the_terminal(folder: Path, address
         assert b"\xe2\x80\xae" not in output, (command, output)
     # They were shown, that is.
     assert sum(b"owned" in output for output in shown) > 50
+    assert not any("�[1m" in output.decode() for output in shown), "nor do we command it"
     told = shown[wanted.index(["ingest", str(folder / f"store{HOSTILE}"), str(folder / "files")])].decode()
     assert "bad" in told
     assert "failed" in told
