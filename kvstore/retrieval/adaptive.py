@@ -35,7 +35,7 @@ from .walk import Spread, paths, spread_of
 
 #: Passages that the rarest name may be in before the walk weighs less, and how fast it does.
 _FEW = 4
-_DECLINE = 4
+_DECLINE = 8
 #: Of all that a question says, the share beside its names below which the walk weighs less.
 _ASKED = 0.15
 #: The share that the best passage may lack of a question, below which the walk weighs less.
