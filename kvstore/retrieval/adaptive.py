@@ -33,8 +33,9 @@ from .query import Option, Query, evidence_of, option
 from .recognition import Seed, recognise, written_as_name
 from .walk import Spread, paths, spread_of
 
-#: Passages that the rarest name may be in before the walk weighs less, and how fast it does.
-_FEW = 4
+#: A name in one of n passages says log n. The share of it that the rarest name has to say, lest the walk weighs less;
+#: and how fast it does so.
+_TELLING = 0.8
 _DECLINE = 8
 #: Of all that a question says, the share beside its names below which the walk weighs less.
 _ASKED = 0.15
@@ -82,11 +83,12 @@ class AdaptiveStrategy:
 
 @dataclass(frozen=True, slots=True)
 class _Weighing:
-    """What the weight of a walk comes from: the rarest name (None: there is none) and how many passages it is in, the
-    share of the question beside its names, and the share that the best passage has."""
+    """What the weight of a walk comes from: the rarest name (None: there is none) and in how many of all passages it
+    is, the share of the question beside its names, and the share that the best passage has."""
 
     name: str | None
     spread: float
+    passages: int
     asked: float
     covered: float
 
@@ -95,12 +97,17 @@ class _Weighing:
         """The weight as a share of the greatest."""
         if self.name is None:
             return 0.0
-        specific = min(1.0, (_FEW / self.spread) ** _DECLINE)
+        few = self.passages ** (1 - _TELLING)
+        specific = min(1.0, (few / self.spread) ** _DECLINE)
         return specific * min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.covered) / _LACKING)
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
-        named = "no name to start at" if self.name is None else f"{self.name} is in about {self.spread:.3g} passages"
+        named = (
+            "no name to start at"
+            if self.name is None
+            else f"{self.name} is in about {self.spread:.3g} of {self.passages} passages"
+        )
         return (
             f"{named}; {self.asked:.0%} is asked beside names; the best passage has {self.covered:.0%} of the question"
         )
@@ -116,15 +123,16 @@ def _weigh(
     everything = sum(rarity for term, rarity in direct.rarities.items() if term in telling)
     asked = sum(rarity for term, rarity in direct.rarities.items() if term in telling and term in rest)
     share = asked / everything if everything else 0.0
+    passages = query.view.counters.chunks
     written = [
         (spreads[seed.key].passages, seed.key)
         for seed in names
         if written_as_name(query.question, seed, spreads[seed.key].proper)
     ]
     if not written:
-        return _Weighing(None, 0.0, share, direct.coverage)
+        return _Weighing(None, 0.0, passages, share, direct.coverage)
     spread, name = min(written)
-    return _Weighing(name, spread, share, direct.coverage)
+    return _Weighing(name, spread, passages, share, direct.coverage)
 
 
 def _joined(query: Query, direct: Direct, found: Walk, weight: float) -> tuple[Ranking, int]:
