@@ -96,4 +96,4 @@ def test_names_of_a_question_in_lower_case_are_taken_where_they_have_several_wor
 def test_the_weight_of_a_walk_is_an_option(films: kvstore.Store) -> None:
     question = "Where was the director of Blue Harbour born?"
     assert found(films, question, "adaptive", walk=0) == found(films, question, "hybrid")
-    assert films.session.strategy == "adaptive"
+    assert films.retrieve(question).strategy == "adaptive"
