@@ -21,6 +21,7 @@ from .errors import KvstoreError
 if TYPE_CHECKING:
     from .answer import Answer
     from .answering.citations import Citation
+    from .answering.confidence import Confidence
     from .answering.prompt import Prompt
     from .exchange import ExportReport, ImportReport
     from .ingest.file_documents import Failure
@@ -49,6 +50,7 @@ __all__ = [
     "Citation",
     "Column",
     "CompactReport",
+    "Confidence",
     "Cursor",
     "Document",
     "Evidence",
@@ -82,6 +84,7 @@ _HOMES = {
     "Triple": ("storage.triples", "Triple"),
     "Answer": ("answer", "Answer"),
     "Citation": ("answering.citations", "Citation"),
+    "Confidence": ("answering.confidence", "Confidence"),
     "Column": ("query.descriptions", "Column"),
     "CompactReport": ("storage.environment", "CompactReport"),
     "Cursor": ("query.cursor", "Cursor"),

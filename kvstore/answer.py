@@ -14,13 +14,18 @@ from .answering.citations import Citation, CitationFilter, citation_of
 from .retrieval.evidence import Evidence, Trace
 
 if TYPE_CHECKING:
+    from .answering.confidence import Confidence
     from .answering.prompt import Prompt
     from .models.llm import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its citations; ``extractive`` where no language model wrote it.
+    """An answer with its citations; ``extractive`` where no language model wrote it. It prints as its text.
+
+    ``weighed`` says how likely the store is to answer the question, and from what that was told; where that is below
+    the session's ``least_confidence``, the answer has ``abstained``: it says so, and its citations are the passages
+    nearest to the question.
 
     Of a model's answer: ``dropped`` are numbers it cited that are no passage it was given, left out of ``text``;
     ``reasoning`` is what it thought before; ``cached`` says that it was given before. ``problem`` says why the model
@@ -36,6 +41,16 @@ class Answer:
     reasoning: str = ""
     cached: bool = False
     problem: str | None = None
+    weighed: Confidence | None = None
+    abstained: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def confidence(self) -> float:
+        """How likely it is that the store answers the question, from 0 to 1."""
+        return 0.0 if self.weighed is None else self.weighed.value
 
     @property
     def remarks(self) -> list[str]:
@@ -44,6 +59,9 @@ class Answer:
         if self.dropped:
             numbers = ", ".join(f"[{number}]" for number in self.dropped)
             found.append(f"left out: {numbers}, which the model cited and was not given")
+        if self.weighed is not None and self.weighed.unknown and not self.abstained:
+            names = " or ".join(self.weighed.unknown)
+            found.append(f"no document names {names}; the answer may be about something else")
         return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -17,14 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from .answer import Answer, written_answer
-from .answering.extractive import extracted, question_rarities
+from .answering.confidence import Confidence, confidence_of, question_rarities
+from .answering.extractive import CHUNKS, Relevance, extracted, not_answered
+from .answering.passages import passages_of
 from .context import Context
 from .errors import InputError, ModelUnavailableError
 from .query.nearby import near_names, no_entity
+from .retrieval.decomposition import decompose
 from .retrieval.evidence import Evidence, Hit, Location, Relative
 from .retrieval.expansion import expand
 from .retrieval.lookup import lookup
 from .retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_options
+from .retrieval.recognition import recognise
 from .retrieval.strategies import strategy_named
 from .storage.aliases import Alias
 from .storage.indexes import IndexStatus
@@ -276,6 +280,19 @@ class Reading(ABC):
             strategy, query = self._asked(view, question, **clauses)
             return strategy.retrieve(query)
 
+    def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
+        """Evidence for a question, and how likely the store is to answer it; takes and raises what :meth:`retrieve`
+        does.
+
+        >>> evidence, confidence = store.weigh("Which volcano erupted in Iceland?")
+        >>> confidence.value < 0.5, confidence.unknown
+        (True, ('Iceland',))
+        """
+        with self.reading() as view:
+            strategy, query = self._asked(view, question, **clauses)
+            evidence = strategy.retrieve(query)
+            return evidence, self._confidence(query, evidence)
+
     def ask(
         self,
         question: str,
@@ -286,6 +303,8 @@ class Reading(ABC):
     ) -> Answer:
         """An answer with citations: by the language model ``model``, else by the session's, else extractive.
 
+        Where its confidence (:meth:`weigh`) is below the setting ``least_confidence``, the answer has ``abstained``: it
+        says that the store does not answer, names the passages nearest to the question, and no model is asked.
         ``on_text`` hears what a model writes, piece by piece, as it comes; together the pieces are the answer's text.
         Where the model's server is down, busy or too slow, or breaks off, the answer is extractive and its ``problem``
         says why, whatever was heard before. Raises what :meth:`retrieve` raises, and ModelError for a model that cannot
@@ -299,22 +318,27 @@ class Reading(ABC):
         with self.reading() as view:
             strategy, query = self._asked(view, question, **clauses)
             evidence = strategy.retrieve(query)
-            rarities = question_rarities(question, view)
+            confidence = self._confidence(query, evidence)
+            if confidence.value < self._context.session.least_confidence:
+                text, citations = not_answered(evidence, confidence.unknown)
+                return Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
+            passages = passages_of(evidence.hits[:CHUNKS], view)
+            relevance = self._relevance(query)
         # From here on the state need not stay: a model may write for minutes.
         problem = None
         if chosen is not None and evidence.hits:
             prompt = self._prompt(evidence, query)
             kept = self._context.session.answer_cache
             try:
-                return written_answer(evidence, prompt, chosen, kept=kept, trace=query.trace, on_text=on_text)
+                answer = written_answer(evidence, prompt, chosen, kept=kept, trace=query.trace, on_text=on_text)
+                return replace(answer, weighed=confidence)
             except ModelUnavailableError as error:
                 problem = f"{error}. This answer is extractive."
         with query.trace.step("choose sentences") as step:
-            stem = stemmer(query.view.settings.stemmer)
-            text, citations = extracted(evidence, rarities, stem, lambda texts: self._similarity(query, texts))
+            text, citations = extracted(evidence, passages, relevance)
             why = "no language model is configured" if problem is None else "the language model did not answer"
             step.detail, step.count = f"extractive: {why}", len(citations)
-        return Answer(text, citations, True, None, evidence, problem=problem)
+        return Answer(text, citations, True, None, evidence, problem=problem, weighed=confidence)
 
     def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt:
         """What :meth:`ask` would send to a language model, not sent; the clauses are those of :meth:`retrieve`.
@@ -337,12 +361,30 @@ class Reading(ABC):
             step.detail, step.count = f"{given} of {found} passages, {prompt.abstracts} abstracts, {size}", given
         return prompt
 
-    def _similarity(self, query: Query, texts: Sequence[str]) -> list[float]:
-        """Cosines of some texts with the question; zeros in a store whose vectors are the user's own."""
-        if query.view.settings.embedder.startswith("none:"):
-            return [0.0] * len(texts)
-        found: list[float] = cosines(self._context.embed(texts), query.vector).tolist()
-        return found
+    def _confidence(self, query: Query, evidence: Evidence) -> Confidence:
+        """How likely it is that the evidence answers the question, as a step of the query."""
+        with query.trace.step("weigh confidence") as step:
+            confidence = confidence_of(query, evidence.hits, evidence.context)
+            least = self._context.session.least_confidence
+            told = "answers" if confidence.value >= least else "does not answer"
+            step.detail, step.count = f"{confidence}; {told} from {least:g} on", len(evidence.hits)
+        return confidence
+
+    def _relevance(self, query: Query) -> Relevance:
+        """What scores statements by the question; by words alone in a store whose vectors are the user's own."""
+        view = query.view
+        stem = stemmer(view.settings.stemmer)
+        rarities = question_rarities(query.question, view)
+        if view.settings.embedder.startswith("none:"):
+            return Relevance(query.question, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
+        asked = replace(query, count_hits=lambda keys: None)
+        rest = query.vector_of(decompose(query.question, recognise(asked, as_written=True)).rest)
+
+        def similarity(texts: Sequence[str]) -> list[tuple[float, float]]:
+            vectors = self._context.embed(texts)
+            return list(zip(cosines(vectors, query.vector).tolist(), cosines(vectors, rest).tolist(), strict=True))
+
+        return Relevance(query.question, rarities, stem, similarity)
 
     def _asked(
         self,

@@ -74,6 +74,7 @@ class SessionSettings:
 
     ``reranker`` is ``none``, ``combination`` or a cross-encoder. ``model`` names the language model of ASK and
     ``base_url`` its server; where they are empty the environment names them, and ``none`` is no model.
+    An answer whose confidence is below ``least_confidence`` (0 to 1) says that the store does not answer.
     ``prompt_tokens`` is the most that is sent to it (an estimate), ``answer_cache`` keeps its answers. Of the
     time-outs, in seconds, ``answer_timeout`` is for everything; ``attempts`` are made until the first token comes.
     """
@@ -85,6 +86,7 @@ class SessionSettings:
     temperature_sort: bool = True
     model: str = ""
     base_url: str = ""
+    least_confidence: float = 0.4
     prompt_tokens: int = 3000
     answer_cache: bool = True
     connect_timeout: float = 5.0
@@ -101,7 +103,13 @@ class SessionSettings:
         return replace(self, **{name: _convert(name, value, kinds[name])})
 
 
-_LIMITS = {"depth": (0, 64), "top": (1, 10_000), "prompt_tokens": (100, 10_000_000), "attempts": (1, 100)}
+_LIMITS = {
+    "depth": (0, 64),
+    "top": (1, 10_000),
+    "prompt_tokens": (100, 10_000_000),
+    "least_confidence": (0, 1),
+    "attempts": (1, 100),
+}
 #: Of every time-out.
 _SECONDS = (0.01, 86_400)
 _SWITCH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}

@@ -275,7 +275,7 @@ def _limited(text: str, width: int | None) -> str:
 
 def answer(row: Row, width: int | None, *, told: bool = False) -> Iterator[str]:
     """ASK's answer, wrapped, with its citations under it; ``told`` where the text has been shown while it came."""
-    text, citations, extractive, model, _ = row
+    text, citations, extractive, model, _, _, abstained = row
     if extractive or not told:
         for paragraph in text.split("\n"):
             line = printable(paragraph)
@@ -285,7 +285,7 @@ def answer(row: Row, width: int | None, *, told: bool = False) -> Iterator[str]:
     for citation in citations:
         place = f"[{citation['number']}] {printable(citation['document'])}"
         yield _limited(f"  {place}, chunk {citation['chunk']}, bytes {citation['start']} to {citation['end']}", width)
-    if extractive and citations:
+    if extractive and citations and not abstained:
         yield ""
         yield from wrap(
             "  Extractive: sentences of the documents, word for word; no language model wrote them.", width or 200

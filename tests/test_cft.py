@@ -67,8 +67,9 @@ def test_more_chunks_may_state_relations_than_are_asked_for(make_store: Callable
 
 
 def test_an_answer_tells_what_the_forest_says(fleet: kvstore.Store) -> None:
+    fleet.set("least_confidence", 0)  # "seen" is no word of the store
     answer = fleet.ask("Where was a tug seen?", using="cft")
-    assert answer.text.startswith("We saw a tug in the morning and the bakery at noon. [1] tug (in ")
+    assert answer.text.startswith("Diary: We saw a tug in the morning and the bakery at noon. [1]\n\ntug (in ")
     assert len(answer.citations) == 1
     fleet.delete("diary")
     assert fleet.ask("A thing?", using="cft").text == "thing (in fleet) is above craft, vessel, ship."

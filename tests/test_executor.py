@@ -107,15 +107,35 @@ def test_search_and_retrieve_have_the_rows_of_the_methods(filled: kvstore.Store)
 
 def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
     cursor = filled.execute("ASK 'How long is parental leave?'")
-    assert cursor.columns == ("answer", "citations", "extractive", "model", "dropped")
-    ((answer, citations, extractive, model, dropped),) = cursor.fetchall()
-    assert (extractive, model, dropped) == (True, None, [])
+    assert cursor.columns == (*("answer", "citations", "extractive", "model", "dropped", "confidence", "abstained"),)
+    ((answer, citations, extractive, model, dropped, confidence, abstained),) = cursor.fetchall()
+    assert (extractive, model, dropped, abstained) == (True, None, [], False)
+    assert 0.4 <= confidence <= 1
     first = citations[0]
     assert set(first) == {"number", "document", "source", "chunk", "start", "end"}
     document = filled.get(first["document"])
     assert document is not None
     cited = document.text.encode()[first["start"] : first["end"]].decode()
     assert f"{cited} [{first['number']}]" in answer
+
+
+def test_ask_says_that_the_store_does_not_answer(filled: kvstore.Store) -> None:
+    cursor = filled.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
+    ((answer, citations, _, model, _, confidence, abstained),) = cursor.fetchall()
+    assert answer.startswith("Nothing in the store answers this. No document of it names Iceland or Grindavik.")
+    assert abstained and model is None and confidence < 0.4
+    assert [citation["number"] for citation in citations] == list(range(1, len(citations) + 1))
+    filled.execute("SET least_confidence = 0")
+    cursor = filled.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
+    assert cursor.message == "no document names Iceland or Grindavik; the answer may be about something else"
+    assert cursor.fetchall()[0][-1] is False
+
+
+def test_explain_shows_the_confidence_and_its_parts(filled: kvstore.Store) -> None:
+    for statement in ("RETRIEVE 'Who is Maria Jensen?'", "ASK 'Who is Maria Jensen?'"):
+        (detail,) = [row[1] for row in filled.execute(f"EXPLAIN {statement}") if row[0] == "weigh confidence"]
+        assert all(part in detail for part in ("coverage", "gathered", "agreement", "missing")), detail
+        assert detail.endswith("answers from 0.4 on")
 
 
 def test_explain_shows_the_steps(filled: kvstore.Store) -> None:
@@ -229,7 +249,7 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
         ("EXPAND", errors.InputError, "last LOOKUP"),
         ("EXPAND 'Payrol'", errors.EntityNotFoundError, "did you mean 'Payroll'?"),
         ("ASK ''", errors.InputError, "empty"),
-        ("ASK 'x' MODEL 'm'", errors.ModelError, "'m'"),
+        ("ASK 'Who is Maria Jensen?' MODEL 'm'", errors.ModelError, "'m'"),
         ("INGEST 'x' WITH (prune = 1)", errors.StatementError, "true or false"),
         ("COMMIT", errors.TransactionError, "BEGIN opens one"),
         ("ROLLBACK", errors.TransactionError, "BEGIN opens one"),
@@ -514,7 +534,7 @@ def test_an_error_in_a_condition_shows_its_place_in_the_text(
 def test_search_is_explained_with_its_own_default(filled: kvstore.Store) -> None:
     filled.set("top", 3)
     assert rows(filled, "EXPLAIN SEARCH 'wages'")[-1][:2] == ("read chunks", "top 10")
-    assert rows(filled, "EXPLAIN RETRIEVE 'wages'")[-1][:2] == ("read chunks", "top 3")
+    assert rows(filled, "EXPLAIN RETRIEVE 'wages'")[-2][:2] == ("read chunks", "top 3")
 
 
 # Anything at all -----------------------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ def answered(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple[Any, ..
         | {"source": store.describe_document(c.document)["source"]}
         for c in answer.citations
     ]
-    return [(answer.text, cited, answer.extractive, answer.model, answer.dropped)]
+    confidence = round(answer.confidence, 3)
+    return [(answer.text, cited, answer.extractive, answer.model, answer.dropped, confidence, answer.abstained)]
 
 
 def properties(found: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -183,6 +184,7 @@ WORDLESS = {
     "prompt",  # EXPLAIN ASK shows it
     "reading",
     "snapshot",
+    "weigh",  # EXPLAIN RETRIEVE shows it
 }
 #: Parts of transactions that statements are made of, or that only programs need.
 PARTS = {"delete_many"}

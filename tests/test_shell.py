@@ -114,7 +114,7 @@ def test_no_text_can_drive_the_terminal() -> None:
     assert "\x1b" not in written(
         [("e", "t", 0, "e", "", "\x1b]0;x\x07"), ("e", "t", 1, "\x1b[2J", "e", "")], "table", 80, "EXPAND"
     )
-    assert "\x1b" not in written([("\x1b[2J", [], True, None, [])], "table", 80, "ASK")
+    assert "\x1b" not in written([("\x1b[2J", [], True, None, [], 1.0, False)], "table", 80, "ASK")
 
 
 def test_expand_is_a_tree_on_a_terminal() -> None:
@@ -149,11 +149,20 @@ def test_expand_is_a_tree_on_a_terminal() -> None:
 
 def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     citation = {"number": 1, "document": "hr/leave", "chunk": 5, "start": 0, "end": 9}
-    text = written(
-        [("Leave lasts twenty weeks, and not one week more. [1]", [citation], True, None, [])], "table", 30, "ASK"
-    )
+    row = ("Leave lasts twenty weeks, and not one week more. [1]", [citation], True, None, [], 0.9, False)
+    text = written([row], "table", 30, "ASK")
     assert text.startswith("Leave lasts twenty weeks, and\nnot one week more. [1]\n\n  [1] hr/leave, chunk 5")
     assert "Extractive" in text
+    abstained = (
+        "Nothing in the store answers this. The nearest passages: Leave [1].",
+        [citation],
+        True,
+        None,
+        [],
+        0.1,
+        True,
+    )
+    assert "Extractive" not in written([abstained], "table", 80, "ASK")
     assert max(map(len, text.split("\n"))) <= 30
 
 

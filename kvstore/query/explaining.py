@@ -61,7 +61,7 @@ def _steps(running: Running, statement: s.PlainStatement, analyze: bool) -> list
             using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
             return evidence(running, s.Retrieve(statement.text, using, top=top, where=statement.where)).steps
         case s.Retrieve():
-            return evidence(running, statement).steps
+            return running.target.weigh(statement.question, **retrieval_clauses(running, statement))[0].steps
         case s.Ask():
             return _ask_steps(running, statement, analyze)
         case s.Ingest() if not analyze:

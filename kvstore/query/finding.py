@@ -23,7 +23,7 @@ from .running import Running
 LOOKUP_COLUMNS = ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
 EXPAND_COLUMNS = ("entity", "tree", "level", "relative", "via", "text")
 HIT_COLUMNS = ("rank", "score", "document", "chunk", "text")
-ANSWER_COLUMNS = ("answer", "citations", "extractive", "model", "dropped")
+ANSWER_COLUMNS = ("answer", "citations", "extractive", "model", "dropped", "confidence", "abstained")
 
 #: A query of no more rows than this leaves no snapshot open.
 _READ_AT_ONCE = 1000
@@ -105,7 +105,15 @@ def ask(running: Running, statement: s.Ask) -> Cursor:
         }
         for c in found.citations
     ]
-    row = (found.text, citations, found.extractive, found.model, found.dropped)
+    row = (
+        found.text,
+        citations,
+        found.extractive,
+        found.model,
+        found.dropped,
+        round(found.confidence, 3),
+        found.abstained,
+    )
     return Cursor("ASK", ANSWER_COLUMNS, [row], rowcount=1, message="\n".join(found.remarks) or None)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..answer import Answer
+    from ..answering.confidence import Confidence
     from ..answering.prompt import Prompt
     from ..ingest.forecast import Forecast
     from ..ingest.pipeline import IngestProgress, IngestReport
@@ -48,6 +49,8 @@ class Readable(Protocol):
     def search(self, text: str, *, using: str = "hybrid", where: str | None = None, top: int = 10) -> list[Hit]: ...
 
     def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence: ...
+
+    def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]: ...
 
     def ask(
         self,

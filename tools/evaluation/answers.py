@@ -15,6 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 import kvstore
 from kvstore.models.sentence_transformer import SentenceTransformerEmbedder
 from kvstore.storage.vectors import Matrix
@@ -124,3 +126,12 @@ def _common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
         for place, other in enumerate(second, 1):
             before, row[place] = row[place], before + 1 if word == other else max(row[place], row[place - 1])
     return row[-1]
+
+
+def area_under_curve(confidence: Sequence[float] | Matrix, answerable: Sequence[float] | Matrix) -> float:
+    """The area under the ROC curve: how often an answerable question has more confidence than another (ties: half)."""
+    values, truth = np.asarray(confidence, np.float64), np.asarray(answerable, bool)
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    positive, negative = int(truth.sum()), int((~truth).sum())
+    return float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))

@@ -1,0 +1,367 @@
+"""Passages: the text around the chunks that were found, as statements that know what they need to be understood.
+
+In: hits and the view that they were found in. Out: one :class:`Passage` for chunks that stand side by side, with the
+chunks before and after them under the same heading, so that a sentence can bring the one before it wherever a chunk
+ends. A statement is a sentence, an item of a list, a row of a table, a definition or a block of code. Headings,
+synopses, diagrams and lists of contents are none: nobody reads them as an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from ..errors import CorruptionError
+from ..retrieval.evidence import Hit
+from ..storage.chunks import ChunkRecord
+from ..storage.store_view import StoreView
+from ..text.blocks import blocks, is_lead_in, parts, plain
+from ..text.sentences import sentences
+from ..text.words import FUNCTION_WORDS
+
+_WORD = re.compile(r"\w+")
+_FENCE_LINE = re.compile(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
+_MARKER = re.compile(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
+_QUOTE = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
+#: The hyphen of a word that a formatter parted, at the end of a line.
+_PARTED = re.compile(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
+#: A term before its definition, as Markdown made from a definition list has it, or a speaker before a turn.
+_TERM = re.compile(r"(?P<term>[^\n.!?]{1,80}?):\s+(?=\S)")
+_SPEAKER = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
+#: The first column of a line in plain text, where white space parts it from what it stands for.
+_HANGING = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
+_RULE = re.compile(r"[\s|:+=-]*")
+#: Words that open a sentence which says something of the one before it.
+_CONNECTIVE = re.compile(
+    r"""(?:this|that|these|those|such|however|but|and|or|so|therefore|thus|then|hence|also|otherwise|moreover
+    |furthermore|instead|likewise|similarly|consequently|accordingly|nevertheless|nonetheless|still|yet|besides
+    |conversely|both|here|again|finally|later|afterwards?|meanwhile|additionally|rather|indeed|neither|each
+    |the\ (?:former|latter|above|following|same|other)|as\ (?:a\ result|such|well)
+    |in\ (?:addition|contrast|turn|that|this|such|fact|other|particular)|for\ (?:example|instance|this|that)
+    |(?:because\ of|due\ to|at|with|after|by)\ (?:this|that|these)|to\ (?:this|that)\ end|on\ the\ other
+    |all\ of\ (?:these|this|them)|none\ of)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: Words that stand for somebody or something named before.
+_POINTER = re.compile(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
+_ENDS = re.compile(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
+#: Headings of parts that show how something is written.
+_SYNOPSES = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
+#: Words of the longest line of plain text that is a term over its definition, unless it is an option.
+_TERM_WORDS = 6
+#: Statements of a block of code or of a lead-in's list that are shown with it.
+_SHOWN_LINES = 8
+
+
+@dataclass(slots=True)
+class Statement:
+    """One statement: characters ``start`` to ``end`` of its passage, and ``text`` as it is shown.
+
+    ``kind`` is prose, item, table or code; ``block`` and ``section`` are numbers of the block and the part between
+    headings that it stands in. ``label`` is the term, speaker or head row that it stands under where its own text has
+    not got it, ``term`` that term in any case. ``before`` says that it needs the statement before it, ``pointing`` that
+    it needs its subject named, ``leads`` that it announces what follows, ``fit`` that it can be chosen for itself;
+    ``hit`` is the chunk that it stands in, where that was found.
+    """
+
+    start: int
+    end: int
+    text: str
+    kind: str
+    block: int
+    section: int = 0
+    label: str = ""
+    term: str = ""
+    before: bool = False
+    pointing: bool = False
+    leads: bool = False
+    fit: bool = True
+    hit: Hit | None = None
+    words: int = 0
+
+
+@dataclass(slots=True)
+class Passage:
+    """Statements that stand one after another in a document; ``start`` is the byte of its text where they begin,
+    ``whole`` says that they are all that the document has."""
+
+    document: str
+    title: str | None
+    heading: str
+    start: int
+    text: str
+    hits: list[Hit]
+    whole: bool
+    statements: list[Statement] = field(default_factory=list)
+
+
+def passages_of(hits: Sequence[Hit], view: StoreView) -> list[Passage]:
+    """The passages around some hits, in the order of the best hit of each."""
+    return [_passage(group, view) for group in _groups(hits, view)]
+
+
+def chunk_of(hit: Hit, view: StoreView) -> int:
+    """The id of a chunk that was found in the same view."""
+    record = view.documents.find(hit.document)
+    if record is None:
+        raise CorruptionError(f"document {hit.document!r} has chunks and is not there; run CHECK")
+    return next(islice(record.chunk_ids(), hit.chunk, None))
+
+
+@dataclass(slots=True)
+class _Group:
+    """Chunks side by side: those found, and the one before and after them."""
+
+    document: int
+    section: int
+    first: int
+    last: int
+    hits: list[Hit]
+
+
+def _groups(hits: Sequence[Hit], view: StoreView) -> list[_Group]:
+    """Hits that stand side by side under one heading, together."""
+    groups: list[_Group] = []
+    for hit in hits:
+        chunk = chunk_of(hit, view)
+        record = view.chunks.get(chunk)
+        first, last = (_beside(view, record, chunk, step) for step in (-1, 1))
+        mine = _Group(record.document, record.section, first, last, [hit])
+        for other in [group for group in groups if (group.document, group.section) == (mine.document, mine.section)]:
+            if mine.first <= other.last + 1 and other.first <= mine.last + 1:
+                groups.remove(other)
+                mine.first, mine.last = min(mine.first, other.first), max(mine.last, other.last)
+                mine.hits += other.hits
+        groups.append(mine)
+    for group in groups:
+        group.hits.sort(key=lambda hit: hit.rank)
+    return sorted(groups, key=lambda group: group.hits[0].rank)
+
+
+def _beside(view: StoreView, record: ChunkRecord, chunk: int, step: int) -> int:
+    """The chunk beside one, where it stands in the same section of the same document; else the chunk itself."""
+    other = view.chunks.find(chunk + step) if chunk + step >= 0 else None
+    same = other is not None and (other.document, other.section) == (record.document, record.section)
+    return chunk + step if same else chunk
+
+
+def _passage(group: _Group, view: StoreView) -> Passage:
+    start, end = view.chunks.get(group.first).start, view.chunks.get(group.last).end
+    record = view.documents.get(group.document)
+    text = view.documents.text_slice(group.document, start, end)
+    best = group.hits[0]
+    ordered = sorted(group.hits, key=lambda hit: hit.start)
+    whole = group.last - group.first + 1 == record.chunk_count
+    passage = Passage(best.document, best.title, best.heading, start, text, ordered, whole)
+    passage.statements = list(_statements(text, record.format, best.heading))
+    _assign(passage)
+    return passage
+
+
+def _assign(passage: Passage) -> None:
+    """Tell each statement the hit that it stands in."""
+    spans = []
+    data = passage.text.encode()
+    for hit in passage.hits:
+        first = len(data[: hit.start - passage.start].decode(errors="ignore"))
+        spans.append((first, first + len(hit.text), hit))
+    for statement in passage.statements:
+        for first, last, hit in spans:
+            if first <= statement.start < last:
+                statement.hit = hit
+
+
+def _statements(text: str, format: str, heading: str) -> Iterator[Statement]:
+    """The statements of a passage, in order."""
+    made = _of_markdown(text) if format == "markdown" else _of_text(text)
+    synopsis = heading.rpartition(" > ")[2].strip().lower() in _SYNOPSES
+    begins = True
+    last: Statement | None = None
+    section = 0
+    for statement in made:
+        if isinstance(statement, _Heading):
+            synopsis = statement.title.strip().lower() in _SYNOPSES
+            section, begins = section + 1, True
+            continue
+        statement.section = section
+        statement.words = len(statement.text.split())
+        statement.fit = statement.fit and not synopsis and _reads(statement)
+        opens = last is None or last.block != statement.block
+        if statement.kind in ("prose", "item"):
+            own = opens and bool(statement.term)
+            cut = statement.text[:1].islower() and not opens
+            statement.before = not begins and not own and (cut or bool(_CONNECTIVE.match(statement.text)))
+            statement.pointing = bool(_POINTER.match(statement.text))
+        if last is not None and last.section == section and last.leads and last.block != statement.block:
+            statement.before = True
+        yield statement
+        begins, last = False, statement
+
+
+def _reads(statement: Statement) -> bool:
+    """Whether a statement is one that people read: words in a sentence, and no drawing or list of contents."""
+    found = _WORD.findall(f"{statement.label} {statement.text}")
+    signs = sum(1 for character in statement.text if not (character.isalnum() or character.isspace()))
+    if len(found) < 3 or ". . ." in statement.text or signs > 0.35 * len(statement.text):
+        return False
+    if statement.kind != "prose" or statement.label or len(found) > 12:
+        return True
+    spoken = any(word.lower() in FUNCTION_WORDS for word in found)
+    return spoken or bool(_ENDS.search(statement.text)) or not statement.text.isascii()
+
+
+def shown(piece: str) -> str:
+    """A piece of a document on one line, as people read it."""
+    return plain(_PARTED.sub("", _QUOTE.sub("", piece)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    """A heading between statements."""
+
+    title: str
+
+
+def _of_markdown(text: str) -> Iterator[Statement | _Heading]:
+    term, level = "", 0
+    for number, part in enumerate(parts(text)):
+        start, end = part.start, part.end
+        if part.kind == "heading":
+            term = ""
+            yield _Heading(shown(text[start:end]).lstrip("# "))
+        elif part.kind == "code":
+            yield _code(text, start, end, number)
+        elif part.kind == "table":
+            yield from _rows(text, start, end, number, headless=part.continues)
+        else:
+            own = shown(_MARKER.sub("", text[start : part.term_end])) if part.term_end > start else ""
+            marked = _MARKER.match(text, start, end) is not None
+            if part.kind != "item" or own or (marked and part.level <= level):
+                term, level = own, part.level
+            yield from _prose(text, start, end, number, part.kind, term, names_itself=bool(own), leads=part.leads)
+
+
+def _prose(
+    text: str, start: int, end: int, number: int, kind: str, term: str, *, names_itself: bool, leads: bool
+) -> Iterator[Statement]:
+    """The sentences of a paragraph or an item; ``term`` is what it defines, which its first one may name itself."""
+    for place, (first, last) in enumerate(sentences(text[start:end])):
+        piece = text[start + first : start + last]
+        told = _MARKER.sub("", shown(piece))
+        if not told:
+            continue
+        label = "" if place == 0 and names_itself else term
+        announces = leads and start + last == end
+        yield Statement(start + first, start + last, told, kind, number, label=label, term=term, leads=announces)
+
+
+def _code(text: str, start: int, end: int, number: int) -> Statement:
+    piece = text[start:end]
+    inner = _FENCE_LINE.sub("", piece)
+    lines = [line.rstrip() for line in _QUOTE.sub("", inner).splitlines() if line.strip()]
+    told = "\n".join(lines[:_SHOWN_LINES])
+    return Statement(start, end, told, "code", number, fit=False, before=True)
+
+
+def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> Iterator[Statement]:
+    """The rows of a table, each told under the words of the head row where the passage has that."""
+    head: list[str] = []
+    place = start
+    for index, line in enumerate(text[start:end].splitlines(keepends=True)):
+        cells = [shown(cell) for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
+        cells = [cell.replace("\0", "|").strip() for cell in cells]
+        if index == 0 and not headless:
+            head = cells
+        elif any(cells) and not _RULE.fullmatch(line):
+            named = len(head) == len(cells) and all(head)
+            pairs = zip(head if named else cells, cells, strict=True)
+            parts = [f"{name}: {cell}" if named else cell for name, cell in pairs if cell]
+            told = "; ".join(parts)
+            yield Statement(place, place + len(line.rstrip()), told, "table", number)
+        place += len(line)
+
+
+def _of_text(text: str) -> Iterator[Statement | _Heading]:
+    """The statements of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
+    term, depth = "", 0
+    for number, block in enumerate(blocks(text, "text")):
+        start = block.start
+        indent = start - (text.rfind("\n", 0, start) + 1)
+        if indent <= depth:
+            term = ""
+        for part in _parts(text, start, block.end, indent):
+            piece = text[part.start : part.end]
+            if part.heads and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
+                term, depth = "", 0
+                yield _Heading(shown(piece))
+                continue
+            if part.heads:
+                term, depth = shown(piece), part.indent
+                continue
+            spoken = _SPEAKER.match(piece)
+            own = spoken["term"] if spoken else ""
+            hanging = _HANGING.match(piece) if part.indent or part.hangs else None
+            if hanging and part.hangs:
+                term, depth, own = shown(hanging["term"]), part.indent, hanging["term"]
+            label = own or (term if part.indent > depth else "")
+            leads = is_lead_in(piece)
+            yield from _prose(text, part.start, part.end, number, "prose", label, names_itself=bool(own), leads=leads)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    start: int
+    end: int
+    indent: int
+    heads: bool = False
+    hangs: bool = False
+
+
+def _parts(text: str, start: int, end: int, indent: int) -> Iterator[_Part]:
+    """A paragraph of plain text, parted where a line stands over deeper ones, as a term or a heading does."""
+    lines: list[tuple[int, int, int]] = []
+    place = start - indent
+    for line in text[place:end].splitlines(keepends=True):
+        lines.append((place, place + len(line.rstrip()), len(line) - len(line.lstrip())))
+        place += len(line)
+    first, floor = 0, 0
+    while first < len(lines):
+        begin, stop, depth = lines[first]
+        if _heads(text, lines, first):
+            yield _Part(begin + depth, stop, depth, heads=True)
+            first, floor = first + 1, depth + 1
+            continue
+        hangs = _hangs(text, lines, first)
+        last = first + 1
+        while (
+            last < len(lines)
+            and lines[last][2] >= (depth + 1 if hangs else floor)
+            and not (_heads(text, lines, last) or _hangs(text, lines, last))
+        ):
+            last += 1
+        alone = len(lines) == 1 and len(text[begin:stop].split()) <= 8 and not _ENDS.search(text[begin:stop])
+        yield _Part(begin + depth, lines[last - 1][1], depth, heads=alone and not hangs, hangs=hangs)
+        first = last
+
+
+def _heads(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
+    """Whether a line stands over what is indented under it, as a term stands over its definition."""
+    begin, stop, depth = lines[index]
+    told = text[begin + depth : stop]
+    deeper = index + 1 < len(lines) and lines[index + 1][2] >= depth + 2
+    short = len(told) <= 72 and (told.startswith("-") or len(told.split()) <= _TERM_WORDS)
+    return deeper and short and not told.endswith((".", ",", ";")) and not _hangs(text, lines, index)
+
+
+def _hangs(text: str, lines: Sequence[tuple[int, int, int]], index: int) -> bool:
+    """Whether a line has a term in its first column and the beginning of what it means in the next."""
+    begin, stop, depth = lines[index]
+    column = _HANGING.match(text[begin + depth : stop])
+    if column is None or len(column["term"]) > 40:
+        return False
+    if index + 1 < len(lines) and lines[index + 1][2] > depth:
+        return lines[index + 1][2] == depth + column.end()
+    # Of a line alone only an option can be told from words that a formatter spread, and where a paragraph begins.
+    return column["term"].startswith("-") and (index == 0 or _hangs(text, lines, index - 1))

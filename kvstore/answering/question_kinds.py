@@ -1,0 +1,123 @@
+"""What a question asks for, as far as its words tell: somebody, a time, a place, a number, a command, a reason.
+
+In: a question. Out: a :class:`QuestionKind`, which says of a text whether something of that kind stands in it that the
+question did not bring itself ("Who founded the Nobel Prize?" is not answered by "the Nobel Prize"). A question whose
+words tell nothing asks for anything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..text.words import FUNCTION_WORDS
+
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_NUMBERS = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fifteen|twenty|thirty|forty|fifty|sixty|"
+    "seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|half|twice|once|none|dozens?|single|both"
+)
+_CAPITALISED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
+_QUOTED_CODE = "`[^`]+`"
+_FORMS = {
+    "person": re.compile(_CAPITALISED),
+    "place": re.compile(rf"{_CAPITALISED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
+    "time": re.compile(
+        rf"\b(?:1\d|20)\d\d\b|\b(?:{_MONTHS}|{_DAYS}|century|years?)\b|\b\d{{1,2}}:\d\d\b", re.IGNORECASE
+    ),
+    "number": re.compile(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
+    "command": re.compile(
+        rf"{_QUOTED_CODE}|(?<![\w-])--?[A-Za-z][\w-]*|\b[a-z]+_\w+|\b[A-Z]{{2,}}_\w+|\w\(\)|(?<!\w)[/~]\w[\w./-]+|"
+        r"\b[a-z]+=\w"
+    ),
+    "reason": re.compile(
+        r"\b(?:because|since|so that|due to|in order|reasons?|causes?d?|therefore|as a result|owing|thus|otherwise)\b|"
+        r"\bto (?:avoid|prevent|allow|ensure|make)\b",
+        re.IGNORECASE,
+    ),
+}
+
+
+def _what(words: str) -> str:
+    """A question by "what" or "which" for one of some nouns."""
+    return rf"\b(?:what|which) (?:{'|'.join(words.split())})s?\b"
+
+
+#: The kinds by what opens a question, or stands in it; the first that matches.
+_ASKED = (
+    ("number", r"\bhow (?:many|much|long|old|often|far|large|big|tall|high|fast|deep|wide)\b"),
+    ("number", _what("number percentage share amount size population proportion fraction age limit")),
+    ("time", r"\bwhen\b(?=.{0,40}\?|\s(?:did|was|were|is|are|does|do|will|has|had))"),
+    ("time", _what("year date day month time century decade")),
+    ("person", r"\b(?:who|whom|whose)\b"),
+    ("place", r"\bwhere\b"),
+    (
+        "place",
+        _what("city country place state county town directory folder file path location continent region village"),
+    ),
+    ("command", _what("command option flag switch setting parameter function variable statement pragma keyword")),
+    ("command", _what("directive key method tool program signal syntax")),
+    ("command", r"\bhow (?:do|can|could|should|would) (?:i|you|we|one)\b|\bhow to\b"),
+    ("reason", rf"\bwhy\b|{_what('reason cause')}"),
+)
+_ASKED_FOR = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _ASKED)
+_EXPLAINED = re.compile(
+    r"""(?:what\ (?:is|are|was|were)\ (?:an?\ |the\ )?(?:(?:purpose|meaning|use|point|role|function)\ of\ )?(?:the\ )?
+    |what\ (?:does|do|did)\ (?:an?\ |the\ )?|(?:define|explain|describe)\ )(?P<subject>.+?)
+    (?:\ (?:do|mean|good\ for|for|stand\ for|used\ for|control|measure|store|contain))?\s*\?*\Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: Words of the longest subject that is explained, and words that may stand before and in it where it is.
+_SUBJECT_WORDS = 5
+_OPENING = 3
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionKind:
+    """The kind of thing that a question asks for (``thing`` where its words do not tell), and the question's words.
+
+    ``subject`` are the words of what a question wants explained ("What is leave?", "What does --force do?").
+    """
+
+    name: str
+    words: frozenset[str]
+    subject: frozenset[str] = frozenset()
+
+    def met_by(self, text: str) -> bool:
+        """Whether a text has something of the kind that the question did not have; never for ``thing``."""
+        if self.name == "meaning":
+            return self._explains(text)
+        form = _FORMS.get(self.name)
+        if form is None:
+            return False
+        return any(self._new(match.group()) for match in form.finditer(text))
+
+    def _explains(self, text: str) -> bool:
+        """Whether a text opens with the subject, as a definition does."""
+        opening = _WORD.findall(text.lower())[: len(self.subject) + _OPENING]
+        return self.subject.issubset(opening)
+
+    def _new(self, found: str) -> bool:
+        words = _WORD.findall(found.lower())
+        return bool(words) and not all(word in self.words or word in FUNCTION_WORDS for word in words)
+
+
+def kind_of(question: str) -> QuestionKind:
+    """The kind of a question.
+
+    >>> [kind_of(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
+    ['person', 'number', 'meaning']
+    >>> kind_of("Who founded the Nobel Prize?").met_by("The Nobel Prize was founded by Alfred Nobel.")
+    True
+    """
+    words = frozenset(_WORD.findall(question.lower()))
+    places = [(found.start(), kind) for kind, form in _ASKED_FOR if (found := form.search(question))]
+    if places:
+        return QuestionKind(min(places)[1], words)
+    explained = _EXPLAINED.match(question.strip())
+    subject = explained and frozenset(_WORD.findall(explained["subject"].lower())) - FUNCTION_WORDS
+    if subject and len(subject) <= _SUBJECT_WORDS:
+        return QuestionKind("meaning", words, subject)
+    return QuestionKind("thing", words)

@@ -1,0 +1,128 @@
+"""Runs: which statements make the answer, each with what it needs to be understood.
+
+In: passages and a score for each statement that can be chosen. Out: a few runs of statements that stand side by side,
+about as many words as somebody reads for an answer. The best statement comes first; a further one is taken while it is
+nearly as good, more readily beside a run than apart from all; each brings the sentence before it where it begins with
+a connective, and the block that it announces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .passages import Passage, Statement
+
+#: Words that an answer has at most, unless its best statement alone has more; most have no more than 90.
+WORDS = 120
+#: Runs of an answer, at most.
+RUNS = 3
+#: How much less than the best a statement may score, and what standing beside a run adds to its score.
+_BELOW = 1.5
+#: Words up to which an answer is so short that a statement may score less than the best by twice as much.
+_SHORT = 45
+_BESIDE = 2.0
+#: Sentences before a statement that it can bring, and of the definition that it belongs to.
+_BEFORE, _OF_DEFINITION = 2, 4
+#: Words of a block that an announcing sentence brings.
+_ANNOUNCED = 60
+
+#: Number of a passage, and of a statement in it.
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Statements ``first`` to ``last`` of passage number ``passage``, and the score of the best of them."""
+
+    passage: int
+    first: int
+    last: int
+    score: float
+
+
+def chosen_runs(passages: Sequence[Passage], scores: Mapping[Place, float], words: int = WORDS) -> list[Run]:
+    """The runs that make the answer, best first."""
+    if not scores:
+        return []
+    best = max(scores.values())
+    taken: dict[Place, float] = {}
+    told: set[str] = set()  # the same page may be there twice
+    used = 0
+    open_places = dict(scores)
+    while open_places:
+        place = max(open_places, key=lambda at: (_raised(passages, at, open_places[at], taken), -at[0], -at[1]))
+        score = _raised(passages, place, open_places.pop(place), taken)
+        if score < best - (_BELOW if used >= _SHORT else 2 * _BELOW):
+            break
+        if passages[place[0]].statements[place[1]].text in told:
+            continue
+        brought = [at for at in _needed(passages[place[0]], place) if at not in taken]
+        size = sum(passages[at[0]].statements[at[1]].words for at in brought)
+        if taken and (used + size > words or len(_spans(passages, [*taken, *brought])) > RUNS):
+            continue
+        for at in brought:
+            taken[at] = max(taken.get(at, score), score if at == place else scores.get(at, score))
+            open_places.pop(at, None)
+            told.add(passages[at[0]].statements[at[1]].text)
+        used += size
+    runs = [
+        Run(passage, first, last, max(taken[passage, at] for at in range(first, last + 1)))
+        for passage, first, last in _spans(passages, list(taken))
+    ]
+    return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
+
+
+def _raised(passages: Sequence[Passage], place: Place, score: float, taken: Mapping[Place, float]) -> float:
+    """A statement's score, with what it gains beside a run; the next definition of a list is another matter."""
+    number, at = place
+    statements = passages[number].statements
+    for beside in (at - 1, at + 1):
+        if (number, beside) in taken and _together(statements[at], statements[beside]):
+            return score + _BESIDE
+    return score
+
+
+def _together(one: Statement, other: Statement) -> bool:
+    return one.section == other.section and one.term == other.term
+
+
+def _needed(passage: Passage, place: Place) -> list[Place]:
+    """A statement with those that it brings."""
+    number, at = place
+    statements = passage.statements
+    first = at
+    while first > 0 and statements[first - 1].section == statements[at].section:
+        # Of a definition, the first sentence says what all others are about.
+        defines = bool(statements[first].label) and statements[first - 1].term == statements[at].term
+        if at - first >= (_OF_DEFINITION if defines else _BEFORE) or not (defines or statements[first].before):
+            break
+        first -= 1
+    last = at
+    if statements[at].leads:
+        room = _ANNOUNCED
+        while last + 1 < len(statements) and statements[last + 1].kind in ("code", "item", "table"):
+            if statements[last + 1].section != statements[at].section:
+                break
+            if statements[last + 1].kind == "code" and last > at and statements[last].kind != "code":
+                break
+            room -= statements[last + 1].words
+            if room < 0 and last > at:
+                break
+            last += 1
+            if statements[last].kind == "code":
+                break
+    return [(number, index) for index in range(first, last + 1)]
+
+
+def _spans(passages: Sequence[Passage], places: Sequence[Place]) -> list[tuple[int, int, int]]:
+    """Statements that stand side by side, joined: passage, first and last of each run."""
+    found: list[tuple[int, int, int]] = []
+    for passage, number in sorted(places):
+        beside = bool(found) and found[-1][0] == passage and found[-1][2] == number - 1
+        statements = passages[passage].statements
+        if beside and statements[number].section == statements[number - 1].section:
+            found[-1] = (passage, found[-1][1], number)
+        else:
+            found.append((passage, number, number))
+    return found

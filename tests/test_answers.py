@@ -1,0 +1,131 @@
+"""Answers that need no language model: what they say, what they bring along, and when they say that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import kvstore
+from kvstore.answering.question_kinds import kind_of
+
+
+@pytest.fixture
+def ask(make_store: Callable[..., kvstore.Store]) -> Callable[..., kvstore.Answer]:
+    """Ask a store of one text, which always answers."""
+
+    def asked(text: str, question: str, *, title: str | None = None, format: str = "text") -> kvstore.Answer:
+        store = make_store(f"store-{len(text)}")
+        store.set("least_confidence", 0)
+        store.put("k", text, title=title, format=format)
+        answer = store.ask(question)
+        stored = store.get("k")
+        assert stored is not None
+        for citation in answer.citations:
+            assert stored.text.encode()[citation.start : citation.end].decode()
+        return answer
+
+    return asked
+
+
+def test_an_answer_prints_as_its_text(ask: Callable[..., kvstore.Answer]) -> None:
+    answer = ask("Tea is made from leaves.", "What is tea made from?")
+    assert str(answer) == answer.text == "Tea is made from leaves. [1]"
+
+
+def test_a_sentence_brings_the_one_that_it_points_back_to(ask: Callable[..., kvstore.Answer]) -> None:
+    text = (
+        "The pump is primed with oil. However, this must never be done while the turbine is running hot. Bread is nice."
+    )
+    answer = ask(text, "What must never be done while the turbine is running hot?")
+    assert answer.text.startswith("The pump is primed with oil. However, this must never be done")
+
+
+def test_a_definition_brings_its_term(ask: Callable[..., kvstore.Answer]) -> None:
+    text = (
+        "OPTIONS\n       -q, --quiet\n              Suppress the banner at the start.\n\n"
+        "       -z     Compress what is written.\n"
+    )
+    assert "-q, --quiet: Suppress the banner at the start." in ask(text, "What does --quiet do?").text
+    listed = "Options:\n\n- `--quiet`: Suppress the banner. Errors are shown all the same.\n- `--loud`: Ring a bell.\n"
+    answer = ask(listed, "Are errors shown with --quiet?", format="markdown")
+    assert "--quiet: Suppress the banner." in answer.text and "Ring" not in answer.text
+
+
+def test_a_lead_in_brings_the_block_that_it_announces(ask: Callable[..., kvstore.Answer]) -> None:
+    text = (
+        "Bread is nice.\n\nTo start the server, run this command:\n\n```sh\nserverctl start\n```\n\nThe sky is blue.\n"
+    )
+    answer = ask(text, "How do I start the server?", format="markdown")
+    assert "run this command:\n    serverctl start" in answer.text
+    assert "```" not in answer.text
+
+
+def test_what_does_not_name_its_subject_stands_behind_the_title(ask: Callable[..., kvstore.Answer]) -> None:
+    answer = ask("She was born in Riga in 1911.", "Where was Anna Kalnins born?", title="Anna Kalnins")
+    assert answer.text == "Anna Kalnins: She was born in Riga in 1911. [1]"
+
+
+def test_headings_synopses_and_drawings_are_no_answer(ask: Callable[..., kvstore.Answer]) -> None:
+    text = (
+        "NAME\n       frob - turn the widgets\n\nSYNOPSIS\n       frob [-a] [-b FILE] widget...\n\nDESCRIPTION\n"
+        "       The frob command turns every widget once.\n\n"
+        "       +-----+----+\n       | widget |\n       +-----+----+\n"
+    )
+    answer = ask(text, "What does the frob command turn?")
+    assert "turns every widget once" in answer.text
+    assert not any(part in answer.text for part in ("NAME", "SYNOPSIS", "[-a]", "+--"))
+
+
+def test_a_row_of_a_table_is_told_under_the_words_of_its_head(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "| Shift | Officer |\n| --- | --- |\n| Morning | Farid Osei |\n| Night | Dermot Quill |\n"
+    assert (
+        "Shift: Night; Officer: Dermot Quill"
+        in ask(text, "Who is the officer of the night shift?", format="markdown").text
+    )
+
+
+def test_the_same_page_twice_is_told_once(store: kvstore.Store) -> None:
+    store.set("least_confidence", 0)
+    for key in "ab":
+        store.put(key, "Tea is made from leaves.")
+    assert store.ask("What is tea made from?").text == "Tea is made from leaves. [1]"
+
+
+def test_what_a_question_asks_for_decides_among_equals(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "The bridge over the Aare was opened with a great feast. The bridge over the Aare was opened in 1883."
+    assert ask(text, "When was the bridge over the Aare opened?").text.startswith("The bridge")
+    assert kind_of("When was it opened?").met_by("It was opened in 1883.")
+    assert not kind_of("When was it opened in 1883?").met_by("It was opened in 1883.")
+    assert kind_of("Which option sets the depth?").met_by("Use --levels for that.")
+    assert kind_of("What does VACUUM do?").met_by("The VACUUM command rebuilds the file.")
+    assert not kind_of("What does VACUUM do?").met_by("Unless it is full, this follows a VACUUM.")
+
+
+def test_what_is_not_there_is_not_answered(store: kvstore.Store) -> None:
+    store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
+    answer = store.ask("Which volcano erupted near Grindavik in Iceland?")
+    assert answer.abstained and answer.confidence < 0.4
+    assert answer.text.startswith("Nothing in the store answers this. No document of it names Grindavik or Iceland.")
+    assert [citation.document for citation in answer.citations] == [hit.document for hit in answer.evidence.hits]
+    known = store.ask("How long does parental leave last?")
+    assert not known.abstained and known.confidence > 0.4 and not known.remarks
+
+
+def test_an_unknown_name_is_told_beside_an_answer(store: kvstore.Store) -> None:
+    store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
+    store.set("least_confidence", 0)
+    answer = store.ask("How long does parental leave last, says Gretel?")
+    assert answer.remarks == ["no document names Gretel; the answer may be about something else"]
+
+
+def test_confidence_does_not_depend_on_the_size_of_the_store(make_store: Callable[..., kvstore.Store]) -> None:
+    found = []
+    for others in (0, 40):
+        store = make_store(f"of-{others}")
+        store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
+        for number in range(others):
+            store.put(f"other-{number}", f"Pump {number} is oiled before it is started, and again in the evening.")
+        for question in ("How long does parental leave last?", "Which volcano erupted in Iceland?"):
+            found.append(store.ask(question).confidence)
+    assert found[0] == pytest.approx(found[2], abs=0.1) and found[1] == pytest.approx(found[3], abs=0.1)
