@@ -289,18 +289,23 @@ def _names(written: _Written) -> Iterator[Name]:
         for chunk, english in zip(written.chunks, written.english, strict=True)
         for unit in chunk.units
     ]
+    code = [unit for unit, kind, _ in units if kind == "code"]
     # What stands above the rule of a table are the heads of its columns, capitalised for that.
-    units = [
-        unit
-        for unit, (following, _, _) in zip(units, [*units[1:], ("", "", True)], strict=True)
-        if not (unit[0].startswith(("#", "|--", "```")) or (unit[1] == "table" and following.startswith("|--")))
+    heads = {number for number, (unit, _, _) in enumerate(units[1:]) if unit.startswith("|--")}
+    written_out = [
+        (unit, english)
+        for number, (unit, kind, english) in enumerate(units)
+        if kind != "code" and number not in heads and not unit.startswith(("#", "|--"))
     ]
-    prose = [unit for unit, kind, english in units if english and kind != "code"]
+    prose = [unit for unit, english in written_out if english]
     seen = SentenceNames(prose)
-    for index in range(len(prose)):
+    for index, unit in enumerate(prose):
         yield from seen.names(index)
-    for unit, kind, english in units:
-        yield from identifiers(unit) if english or kind == "code" else code_terms(unit)
+        yield from identifiers(unit)
+    for unit, english in written_out:
+        yield from () if english else code_terms(unit)
+    for unit in code:
+        yield from identifiers(unit)
 
 
 def _introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..text.everyday import ADJECTIVE, OTHER, VERB, everyday_kind
 from ..text.names import PASSING, PLAIN, is_term, singular
 from .syntax import Sentence, Word
 
@@ -58,8 +59,9 @@ class NounPhrases:
             return None
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
-        if not is_term(form):
-            return None
+        before = self._sentence.text[max(0, start - 40) : start]
+        if not is_term(form) or before.endswith(("-", "/")) or before.rstrip().endswith("\u2010"):
+            return None  # no name, or cut off of what stands before it
         if word.proper or last != place:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
@@ -73,14 +75,20 @@ class NounPhrases:
         for at, word in enumerate(self._words):
             if word.nominal and not word.proper and word.label not in inside:
                 name = self.name(at)
-                if name is not None and " " in name and name.split()[0].lower() not in PLAIN:
-                    found.append(Term(name, self.is_of_nouns(at)))
+                of_nouns = self.is_of_nouns(at)
+                if name is None or " " not in name or name.split()[0].lower() in PLAIN:
+                    continue
+                if of_nouns or word.lemma not in _EMPTY:
+                    found.append(Term(name, of_nouns))
         return found
 
     def is_of_nouns(self, place: int) -> bool:
         """Whether a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
         first, last = self.extent(place)
-        return first < last and all(word.nominal or word.tag == "HYPH" for word in self._words[first : last + 1])
+        words = self._words[first : last + 1]
+        if not all(word.nominal or word.tag == "HYPH" for word in words):
+            return False
+        return first < last and not any(everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
 
     def extent(self, place: int) -> tuple[int, int]:
         """Places of the first and last word of the name around a noun."""

@@ -18,6 +18,8 @@ from .syntax import Sentence
 _EVERYDAY, _TERM, _PROPER = 0, 1, 2
 #: Confidence from which a sentence says outright that one is another, and from which its form says so.
 _SURE, _HINTED = 0.8, 0.7
+#: Words of the name of a class; more are a description.
+_LONGEST_CLASS = 3
 #: What is said of anything: no class of things.
 _NO_CLASS = frozenset(
     """
@@ -26,7 +28,9 @@ _NO_CLASS = frozenset(
     condition requirement feature aspect factor issue matter question answer choice option alternative possibility
     difference similarity change improvement success failure mistake sign mark limit limitation restriction
     consequence response request need use job work success win loss point place time
-    beginning start end middle center side top bottom rest part half source target winner loser favorite favourite
+    subject beginning start end middle center side top bottom rest part half source target winner loser favorite
+    daughter son child father mother brother sister wife husband cousin uncle aunt nephew niece parent grandson
+    granddaughter descendant relative
     fan member friend enemy victim setup must number value amount string integer
     """.split()
 )
@@ -52,7 +56,8 @@ class Telling:
         if kind == IS_A:
             if self._words[parent].text[:1].isupper() or self._words[parent].lemma in _NO_CLASS:
                 return False
-            if self._is_cut(child) or self._is_half(parent):
+            first, last = self._phrases.extent(parent)
+            if last - first >= _LONGEST_CLASS or self._is_cut(child) or self._is_half(parent):
                 return False
             if confidence < _SURE:
                 return lower == _PROPER and confidence >= _HINTED

@@ -9,6 +9,7 @@ document, so that extraction can run anywhere.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -59,6 +60,13 @@ _BRIDGES_TWO = frozenset(
     }
 )
 
+#: Words that stand before an identifier and say what it is.
+_CLASSES = frozenset(
+    """
+    argument option parameter variable field function command macro constant flag directive method attribute keyword
+    version socket struct structure member module class type element
+    """.split()
+)
 #: Words that tell a place in a text, or a step, with the number or letter behind them: no name, nor part of one.
 _COUNTED = frozenset(
     """
@@ -89,7 +97,7 @@ PLAIN = PASSING | frozenset(
     unlikely able unable ready sure aware happy sad afraid successful unsuccessful effective efficient sufficient
     enough equal equivalent identical distinct unique unusual normal ordinary reasonable relevant irrelevant
     considerable substantial increasing growing enabled disabled updated modified changed added removed renowned
-    prominent wealthy local
+    prominent wealthy local selected original debut quirky empty
     """.split()
 )
 #: Headings of parts of a text, not of its subjects.
@@ -103,7 +111,8 @@ PARTS_OF_TEXT = frozenset(
     scope purpose definitions definition terminology outline part chapter section other others todo license licence
     contributing installation copyright copying bugs files name exit status environment diagnostics standards
     attributes availability colophon warning tip important caution hint remark remarks next previous prev home up back
-    top search navigation menu download downloads comments comment feedback contact help about news sidebar footer
+    top search navigation menu download downloads comments comment versions version conforming errors library feedback
+    contact help about news sidebar footer
     """.split()
 ) | {
     *("see also", "further reading", "external links", "related topics", "getting started", "quick start"),
@@ -113,7 +122,7 @@ PARTS_OF_TEXT = frozenset(
 
 _IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
 _IN_TEXT = re.compile(
-    r"(?<![\w`$.])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
+    r"(?<![\w`$./])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
 )
 #: What every identifier in running text has somewhere, found by a character that few texts have.
 _CODE_LIKE = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
@@ -126,6 +135,8 @@ _NO_PLURAL = (
 _SHORT_PLURAL = ("caches", "aches", "niches", "avalanches", "axes")
 #: What a term is made of: words, with the marks that stand inside one, and brackets that are closed again.
 _TERM = re.compile(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
+#: What a piece of code that is more than an identifier begins with: a call, or an option with what it takes.
+_CALLED = re.compile(r"[A-Za-z_][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*(?= ?\()|-[A-Za-z?](?=[ ,=\[<])")
 _BACKTICKED = re.compile(r"`([^`\n]{1,100})`")
 _BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBERED = re.compile(r"^(?:chapter|section|appendix|part)?\s*(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]\s+", re.IGNORECASE)
@@ -188,9 +199,22 @@ def _is_of_code(word: str) -> bool:
 
 def is_term(form: str) -> bool:
     """Whether a phrase may be a name by its form: words alone, no bracket cut off, no function word at an end."""
-    if not _TERM.fullmatch(form) or form[-1] in "-'’&:/":
+    if (
+        not _TERM.fullmatch(form)
+        or form[0] in "%-+/'’&:"
+        or form[-1] in "-'’&:/"
+        or (form[-1] == "." and form.islower())
+    ):
+        return False
+    if form[-1] == "." and form.islower():
         return False
     found = entity_key(form).split()
+    if form.split()[0].isupper() and found[0] in PARTS_OF_TEXT and len(found) > 1:
+        return False  # the heading of a page of a manual, set before its text
+    if len(found) == 2 and found[0] in _CLASSES and not is_everyday(found[1]):
+        return False  # the argument addr: a class and what is meant
+    if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in found):
+        return False  # broken at the end of a line, or marks between words
     if found[0] in FUNCTION_WORDS or found[-1] in FUNCTION_WORDS or _ORDINAL.fullmatch(found[0]):
         return False
     if len(found) == 1 and (found[0].rstrip(".") in _BESIDE_NAMES or found[0].endswith(_OF_NAMES)):
@@ -259,7 +283,7 @@ class SentenceNames:
             if piece[0].isalnum():
                 ended = piece.endswith(".") and not _keeps_dot(piece)
                 word = piece[:-1] if ended else piece
-                if _is_capitalised(word, bool(run)):
+                if _is_capitalised(word, bool(run) and not pending):
                     if not run:
                         at_start = first
                     run += [*pending, word]
@@ -284,10 +308,19 @@ class SentenceNames:
 
     def _finish(self, run: list[str], at_start: bool) -> Iterator[Name]:
         """The names a run makes: itself, and what stands for itself inside it."""
+        whole = len(run)
         while run and at_start and self._only_opens(run):
             run, at_start = run[1:], False
             while run and run[0].lower() in _PARTICLES:
                 run = run[1:]
+        if len(run) > 1 and run[0].isupper() and run[0].lower() in PARTS_OF_TEXT:
+            # The heading of a page of a manual, set before its text.
+            run = run[1:]
+            while run and run[0].lower() in FUNCTION_WORDS:
+                run = run[1:]
+        run = _without_sentence(run, at_start)
+        if 1 < len(run) < whole and all(map(is_everyday, run)) and tuple(run) not in self._alone:
+            return  # "Known Causes of Trouble": what was cut off belonged to it
         run = _without_place(_without_date(run))
         if len(run) == 1 and not self._stands_alone(re.sub("['’]s$", "", run[0]), at_start):
             return
@@ -308,16 +341,20 @@ class SentenceNames:
         """The names that a connecting word joins in a run (``the Analytical Engine of Charles Babbage``)."""
         segments = list(_split(run, "for"))
         for segment in segments:
-            if len(segments) > 1 and ("of" in segment or tuple(segment) in self._alone):
+            if len(segments) > 1 and ("of" in segment or self._is_known(segment)):
                 # "Best Actress for House of Cards" names House of Cards, "Institute for Advanced Study" no study.
                 yield Name(" ".join(segment), "name")
             parts = list(_split(segment, "of"))
             for number, part in enumerate(parts if len(parts) > 1 else ()):
-                if number or tuple(part) in self._alone:
+                if number or self._is_known(part):
                     yield from self._part(part)
                 elif len(part) > 1 and part[0].lower() not in PASSING and not any("'" in word for word in part):
                     # "Supreme Court of Canada", but not "Second Battle of Bull Run", nor "Bank of England".
                     yield Name(" ".join(part), "name")
+
+    def _is_known(self, part: list[str]) -> bool:
+        """Whether a part of a run stands alone somewhere as well."""
+        return tuple(part) in self._alone and (len(part) > 1 or not is_everyday(part[0]))
 
     def _part(self, part: list[str]) -> Iterator[Name]:
         """A part of a run, where it stands for itself."""
@@ -327,10 +364,10 @@ class SentenceNames:
             yield Name(" ".join(part), "name")
 
     @cached_property
-    def _alone(self) -> set[tuple[str, ...]]:
-        """The runs that stand alone somewhere in the document."""
-        runs = (found.words for at in range(len(self._pieces)) for found in self._found(at) if isinstance(found, _Run))
-        return {tuple(run) for run in runs if len(run) > 1 or not is_everyday(run[0])}
+    def _alone(self) -> Counter[tuple[str, ...]]:
+        """How often each run stands alone in the document, not at the start of a sentence where it is a single word."""
+        runs = (found for at in range(len(self._pieces)) for found in self._found(at) if isinstance(found, _Run))
+        return Counter(tuple(run.words) for run in runs if len(run.words) > 1 or not run.at_start)
 
     def _only_opens(self, run: list[str]) -> bool:
         """Whether the first word of a run at the start of a sentence is capitalised for that alone."""
@@ -352,9 +389,9 @@ class SentenceNames:
             return True
         if at_start and word not in self._capitalised:
             return False
-        # An everyday word is one where it is a noun that the document never writes in lower case.
+        # An everyday word is one where it is a noun that the document writes so more than once, never in lower case.
         kind = everyday_kind(word)
-        return kind is None or (kind == NOUN and not at_start and lower not in self._common)
+        return kind is None or (kind == NOUN and not at_start and lower not in self._common and self._alone[word,] > 1)
 
     def _is_common(self, word: str) -> bool:
         return word.lower() in self._common and word not in self._capitalised
@@ -365,7 +402,8 @@ def identifiers(text: str) -> Iterator[Name]:
     if not _CODE_LIKE.search(text):  # as most texts
         return
     for match in _IN_TEXT.finditer(text):
-        yield from _code_names(match.group())
+        if _IDENTIFIER.fullmatch(match.group()):
+            yield from _identifier(match.group())
 
 
 def code_terms(text: str) -> Iterator[Name]:
@@ -376,14 +414,23 @@ def code_terms(text: str) -> Iterator[Name]:
 
 
 def _code_names(code: str) -> Iterator[Name]:
+    """The names in a piece of code: itself where it is one, else what it begins with and what looks like code in it."""
     code = " ".join(code.split())
-    if code.isupper() and all(word.isalpha() for word in code.split()):
+    if code.isupper() and len(code) > 1 and all(word.isalpha() for word in code.split()):
         yield Name(code, "code")
-        return
-    if _IDENTIFIER.fullmatch(code):
-        bare = code.removesuffix("()")
-        if len(bare) > 1 and entity_key(bare) not in FUNCTION_WORDS:
-            yield Name(bare, "code")
+    elif _IDENTIFIER.fullmatch(code):
+        yield from _identifier(code)
+    else:
+        opening = _CALLED.match(code)
+        if opening:
+            yield from _identifier(opening.group())
+        yield from identifiers(code)
+
+
+def _identifier(code: str) -> Iterator[Name]:
+    bare = code.removesuffix("()")
+    if len(bare) > 1 and entity_key(bare) not in FUNCTION_WORDS:
+        yield Name(bare, "code")
 
 
 def _is_emphasised_term(term: str) -> bool:
@@ -393,8 +440,23 @@ def _is_emphasised_term(term: str) -> bool:
     if not term[:1].isalpha() or len(found) > 5 or not is_term(term) or term.casefold() in PARTS_OF_TEXT:
         return False
     if len(found) == 1:
+        if term.endswith("ly"):
+            return False
         return everyday_kind(term) is None or (term.islower() and everyday_kind(term) == NOUN)
     return found[0].casefold() not in PLAIN
+
+
+def _without_sentence(run: list[str], at_start: bool) -> list[str]:
+    """A run without the sentence that begins behind an identifier in it, as in lists of definitions: ``EFAULT The``,
+    ``DT_STRSZ Size``, ``VmLib Shared``."""
+    for at in range(1, len(run)):
+        before, word = run[at - 1], run[at]
+        if not word[0].isupper() or word.isupper():
+            continue
+        marked = "_" in before or (at_start and len(run) == 2 and _is_of_code(before) and "-" not in before)
+        if (before.isupper() and word.lower() in FUNCTION_WORDS) or (marked and is_everyday(word)):
+            return run[:at]
+    return run
 
 
 def _split(run: list[str], connecting: str) -> Iterator[list[str]]:
@@ -429,7 +491,7 @@ def _keeps_dot(word: str) -> bool:
 
 
 def _is_capitalised(word: str, inside: bool) -> bool:
-    return word[0].isupper() or (inside and word[0].isdigit() and word.isdigit())
+    return word[0].isupper() or (inside and word.isdigit() and len(word) <= 4)
 
 
 def _may_bridge(pending: list[str], word: str) -> bool:
