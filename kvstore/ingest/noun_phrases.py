@@ -7,6 +7,7 @@ names nothing (pronouns, words like *thing*, what is denied) has none.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from ..text.everyday import ADJECTIVE, OTHER, VERB, everyday_kind
@@ -23,6 +24,8 @@ _EMPTY = frozenset(
     everyone anyone bit couple dozen hundred thousand million billion percent pair range series set
     """.split()
 )
+#: The first half of a word that is broken at the end of a line.
+_BROKEN = re.compile(r"\w[-\u2010]\s+\Z")
 _DENYING = frozenset(("no", "neither", "nor", "not"))
 #: Tags of finite verbs: no list of nouns goes on over them.
 FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
@@ -60,7 +63,7 @@ class NounPhrases:
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
         before = self._sentence.text[max(0, start - 40) : start]
-        if not is_term(form) or before.endswith(("-", "/")) or before.rstrip().endswith("\u2010"):
+        if not is_term(form) or before.endswith(("-", "/")) or _BROKEN.search(before):
             return None  # no name, or cut off of what stands before it
         if word.proper or last != place:
             return form
@@ -78,7 +81,8 @@ class NounPhrases:
                 of_nouns = self.is_of_nouns(at)
                 if name is None or " " not in name or name.split()[0].lower() in PLAIN:
                     continue
-                if of_nouns or word.lemma not in _EMPTY:
+                plain = everyday_kind(name.split()[0]) not in (VERB, OTHER)
+                if of_nouns or (plain and word.lemma not in _EMPTY):
                     found.append(Term(name, of_nouns))
         return found
 

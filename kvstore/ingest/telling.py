@@ -9,8 +9,8 @@ term (several words, or a noun that is no everyday word) mostly; an everyday nou
 
 from __future__ import annotations
 
-from ..text.everyday import ADJECTIVE, OTHER, VERB, everyday_kind
-from .noun_phrases import NounPhrases
+from ..text.everyday import ADJECTIVE, NOUN, OTHER, VERB, everyday_kind
+from .noun_phrases import FINITE, NounPhrases
 from .relation_words import IS_A, OF
 from .syntax import Sentence
 
@@ -18,6 +18,12 @@ from .syntax import Sentence
 _EVERYDAY, _TERM, _PROPER = 0, 1, 2
 #: Confidence from which a sentence says outright that one is another, and from which its form says so.
 _SURE, _HINTED = 0.8, 0.7
+#: What an identifier that stands right behind it is one of.
+_OF_CODE = frozenset("function command file option parameter routine module package directive method macro".split())
+#: Marks that no prose has.
+_OF_FORMULAS = frozenset("{}|=<>")
+#: Words of a sentence whose parse is trusted.
+_LONGEST_SENTENCE = 60
 #: Words of the name of a class; more are a description.
 _LONGEST_CLASS = 3
 #: What is said of anything: no class of things.
@@ -47,32 +53,102 @@ class Telling:
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = phrases
+        # Titles, cells and lists run together have no such end, or no verb; of long sentences few parses hold.
+        self._is_whole = self._words[-1].text[-1] in ".!" and len(self._words) <= _LONGEST_SENTENCE
+        self._is_whole = self._is_whole and any(word.tag in FINITE for word in self._words)
+        self._is_whole = self._is_whole and not any(word.text in _OF_FORMULAS for word in self._words)
 
     def tells(self, kind: str, child: int, parent: int, confidence: float) -> bool:
         """Whether a relation of two nouns, stated with this confidence, tells something outside the sentence."""
+        if not self._is_whole:
+            return False
         lower, upper = self._standing(child), self._standing(parent)
         if lower is None or upper is None:
             return False
         if kind == IS_A:
-            if self._words[parent].text[:1].isupper() or self._words[parent].lemma in _NO_CLASS:
-                return False
-            first, last = self._phrases.extent(parent)
-            if last - first >= _LONGEST_CLASS or self._is_cut(child) or self._is_half(parent):
-                return False
-            if confidence < _SURE:
-                return lower == _PROPER and confidence >= _HINTED
-            return self._is_general(child) or lower == _PROPER or (lower == upper == _TERM)
+            return self._is_class(parent) and not self._is_cut(child) and self._is_one(child, parent, confidence)
         if kind == OF:
             if confidence < _HINTED:
                 had = self._phrases.is_of_nouns(child) and self._words[child].lemma not in _NO_CLASS
                 return upper == _PROPER and had
             return upper == lower == _PROPER
-        return lower > _EVERYDAY and upper > _EVERYDAY and not self._is_definite(parent)
+        return self._is_specific(child) and self._is_specific(parent)
+
+    def _is_one(self, child: int, parent: int, confidence: float) -> bool:
+        """Whether the child of a class stands for the same everywhere, and is said to be of it in so many words."""
+        lower = self._standing(child)
+        if confidence < _SURE:
+            return lower == _PROPER and confidence >= _HINTED and self._is_beside(child, parent)
+        if child > parent and (self._words[parent].tag != "NNS" or self._sentence.lemmas(child, "det")):
+            return False  # what "such as" stands behind a single thing hangs on another noun
+        if lower < _PROPER and self._is_relative(parent):
+            return False
+        if ":" in [word.text for word in self._words[min(child, parent) : max(child, parent)]]:
+            return False
+        if lower == _EVERYDAY:
+            # Of an everyday word a sentence tells what it is where it is about it: cats are animals.
+            return self._is_general(child) and (child > parent or self._phrases.extent(child)[0] <= 1)
+        return lower == _PROPER or self._is_plain_term(child)
+
+    def _is_relative(self, place: int) -> bool:
+        """Whether a noun is what another has (``the size of the file``)."""
+        return "the" in self._sentence.lemmas(place, "det") and bool(self._phrases.complements(place, "of"))
+
+    def _is_class(self, place: int) -> bool:
+        """Whether a noun is a class that things are of."""
+        first, last = self._phrases.extent(place)
+        word = self._words[place]
+        if word.text[:1].isupper() or word.lemma in _NO_CLASS or _is_code(word.text):
+            return False
+        if any(True for _ in self._sentence.having(place, "nummod")):
+            return False
+        if first < last and everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
+            return False  # an established star, a fatal error
+        known = everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSONS) or self._is_general(place)
+        return known and last - first < _LONGEST_CLASS and not self._is_half(place)
+
+    def _is_plain_term(self, place: int) -> bool:
+        """Whether a common noun phrase is made of nouns alone: its adjectives would tell what is meant here."""
+        first, last = self._phrases.extent(place)
+        return first == last or self._phrases.is_of_nouns(place)
+
+    def _is_beside(self, child: int, parent: int) -> bool:
+        """Whether an apposition is one beyond doubt: ``Emmy Noether, a mathematician``, ``the mathematician Emmy
+        Noether``, ``the function floor()``."""
+        words = self._words
+        first, last = self._phrases.extent(child)
+        if parent > child:
+            start = self._phrases.extent(parent)[0]
+            between = [word.text for word in words[last + 1 : start]]
+            return between[:1] == [","] and bool(set(between) & {"a", "an", "the"}) and len(between) < 4
+        if parent != first - 1 or words[parent].tag != "NN":
+            return False
+        if _is_code(words[child].text):
+            return words[parent].lemma in _OF_CODE
+        return first < last and all(
+            word.text[:1].isupper() and not word.text.isupper() for word in words[first : last + 1]
+        )
+
+    def _is_specific(self, place: int) -> bool:
+        """Whether it is a proper name or several nouns: a single noun is part of anything."""
+        first, last = self._phrases.extent(place)
+        if self._standing(place) == _PROPER:
+            return self._words[place].text[:1].isupper()
+        return first < last and self._is_plain_term(place)
 
     def _is_cut(self, place: int) -> bool:
-        """Whether a name goes on behind a mark of quotation (``Thomas Edward "Tom" Sizemore``)."""
-        after = self._phrases.extent(place)[1] + 1
-        return after < len(self._words) and self._words[after].text in _QUOTES and self._words[place].proper
+        """Whether a name goes on before it or behind it (``Thomas Edward "Tom" Sizemore``, ``The Man Without a
+        Face``)."""
+        if not self._words[place].proper:
+            return False
+        first, last = self._phrases.extent(place)
+        after = self._words[last + 1] if last + 1 < len(self._words) else None
+        before = self._words[first - 1] if first > 0 else None
+        if after is not None and (after.text in _QUOTES or after.text == "&" or after.text[:1].isupper()):
+            return True
+        return before is not None and (
+            before.text == "&" or (before.text[:1].isupper() and before.pos not in ("DET", "ADP", "SCONJ", "PRON"))
+        )
 
     def _is_half(self, place: int) -> bool:
         """Whether a noun is the first half of a name that ends in a person (``a film and television actor``)."""
@@ -85,12 +161,6 @@ class Telling:
             and self._phrases.extent(other)[0] < other
             for other in self._sentence.having(place, "conj")
         )
-
-    def _is_definite(self, place: int) -> bool:
-        """Whether it is a single noun with ``the``: one that was spoken of before."""
-        first, last = self._phrases.extent(place)
-        single = first == last and not self._words[place].proper and not _is_code(self._words[place].text)
-        return single and "the" in self._sentence.lemmas(place, "det")
 
     def _standing(self, place: int) -> int | None:
         """How far a noun phrase stands for the same everywhere; None where it is no name at all."""

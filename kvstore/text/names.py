@@ -37,8 +37,24 @@ _BESIDE_NAMES = frozenset(
     rep bc ad bce ce am pm kb mb gb tb pb kib mib gib tib hz khz mhz ghz kg km cm mm ms no nos vol ed eds pp
     """.split()
 )
+#: An everyday word in capitals is a name where it stands alone more often than one shouts.
+_SHOUTED = 2
+#: Words of the longest run that is one name.
+_LONGEST_RUN = 8
 #: Ends of adjectives made from names.
-_OF_NAMES = ("-based", "-specific", "-like", "-related", "-style", "-born", "-era", "-wide", "-compatible", "-only")
+_OF_NAMES = (
+    "-based",
+    "-specific",
+    "-like",
+    "-related",
+    "-style",
+    "-born",
+    "-era",
+    "-wide",
+    "-compatible",
+    "-only",
+    "-centric",
+)
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 #: Words a name runs over when a capitalised word follows.
 _PARTICLES = frozenset(
@@ -264,11 +280,14 @@ class SentenceNames:
 
     def names(self, sentence: int) -> Iterator[Name]:
         """The names that sentence number ``sentence`` introduces."""
-        for found in self._found(sentence):
+        for number, found in enumerate(self._found(sentence)):
             if isinstance(found, _Run):
                 yield from self._finish(found.words, found.at_start)
             elif found[0] == "`":
-                yield from _code_names(found.strip("`"))
+                code = found.strip("`")
+                # An everyday word is an identifier where it is explained, or called: `name`: the name of the user.
+                if number == 0 or not code.islower() or not code.isalpha() or not is_everyday(code):
+                    yield from _code_names(code)
             else:
                 term = plain(found)
                 if _is_emphasised_term(term):
@@ -284,11 +303,14 @@ class SentenceNames:
                 ended = piece.endswith(".") and not _keeps_dot(piece)
                 word = piece[:-1] if ended else piece
                 if _is_capitalised(word, bool(run) and not pending):
+                    if pending == ["and"] and not is_everyday(word):
+                        yield _Run(run, at_start)
+                        run, pending = [], []
                     if not run:
                         at_start = first
                     run += [*pending, word]
                     pending = []
-                elif run and not ended and _may_bridge(pending, word):
+                elif run and not ended and (_may_bridge(pending, word) or _joins_two(run, pending, word)):
                     pending.append(word)
                 else:
                     ended = True
@@ -334,7 +356,8 @@ class SentenceNames:
                 if index == len(run) - 1:
                     return
         if run:
-            yield Name(" ".join(run), "name")
+            if len(run) <= _LONGEST_RUN:
+                yield Name(" ".join(run), "name")
             yield from self._parts(run)
 
     def _parts(self, run: list[str]) -> Iterator[Name]:
@@ -358,7 +381,7 @@ class SentenceNames:
 
     def _part(self, part: list[str]) -> Iterator[Name]:
         """A part of a run, where it stands for itself."""
-        if not part or part[0].isdigit() or part[-1].endswith(("'s", "’s")):
+        if not part or part[0].isdigit() or "and" in part or part[-1].endswith(("'s", "’s")):
             return
         if len(part) > 1 or (not is_everyday(part[0]) and self._stands_alone(part[0], False)):
             yield Name(" ".join(part), "name")
@@ -376,7 +399,7 @@ class SentenceNames:
             return True
         if len(run) == 1 or word in self._capitalised or word.isupper():
             return False
-        return word.lower() in self._common or everyday_kind(word) in (VERB, OTHER)
+        return word.lower() in self._common or everyday_kind(word) in (VERB, OTHER) or word.endswith("ing")
 
     def _stands_alone(self, word: str, at_start: bool) -> bool:
         """Whether a single capitalised word is a name."""
@@ -386,7 +409,7 @@ class SentenceNames:
         if lower.rstrip(".") in _BESIDE_NAMES or lower.endswith(_OF_NAMES):
             return False
         if word.isupper():
-            return True
+            return not is_everyday(word) or self._alone[word,] > _SHOUTED
         if at_start and word not in self._capitalised:
             return False
         # An everyday word is one where it is a noun that the document writes so more than once, never in lower case.
@@ -492,6 +515,11 @@ def _keeps_dot(word: str) -> bool:
 
 def _is_capitalised(word: str, inside: bool) -> bool:
     return word[0].isupper() or (inside and word.isdigit() and len(word) <= 4)
+
+
+def _joins_two(run: list[str], pending: list[str], word: str) -> bool:
+    """Whether an ``and`` may join two everyday words behind an ``of``: ``Bureau of Weights and Measures``."""
+    return word == "and" and not pending and len(run) > 2 and run[-2] == "of" and is_everyday(run[-1])
 
 
 def _may_bridge(pending: list[str], word: str) -> bool:
