@@ -147,6 +147,57 @@ def test_expand_is_a_tree_on_a_terminal() -> None:
     assert written(rows, "tsv", None, "EXPAND").count("\n") == 10
 
 
+LOCATIONS: list[tuple[object, ...]] = [
+    ("Vacuum", 3, "manual", 1, "Care", None, None, "Vacuum is under Care; above Full"),
+    ("Vacuum", 3, None, 1, "Upkeep", "pages/vacuum.md", 2, "Routine vacuum of tables, and what VACUUM leaves to do."),
+    ("Vacuum", 3, None, 0, "Upkeep", "pages/vacuum.md", 0, "A vacuum at night, with all the words that make it long."),
+    ("Vacuum", 3, "relations", 0, None, None, None, "Vacuum is a root"),
+    ("\x1b[2JPump", 0, None, 0, None, "pumps", 0, "A \x1b[31mpump\u2060 is no vacuum."),
+]
+
+
+def test_lookup_is_prose_with_the_name_marked_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert written(LOCATIONS, "table", 44, "LOOKUP") == (
+        "Vacuum\n"
+        "  in tree manual\n"
+        "    *Vacuum* is under Care; above Full\n"
+        "  pages/vacuum.md › Upkeep\n"
+        "    Routine *vacuum* of tables, and what\n"
+        "    *VACUUM* leaves to do.\n"
+        "    A *vacuum* at night, with all the words\n"
+        "    that make it long.\n"
+        "  in tree relations\n"
+        "    *Vacuum* is a root\n"
+        "\n"
+        "�[2JPump\n"
+        "  pumps\n"
+        "    A �[31mpump is no vacuum.\n"
+    )
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "xterm")
+    bold = written(LOCATIONS, "table", 44, "LOOKUP")
+    assert "    \x1b[1mVacuum\x1b[0m is under Care" in bold
+    assert bold.replace("\x1b[1m", "").replace("\x1b[0m", "").count("\x1b") == 0
+    assert all(layout.width_of(line) <= 80 for line in written(LOCATIONS, "table", 80, "LOOKUP").splitlines())
+
+
+def test_a_name_that_two_lines_share_is_marked_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    row = ("Disk Space", 0, None, 0, None, "a", 0, "It is not very much disk space.")
+    assert written([row], "table", 28, "LOOKUP").splitlines()[2:] == ["    It is not very much *disk*", "    *space*."]
+    assert written([row], "table", 27, "LOOKUP").splitlines()[2:] == ["    It is not very much", "    *disk space*."]
+
+
+@pytest.mark.parametrize("mode", ["box", "line", "tsv", "json"])
+def test_every_other_mode_keeps_all_columns_of_lookup(mode: str) -> None:
+    columns = ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
+    out = io.StringIO()
+    render.write("LOOKUP", columns, LOCATIONS, out, mode=mode, width=200)
+    assert all(name in out.getvalue() for name in (*columns, "manual", "is under Care", "Upkeep"))
+    assert "\x1b[1m" not in out.getvalue()
+
+
 def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     citation = {"number": 1, "document": "hr/leave", "chunk": 5, "start": 0, "end": 9}
     row = ("Leave lasts twenty weeks, and not one week more. [1]", [citation], True, None, [], 0.9, False)

@@ -53,7 +53,7 @@ def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, langua
         tempfile.TemporaryDirectory() as scratch,
         kvstore.open(Path(scratch) / "store", embedder="hashing:16", settings={"language": language}) as store,
     ):
-        report = store.ingest(*paths)
+        report = store.ingest(list(paths))
         figures = store.statistics()
         print(
             f"# {report.documents} documents, {figures['chunks']} chunks, {figures['entities']} entities, "
