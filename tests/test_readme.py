@@ -55,8 +55,8 @@ def commands() -> list[list[str]]:
 
 
 def exchanges() -> list[tuple[str, list[str]]]:
-    """What is typed at the prompt in the session of the README, and the lines shown below each."""
-    (block,) = blocks("console")
+    """What is typed at the prompt in the session of the README on the sample, and the lines shown below each."""
+    block, _ = blocks("console")  # the other one is about a manual that is not here
     found: list[tuple[str, list[str]]] = []
     for line in block.splitlines():
         if line.startswith(PROMPT):
