@@ -2,7 +2,8 @@
 
 Each history of writes is run once undisturbed: that tells the points it passes and what the store holds after each
 commit. Then it is run again in other processes, each killed at one point; the store must open, pass CHECK, hold exactly
-what the commits before that point left, and take a further write.
+what the commits before that point left, and take a further write. With ``KILLS`` in the environment the slow tests kill
+so many times as often: ``KILLS=3`` makes more than a thousand.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,7 +33,11 @@ from .killing import dying_at, killed, watched
 WORDS = "Ada Lovelace Bank Engine Harbour Pump Valve Cryostat Ledger Payroll Uppsala Oslo Turbine".split()
 MAKING = {"embedder": "hashing:16", "settings": {"chunk_tokens": 16, "language": "rules"}}
 
+#: How many times as often the slow tests kill.
+KILLS = int(os.environ.get("KILLS", "1"))
+
 Write = Callable[[kvstore.Store], object]
+History = Callable[[random.Random, Path], list[tuple[str, Write]]]
 
 
 def text(draw: random.Random, sentences: int) -> str:
@@ -86,6 +91,30 @@ def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
     ]
 
 
+def upkeep(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
+    """Small commits that settle, indexes of every kind made and refreshed, and all that is derived made anew."""
+    folder.mkdir(parents=True)
+    pages = [text(draw, draw.randint(1, 3)) for _ in range(16)]
+
+    def put(number: int) -> tuple[str, Write]:
+        title = f"{draw.choice(WORDS)} {number}"
+        return "settle", lambda store: store.put(f"d{number}", pages[number], title=title)
+
+    return [
+        *map(put, range(8)),
+        ("create vectors", lambda store: store.create_index("vectors", {"exact_below": 1, "extend_after": 10**6})),
+        ("create synonyms", lambda store: store.create_index("synonyms", {"similarity": 0.5})),
+        *map(put, range(4, 12)),
+        ("refresh vectors", lambda store: store.refresh("vectors")),
+        ("refresh synonyms", lambda store: store.refresh("synonyms")),
+        ("repair", lambda store: rebuild(store._context.environment, store.settings, store.embed)),
+        ("refresh", lambda store: store.refresh()),
+        *map(put, range(10, 16)),
+        ("drop index", lambda store: store.drop_index("vectors")),
+        ("compact", lambda store: store.compact()),
+    ]
+
+
 def held(store: kvstore.Store) -> str:
     """A digest of everything that a store holds but vectors, times and temperatures."""
     with store.reading() as view:
@@ -94,8 +123,14 @@ def held(store: kvstore.Store) -> str:
 
 @dataclass
 class Course:
-    """An undisturbed run: the points it passed, and what the store held after each commit."""
+    """An undisturbed run: the points it passed, and what the store held after each commit.
 
+    It is run again in the same folder, for what is ingested is known by its path.
+    """
+
+    history: History
+    seed: int
+    folder: Path
     #: Kind of write and point, in order.
     points: list[tuple[str, str]] = field(default_factory=list)
     #: How many commits came before each point.
@@ -106,9 +141,9 @@ class Course:
     after_write: list[int] = field(default_factory=list)
 
 
-def undisturbed(seed: int, folder: Path) -> Course:
+def undisturbed(history: History, seed: int, folder: Path) -> Course:
     """Run a history to its end, noting points and states."""
-    course = Course()
+    course = Course(history, seed, folder)
     kind = ""
 
     def hear(point: str) -> None:
@@ -126,13 +161,14 @@ def undisturbed(seed: int, folder: Path) -> Course:
                 write(store)
                 course.after_write.append(len(course.states) - 1)
         assert store.check() == []
+    shutil.rmtree(folder)
     return course
 
 
-def run(seed: int, folder: Path, hear: Callable[[str], None], acknowledge: Callable[[], None]) -> None:
+def run(course: Course, hear: Callable[[str], None], acknowledge: Callable[[], None]) -> None:
     """The same history in a process that will not survive it."""
-    writes = history(random.Random(seed), folder)
-    with kvstore.open(folder / "store", **MAKING) as store, watched(hear):
+    writes = course.history(random.Random(course.seed), course.folder)
+    with kvstore.open(course.folder / "store", **MAKING) as store, watched(hear):
         for _, write in writes:
             write(store)
             acknowledge()
@@ -148,10 +184,9 @@ def after_the_crash(folder: Path, expected: set[str]) -> None:
         assert held(store) in expected
         store.put("after", "The Harbour is open again.")
         assert store.get("after") is not None
-        if "synonyms" in {index.kind for index in store.indexes()}:
-            store.refresh("synonyms")  # an index that was killed in the making does not stand in the way of the next
+        store.refresh()  # an index that was killed in the making does not stand in the way of the next
         assert store.check() == []
-    files = {"data.mdb", "lock.mdb", "writer.lock", "synonyms.index", "synonyms.lock"}
+    files = {"data.mdb", "lock.mdb", "writer.lock", "synonyms.index", "vectors.index"}
     assert files.issuperset(entry.name for entry in (folder / "store").iterdir())
     if (folder / "copy").exists():
         with kvstore.open(folder / "copy", create=False) as copy:
@@ -163,15 +198,14 @@ def after_the_crash(folder: Path, expected: set[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def courses(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Course]:
-    known: dict[int, Course] = {}
+def courses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Course]:
+    known: dict[tuple[History, int], Course] = {}
 
-    def course(seed: int) -> Course:
-        if seed not in known:
-            folder = tmp_path_factory.mktemp(f"course-{seed}")
-            known[seed] = undisturbed(seed, folder)
-            shutil.rmtree(folder)
-        return known[seed]
+    def course(seed: int, kind: History = history) -> Course:
+        if (kind, seed) not in known:
+            folder = tmp_path_factory.mktemp(f"course-{seed}") / "run"
+            known[kind, seed] = undisturbed(kind, seed, folder)
+        return known[kind, seed]
 
     return course
 
@@ -186,33 +220,39 @@ def chosen(course: Course, count: int, draw: random.Random) -> list[int]:
     return (places + draw.choices(range(len(course.points)), k=count))[:count]
 
 
-def kill_at(seed: int, place: int, course: Course, folder: Path) -> None:
-    assert killed(lambda: run(seed, folder, dying_at(place), lambda: None)), course.points[place]
-    after_the_crash(folder, {course.states[course.commits[place]]})
+def kill_at(course: Course, place: int) -> None:
+    try:
+        assert killed(lambda: run(course, dying_at(place), lambda: None)), course.points[place]
+        after_the_crash(course.folder, {course.states[course.commits[place]]})
+    finally:
+        shutil.rmtree(course.folder, ignore_errors=True)
 
 
-def kill_after(seed: int, seconds: float, course: Course, folder: Path) -> bool:
-    """Kill a run after some time; says whether it was still at work."""
+def kill_after(course: Course, seconds: float) -> None:
+    """Kill a run after some time."""
     reading, writing = os.pipe()
     try:
-        was_killed = killed(lambda: run(seed, folder, lambda _: None, lambda: os.write(writing, b".")), after=seconds)
-        os.close(writing)
-        with os.fdopen(reading, "rb") as pipe:
-            writes = len(pipe.read())
-    except BaseException:
-        os.close(reading)
-        raise
-    if not (folder / "store" / "data.mdb").exists():
-        return was_killed
-    first = course.after_write[writes - 1] if writes else 0
-    last = course.after_write[writes] if writes < len(course.after_write) else first
-    after_the_crash(folder, set(course.states[first : last + 1]))
-    return was_killed
+        try:
+            killed(lambda: run(course, lambda _: None, lambda: os.write(writing, b".")), after=seconds)
+            os.close(writing)
+            with os.fdopen(reading, "rb") as pipe:
+                writes = len(pipe.read())
+        except BaseException:
+            os.close(reading)
+            raise
+        if (course.folder / "store" / "data.mdb").exists():
+            first = course.after_write[writes - 1] if writes else 0
+            last = course.after_write[writes] if writes < len(course.after_write) else first
+            after_the_crash(course.folder, set(course.states[first : last + 1]))
+    finally:
+        shutil.rmtree(course.folder, ignore_errors=True)
 
 
-def test_a_writer_killed_at_named_points(courses: Callable[[int], Course], tmp_path: Path) -> None:
-    for turn, place in enumerate(chosen(courses(0), 10, random.Random(0))):
-        kill_at(0, place, courses(0), tmp_path / str(turn))
+def test_a_writer_killed_at_named_points(courses: Callable[..., Course]) -> None:
+    for place in chosen(courses(0), 5, random.Random(0)):
+        kill_at(courses(0), place)
+    for place in chosen(courses(0, upkeep), 5, random.Random(0)):
+        kill_at(courses(0, upkeep), place)
 
 
 @pytest.mark.parametrize("formats", [0, 1, migrations.CURRENT_FORMAT])
@@ -233,33 +273,40 @@ def test_a_store_whose_maker_was_killed_can_be_made_again(tmp_path: Path, format
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
-def test_a_writer_killed_at_every_kind_of_point(courses: Callable[[int], Course], tmp_path: Path, seed: int) -> None:
+def test_a_writer_killed_at_every_kind_of_point(courses: Callable[..., Course], seed: int) -> None:
     """Fifty kills a seed: with ten seeds, five hundred."""
-    course = courses(seed)
-    for turn, place in enumerate(chosen(course, 50, random.Random(seed))):
-        kill_at(seed, place, course, tmp_path / str(turn))
-        shutil.rmtree(tmp_path / str(turn))
+    for place in chosen(courses(seed), 50, random.Random(seed)):
+        kill_at(courses(seed), place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_upkeep_killed_at_every_kind_of_point(courses: Callable[..., Course], seed: int) -> None:
+    """Settling, indexes of each kind made and refreshed, repair."""
+    course = courses(seed, upkeep)
+    for place in chosen(course, 25 * KILLS, random.Random(seed)):
+        kill_at(course, place)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_a_writer_killed_at_any_time(courses: Callable[[int], Course], tmp_path: Path, seed: int) -> None:
+def test_a_writer_killed_at_any_time(courses: Callable[..., Course], seed: int) -> None:
     course = courses(seed)
     begin = time.perf_counter()
-    assert not killed(lambda: run(seed, tmp_path / "timing", lambda _: None, lambda: None))
+    assert not killed(lambda: run(course, lambda _: None, lambda: None))
     whole = time.perf_counter() - begin
+    shutil.rmtree(course.folder)
     draw = random.Random(seed)
-    for turn in range(30):
-        kill_after(seed, draw.uniform(0.02, whole), course, tmp_path / str(turn))
-        shutil.rmtree(tmp_path / str(turn), ignore_errors=True)
+    for _ in range(30):
+        kill_after(course, draw.uniform(0.02, whole))
 
 
 # Migration -----------------------------------------------------------------------------------------------------------
 
 
-def old_store(path: Path) -> None:
+def old_store(path: Path, number: int) -> None:
     path.mkdir(parents=True)
-    packed = Path(__file__).parent / "stores" / "format_1" / "data.mdb.xz"
+    packed = Path(__file__).parent / "stores" / f"format_{number}" / "data.mdb.xz"
     (path / "data.mdb").write_bytes(lzma.decompress(packed.read_bytes()))
 
 
@@ -270,28 +317,39 @@ def migrated(path: Path) -> str:
         return held(store)
 
 
-def points_of_migration(folder: Path) -> Iterator[tuple[int, str]]:
+def kill_a_migration(number: int, folder: Path, count: int, draw: random.Random) -> None:
+    """Kill the migration of a store of a former format at so many places, the last one of all among them."""
     passed: list[str] = []
-    old_store(folder / "store")
+    old_store(folder / "store", number)
     with watched(passed.append):
         kvstore.migrate(folder / "store")
-    return enumerate(passed)
+    whole = migrated(folder / "store")
+    shutil.rmtree(folder)
+
+    for turn in range(count):
+        place = draw.randrange(len(passed)) if turn else len(passed) - 1
+        old_store(folder / "store", number)
+
+        def work(place: int = place) -> None:
+            with watched(dying_at(place)):
+                kvstore.migrate(folder / "store")
+
+        assert killed(work), passed[place]
+        assert migrated(folder / "store") == whole
+        for copy in folder.glob(f"store.format-{number}*"):
+            assert migrated(copy) == whole
+        shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("turn", range(6))
-def test_a_migration_killed_is_finished_by_the_next(tmp_path: Path, turn: int) -> None:
-    places = list(points_of_migration(tmp_path / "course"))
-    old_store(tmp_path / "whole" / "store")
-    whole = migrated(tmp_path / "whole" / "store")
-    place = random.Random(turn).choice(places)[0] if turn else len(places) - 1
-    folder = tmp_path / "killed"
-    old_store(folder / "store")
+FORMER = range(1, migrations.CURRENT_FORMAT)
 
-    def work() -> None:
-        with watched(dying_at(place)):
-            kvstore.migrate(folder / "store")
 
-    assert killed(work)
-    assert migrated(folder / "store") == whole
-    for copy in folder.glob("store.format-1*"):
-        assert migrated(copy) == whole
+@pytest.mark.parametrize("number", FORMER)
+def test_a_migration_killed_is_finished_by_the_next(tmp_path: Path, number: int) -> None:
+    kill_a_migration(number, tmp_path / "run", 4, random.Random(number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", FORMER)
+def test_a_migration_killed_anywhere_is_finished_by_the_next(tmp_path: Path, number: int) -> None:
+    kill_a_migration(number, tmp_path / "run", 25 * KILLS, random.Random(number))
