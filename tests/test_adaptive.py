@@ -88,6 +88,13 @@ def test_a_walk_that_has_nothing_to_say_is_not_taken(films: kvstore.Store, quest
     assert found(films, question, "adaptive") == found(films, question, "hybrid")
 
 
+def test_names_in_very_many_passages_stay_in_the_question(films: kvstore.Store) -> None:
+    told = steps(films, "What does the User Guide say of the director of Blue Harbour?")
+    assert told["decompose question"] == "asks 'What does the User Guide say of the director of ?'"
+    compared = steps(films, "Is the User Guide or Blue Harbour older?")
+    assert compared["decompose question"].startswith("compares user guide, blue harbour")
+
+
 def test_names_of_a_question_in_lower_case_are_taken_where_they_have_several_words(films: kvstore.Store) -> None:
     assert "blue harbour" in steps(films, "where was the director of blue harbour born?")["weigh walk"]
     assert "no name" in steps(films, "where is tolland?")["weigh walk"]

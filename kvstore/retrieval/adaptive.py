@@ -18,6 +18,7 @@ steps; here nothing is trained, and nothing is chosen but weighed. In: a query. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ import numpy as np
 
 from ..storage.ranking import Ranking, best
 from ..text.words import stemmer, telling_terms
-from .decomposition import Decomposition
+from .decomposition import Decomposition, decompose
 from .direct import DIRECT_OPTIONS, Direct, search_directly, weights_of
 from .evidence import Evidence
 from .graph import NEAREST, WALK_OPTIONS, Walk, question_parts, walk
@@ -37,6 +38,8 @@ from .walk import Spread, paths, spread_of
 #: and how fast it does so.
 _TELLING = 0.8
 _DECLINE = 8
+#: The share that a name has to say, lest it is no name to start at but a word of the question.
+_SAYING = 0.5
 #: Of all that a question says, the share beside its names below which the walk weighs less.
 _ASKED = 0.15
 #: The share that the best passage may lack of a question, below which the walk weighs less.
@@ -60,14 +63,13 @@ class AdaptiveStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         direct = search_directly(query, weights_of(query, self))
-        names = recognise(query, as_written=True)
-        spreads = {seed.key: spread_of(query.view, seed) for seed in names}
-        names = [seed for seed in names if spreads[seed.key].passages]
+        known = recognise(query, as_written=True)
+        spreads = {seed.key: spread_of(query.view, seed) for seed in known}
+        names = _saying(query, known, spreads)
         parts = question_parts(query, names)
-        greatest = option(query, self, "walk")
         with query.trace.step("weigh walk") as step:
-            weighing = _weigh(query, direct, names, parts, spreads)
-            weight = greatest * weighing.share
+            weighing = _weigh(query, direct, known, parts, spreads)
+            weight = option(query, self, "walk") * weighing.share
             step.detail = f"{weight:.3g}: {weighing}"
         found = None
         if weight >= _LEAST:
@@ -79,6 +81,18 @@ class AdaptiveStrategy:
         ranking, pool = _joined(query, direct, found, weight)
         why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, why, pool)
+
+
+def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
+    """The names that some passage has, but not very many, and those that the question compares."""
+    compared = decompose(query.question, names).compared
+    many = math.pow(query.view.counters.chunks, 1 - _SAYING)
+    return [seed for seed in names if 0 < spreads[seed.key].passages <= (math.inf if seed.key in compared else many)]
+
+
+def _specific(spread: float, passages: int) -> float:
+    """How much a name in some of all passages is worth as a start, from 0 to 1."""
+    return min(1.0, math.pow(math.pow(passages, 1 - _TELLING) / spread, _DECLINE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +111,7 @@ class _Weighing:
         """The weight as a share of the greatest."""
         if self.name is None:
             return 0.0
-        few = self.passages ** (1 - _TELLING)
-        specific = min(1.0, (few / self.spread) ** _DECLINE)
+        specific = _specific(self.spread, self.passages)
         return specific * min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.covered) / _LACKING)
 
     def __str__(self) -> str:
@@ -127,7 +140,7 @@ def _weigh(
     written = [
         (spreads[seed.key].passages, seed.key)
         for seed in names
-        if written_as_name(query.question, seed, spreads[seed.key].proper)
+        if spreads[seed.key].passages and written_as_name(query.question, seed, spreads[seed.key].proper)
     ]
     if not written:
         return _Weighing(None, 0.0, passages, share, direct.coverage)
