@@ -343,6 +343,26 @@ def test_links_that_are_content_are_kept(part: str) -> None:
         assert not Counter(words) - Counter(found)
 
 
+def test_a_blog_keeps_its_title_and_its_author_and_not_its_lists() -> None:
+    by = "<p>By <a href=/a>Ada North</a> on <a href=/d>3 May 1901</a></p>"
+    head = f"<header class=entry-header><h1>Lamps</h1>{by}</header>"
+    foot = "<footer class=entry-footer>Filed under: <a href=/c>Weather</a></footer>"
+    about = f"<section><h2>About</h2><p>{PROSE} {PROSE}</p></section>"
+    recent = "<section><h2>Recent</h2><ul><li><a href=/1>Paint</a><li><a href=/2>Ropes</a></ul></section>"
+    aside = f"<aside>{about}{recent}</aside>"
+    crumbs = "<div class=breadcrumb>Home » Blog » Lamps</div>"
+    page = f"<main><article>{crumbs}{head}<p>{PROSE}</p>{foot}</article></main>{aside}"
+    assert markdown(page) == f"# Lamps\n\nBy Ada North on 3 May 1901\n\n{PROSE}\n\n## About\n\n{PROSE} {PROSE}"
+
+
+def test_a_line_that_tells_of_changes_is_no_fine_print() -> None:
+    name = "<h2>Name</h2><div class=body>lampblame - Show who last modified each lamp, with its copyright</div>"
+    fine = "<div>Copyright 1901 The keepers. All rights reserved.</div>"
+    text = markdown(f"<div id=head><h1>lampblame(1)</h1>{name}</div><div id=content><p>{PROSE * 4}</p></div>{fine}")
+    assert "Show who last modified" in text
+    assert "rights" not in text
+
+
 def test_a_title_beside_the_content_is_kept() -> None:
     header = "<div class=header><p><a href=a>Files</a> <a href=b>Classes</a></p><div class=title>{}</div></div>"
     body = f"<div id=top><a href=/>Site</a></div>{header}<div class=contents><p>{PROSE}</p></div>"

@@ -78,8 +78,8 @@ _LEADING_ON = re.compile(
 )
 _CONTENTS_LABEL = re.compile(r"(?:table of )?contents|on this page|in this (?:article|page|section)|page contents")
 _FINE_PRINT = re.compile(
-    r"©|\(c\)|copyright|all rights reserved|powered by|built with|made with|generated (?:by|on|with)|last (?:updated|"
-    r"modified|change|edited)|was last|cookies|terms of|privacy",
+    r"©|\(c\)|copyright|all rights reserved|powered by|built with|made with|generated (?:by|on|with)"
+    r"|last (?:updated|modified|changed|edited)\b(?=\s*(?:on|at|by|:|\d))|was last|cookies|terms of|privacy",
     re.I,
 )
 #: What generators call the numbers of lines of code.
@@ -90,6 +90,9 @@ _LABELS = HEADINGS | frozenset("p div b strong".split())
 _INLINE = frozenset("a span small sup b i em strong label".split())
 #: What is no list of links as a whole, but a part of one, or a title.
 _PARTS = HEADINGS | frozenset("li tr td th dt dd caption summary".split())
+#: What may hold lists of links beside prose.
+_HOLDING = frozenset("div section aside article main body center form".split())
+_SEPARATORS = re.compile(r"[»›>/→|]")
 _INLINE_BREAKS = frozenset("br hr".split())
 _BLOCKS_BESIDE = HEADINGS | frozenset(
     "div p ul ol dl table pre section header footer nav aside main article figure".split()
@@ -104,11 +107,15 @@ class Navigation:
         self._keep = keep
         #: Elements outside the content whose prose makes them content.
         self._prose: set[int] = set()
+        #: Such elements that hold links as well, of which lists are no content, and those within.
+        self._mixed: set[int] = set()
+        self._reached = False  # the content, which fine print stands behind
         #: Tables of contents that are kept.
         self.contents: set[int] = set()
 
     def is_content(self, node: LexborNode) -> bool:
         """Whether here content begins: what is within is inside the content."""
+        self._reached = self._reached or node.mem_id == self.survey.region
         return node.mem_id == self.survey.region or node.mem_id in self._prose
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
@@ -172,6 +179,9 @@ class Navigation:
                 return found
         elif shape.text < 40 and tag in _LABELS and self._labels_contents(node):
             return "table of contents"
+        crumbs = named is not None and "crumb" in named[0] and shape.text < _PROSE_BESIDE and not shape.prose
+        if crumbs and _SEPARATORS.search(node.text(deep=True)):
+            return "navigation"
         if name and shape.text < _PROSE_BESIDE and _UNPRINTED.search(name):
             return "beside the content"
         return None if inside else self._outside(node, tag, shape, named)
@@ -220,6 +230,10 @@ class Navigation:
     ) -> str | None:
         alone = shape.elements <= _FEW and _stands_alone(node, tag, shape, self.survey)
         acts = alone and shape.tools == shape.links and shape.text - shape.linked <= 6
+        if inside and shape.label and shape.elements <= _FEW and node.css_first("h1") is not None:
+            return None  # the title, with who wrote it
+        if inside and tag == "footer" and not shape.prose:
+            return "footer of the page"
         if acts and not (inside and shape.brief and not _is_marked(node, shape)):
             return "acts on the page"
         if tag in _PARTS:
@@ -253,6 +267,11 @@ class Navigation:
 
     def _outside(self, node: LexborNode, tag: str, shape: Shape, named: re.Match[str] | None) -> str | None:
         survey = self.survey
+        if node.parent is not None and node.parent.mem_id in self._mixed:
+            if shape.mostly_links and shape.links > 1:
+                return "links beside the content"
+            self._mixed.add(node.mem_id)
+            return None
         if shape.mostly_links and (
             survey.stated or named is not None or (shape.links > 1 and tag not in ("table", "dl"))
         ):
@@ -260,12 +279,12 @@ class Navigation:
         if survey.stated and shape.links > 2 and shape.site > 2 and shape.text <= 220 * shape.links:
             return "links beside the content"
         if shape.prose < _PROSE_BESIDE:
-            if survey.stated or named is not None or _is_fine_print(node, shape):
+            if survey.stated or named is not None or (self._reached and _is_fine_print(node, shape)):
                 return "beside the content"
-        elif _is_fine_print(node, shape) and shape.text < 400:
+        elif self._reached and _is_fine_print(node, shape) and shape.text < 400:
             return "beside the content"
         elif 2 * shape.prose > shape.text:
-            self._prose.add(node.mem_id)
+            (self._prose if shape.site < 2 or tag not in _HOLDING else self._mixed).add(node.mem_id)
         return None
 
 
@@ -388,7 +407,7 @@ def _is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
 def _is_list_beside(tag: str, shape: Shape) -> bool:
     """Whether an element beside what holds most of the text is a list of links, and no short section of that text."""
     if tag in HEADINGS:
-        return shape.site > 0
+        return tag == "h1" and shape.site > 0
     return shape.links > 1 and tag not in ("table", "dl", "section", "article")
 
 

@@ -272,8 +272,11 @@ class Survey:
             return None, False
         articles = [article for article, in_main in self._articles if region is None or in_main]
         around = body if region is None else region
-        if len(articles) == 1 and self._weight(articles[0]) >= 0.5 * self._weight(around):
-            region = articles[0]
+        if len(articles) == 1:
+            # An article that the page's title does not stand in may be one part of the page among others.
+            titled = region is not None or not self._titles or articles[0].css_first("h1") is not None
+            share = 0.5 if titled or not any(self.shapes[title.mem_id].label for title in self._titles) else 0.9
+            region = articles[0] if self._weight(articles[0]) >= share * self._weight(around) else region
         return region, region is not None
 
     def _holds_the_text(self, region: LexborNode, body: LexborNode) -> bool:
