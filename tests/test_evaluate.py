@@ -90,6 +90,28 @@ def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Pat
     assert 0 < report["iou_1500w"] <= report["iou_400w"] == report["precision_400w"] < 1
 
 
+def test_answers_are_measured_by_what_they_cite_and_contain(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
+    monkeypatch.syspath_prepend(TOOLS)
+    from evaluation.answers import answer_outcomes, area_under_curve, covered
+    from evaluation.passages import Place
+    from evaluation.question_sets import Question, QuestionSet
+
+    assert covered([Place("a", 0, 10)], [Place("a", 5, 20), Place("b", 0, 5)]) == 0.5
+    assert area_under_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]) == 0.75
+    store = make_store()
+    text = "Øre is a coin. The lighthouse was lit in 1911 by Nora Quill."
+    store.put("b", text)
+    place = Place("b", text.index("The"), len(text))
+    asked = [
+        Question("When was the lighthouse lit?", frozenset("b"), "1911", (place,)),
+        Question("Which volcano erupted near Grindavik?", frozenset("b"), "Fagradalsfjall", (place,)),
+    ]
+    questions = QuestionSet("tiny", Path(), [], asked, details=True)
+    right, none = (outcome.measures for outcome in answer_outcomes(store, questions, None, "none", lambda text: None))
+    assert right["contains"] == right["answered"] == 1 and right["cited"] == pytest.approx(1, abs=0.05)
+    assert none["contains"] == none["answered"] == none["cited"] == 0 and none["confidence"] < right["confidence"]
+
+
 def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
     monkeypatch.syspath_prepend(TOOLS)
     from evaluation.measures import measure_places

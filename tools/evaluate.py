@@ -64,7 +64,7 @@ SHOWN = (
 @click.option("--limit-corpus", type=int, help="Take the first N passages of every set only.")
 @click.option("--compare", is_flag=True, help="Measure all strategies, bm25s, a dense index, Tree and Graph RAG.")
 @click.option("--triples", is_flag=True, help="Import the triples.jsonl of the sets that have one.")
-@click.option("--answers", is_flag=True, help="Measure the answers of ASK as well (ROUGE, BLEU, F1, BERTScore).")
+@click.option("--answers", is_flag=True, help="Measure the answers of ASK as well: words, cited places.")
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
 @click.option("--language", default=FixedSettings().language, show_default=True, help="Language setting of the store.")

@@ -23,6 +23,8 @@ from .runs import Place, Run, chosen_runs
 NOTHING = "Nothing in the store answers this."
 #: Chunks whose statements are weighed, and those that are named where none answers.
 CHUNKS = 8
+#: Statements that are embedded for an answer, at most.
+EMBEDDED = 48
 _NAMED = 3
 #: Words of a statement that are shown.
 _LONGEST = 90
@@ -73,6 +75,7 @@ class Relevance:
             for number, passage in enumerate(passages)
             for at, statement in enumerate(passage.statements)
         }
+        places = self._likeliest(passages, places, said)
         kind = kind_of(self.question)
         total = sum(self.rarities.values()) or 1.0
         tokens = frozenset(_tokens(self.question))
@@ -97,6 +100,20 @@ class Relevance:
             }
             scores[place] = sum(_WEIGHTS[name] * part for name, part in parts.items())
         return scores
+
+    def _likeliest(
+        self, passages: Sequence[Passage], places: list[Place], said: Mapping[Place, set[str]]
+    ) -> list[Place]:
+        """As many of some statements as are worth comparing with the question, as that is what an answer costs."""
+        if len(places) <= EMBEDDED:
+            return places
+        total = sum(self.rarities.values()) or 1.0
+
+        def promise(place: Place) -> float:
+            hit = passages[place[0]].statements[place[1]].hit
+            return self._share(said[place]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
+
+        return sorted(sorted(places, key=lambda place: (-promise(place), place))[:EMBEDDED])
 
     def _share(self, terms: set[str]) -> float:
         return sum(self.rarities[term] for term in sorted(terms))

@@ -22,6 +22,7 @@ from kvstore.models.sentence_transformer import SentenceTransformerEmbedder
 from kvstore.storage.vectors import Matrix
 
 from .measures import Outcome
+from .passages import Passage, Place, Texts
 from .question_sets import QuestionSet
 
 _WORD = re.compile(r"\w+")
@@ -85,20 +86,46 @@ def token_vectors(store: kvstore.Store) -> TokenVectors:
 def answer_outcomes(
     store: kvstore.Store, questions: QuestionSet, strategy: str | None, model: str | None, tell: Callable[[str], None]
 ) -> list[Outcome]:
-    """What ASK answers to every question whose answer is known; the times are those of whole answers."""
-    known = [question for question in questions.questions if question.answer]
+    """What ASK answers to every question whose answer or places are known; the times are those of whole answers.
+
+    Beside :func:`answer_measures`: ``words`` of an answer; ``contains``, whether the expected answer stands in it (not
+    of yes and no); ``cited``, the share of the characters asked for that the citations cover; ``answered``, whether the
+    store says that it answers, and ``confidence``. An answer that is none contains and cites nothing.
+    """
+    known = [question for question in questions.questions if question.answer or question.spans]
     vectors = token_vectors(store)
+    texts = Texts(store)
     outcomes = []
     for number, question in enumerate(known, 1):
         started = time.perf_counter()
         answer = store.ask(question.text, using=strategy, model=model)
         elapsed = 1000 * (time.perf_counter() - started)
-        assert question.answer is not None
-        measures = answer_measures(answer.text, question.answer, vectors)
+        measures = answer_measures(answer.text, question.answer, vectors) if question.answer else {}
         measures["false_citations"] = float(bool(answer.dropped))
+        bare = _CITATION.sub("", answer.text)
+        measures["words"] = float(len(bare.split()))
+        expected = " ".join(words_of(question.answer or ""))
+        if expected and expected not in ("yes", "no"):
+            found = f" {expected} " in f" {' '.join(words_of(bare))} "
+            measures["contains"] = float(found and not answer.abstained)
+        if question.spans:
+            cited = [texts.place(Passage(c.document, c.start, c.end, c.text)) for c in answer.citations]
+            measures["cited"] = 0.0 if answer.abstained else covered(question.spans, cited)
+        measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
         outcomes.append(Outcome(measures, elapsed, elapsed, answer.evidence.pool))
         tell(f"{questions.name}: {number} of {len(known)} answers")
     return outcomes
+
+
+def covered(wanted: Sequence[Place], found: Sequence[Place]) -> float:
+    """The share of the characters of some places that others cover.
+
+    >>> covered([Place("a", 0, 10)], [Place("a", 5, 20), Place("b", 0, 5)])
+    0.5
+    """
+    characters = {(place.document, at) for place in wanted for at in range(place.start, place.end)}
+    held = {(place.document, at) for place in found for at in range(place.start, place.end)}
+    return len(characters & held) / max(1, len(characters))
 
 
 def _bare(words: Sequence[str]) -> list[str]:
