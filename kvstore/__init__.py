@@ -12,6 +12,7 @@ with citations.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,14 @@ _HOMES = {
     "migrate": ("opening", "migrate_store"),
     "open": ("opening", "open_store"),
 }
+
+
+# A program that wants to know more than errors listens to this logger; it says nothing on its own.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

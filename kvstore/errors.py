@@ -63,6 +63,10 @@ class InputError(KvstoreError):
     """An argument or an option is out of range or of the wrong kind."""
 
 
+class ArgumentError(InputError, TypeError):
+    """An argument of a method is of the wrong kind; names the method, the argument and its value."""
+
+
 class ReaderError(KvstoreError):
     """A file cannot be read as the format asked for; names the file, the place and the reason."""
 

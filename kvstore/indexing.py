@@ -8,6 +8,7 @@ closed, keeping what it has done.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,8 @@ from .storage.indexes import KINDS, SYNONYMS, VECTORS, Indexes, IndexRecord, Ind
 from .storage.open_indexes import OpenIndexes
 from .storage.synonym_building import SynonymBuilder
 from .storage.vector_search import uses_file
+
+_log = logging.getLogger("kvstore")
 
 
 class Indexed(Protocol):
@@ -117,7 +120,7 @@ class Indexing:
                     self._thread = threading.Thread(target=self._extend, args=(record,), name="kvstore index")
                     self._thread.start()
         except KvstoreError as error:
-            self._store.open_indexes.vectors.file.problem = str(error)
+            self._failed(error)
 
     def stop(self) -> None:
         """End the work in the background, keeping what it has done; waits for that."""
@@ -128,6 +131,7 @@ class Indexing:
             thread.join()
 
     def _extend(self, record: IndexRecord) -> None:
+        _log.info("%s: extending the index of vectors in the background", self._store.environment.path)
         try:
             while not self._cancelled():
                 lag, stop = self._vectors.lag()
@@ -135,10 +139,14 @@ class Indexing:
                 if self._enough_at > stop or not self._vectors.refresh(cancelled=self._cancelled):
                     break
         except KvstoreError as error:
-            self._store.open_indexes.vectors.file.problem = str(error)
+            self._failed(error)
         finally:
             with self._lock:
                 self._thread = None
+
+    def _failed(self, error: KvstoreError) -> None:
+        _log.warning("%s: the index of vectors was not extended: %s", self._store.environment.path, error)
+        self._store.open_indexes.vectors.file.problem = str(error)
 
     def _cancelled(self) -> bool:
         # A program that ends without closing its store does not wait for an index.

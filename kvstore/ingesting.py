@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
+from .arguments import check_options, check_path
 from .errors import DocumentNotFoundError, InputError, ReadOnlyError
 from .ingest.extraction import vectors_for
 from .ingest.kept_vectors import kept_vectors
@@ -63,11 +64,12 @@ class Ingesting(Opened):
 
         if self.readonly:
             raise ReadOnlyError(f"{self.path} was opened read-only; open it for writing to ingest")
-        given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        check_options("options", options)
+        given = _given(paths)
         with compacting_growth(self._context.environment):
             return ingest(
                 _Commits(self),
-                [os.fspath(path) for path in given],
+                given,
                 format=format,
                 prune=prune,
                 include=_patterns(include),
@@ -96,8 +98,8 @@ class Ingesting(Opened):
         """
         from .ingest.forecast import forecast
 
-        given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-        return forecast(_Commits(self), [os.fspath(path) for path in given], format, options or {}, _patterns(include))
+        check_options("options", options)
+        return forecast(_Commits(self), _given(paths), format, options or {}, _patterns(include))
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
@@ -197,3 +199,11 @@ class _Commits:
                 except (DocumentNotFoundError, InputError) as error:
                     outcomes[key] = error if isinstance(error, InputError) else InputError(str(error))
         return outcomes
+
+
+def _given(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Paths as texts; raises ArgumentError for what can be none."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    for path in given:
+        check_path("a path to ingest", path)
+    return [os.fspath(path) for path in given]

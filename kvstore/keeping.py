@@ -5,6 +5,7 @@ In: paths. On disk: a copy, one file, or the store's own file whole or smaller. 
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from .storage.environment import CompactReport
 if TYPE_CHECKING:
     from .exchange import ExportReport
     from .repair import RepairReport
+
+_log = logging.getLogger("kvstore")
 
 
 class Keeping(Opened):
@@ -50,6 +53,13 @@ class Keeping(Opened):
         self._context.load_models()
         rebuilt = rebuild(self._context.environment, self.settings, self._context.embed)
         compact_if_sparse(self._context.environment)
+        _log.warning(
+            "%s: %d problems were found; rebuilt from %d documents, %d things lost",
+            self.path,
+            len(found),
+            rebuilt.documents,
+            len(rebuilt.lost),
+        )
         return RepairReport(found, rebuilt, self.check())
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:

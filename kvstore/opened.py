@@ -7,16 +7,18 @@ needed, and never while the writer's lock keeps others waiting.
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import check_text
 from .context import Context
 from .errors import ClosedError, KvstoreError, ReadOnlyError
 from .indexing import Indexing
@@ -36,6 +38,8 @@ from .transaction import Transaction
 if TYPE_CHECKING:
     from .models.llm import LanguageModel
     from .retrieval.reranking import Rerank
+
+_log = logging.getLogger("kvstore")
 
 
 class Snapshot(Reading):
@@ -104,14 +108,18 @@ class OpenContext:
 
         What cannot be loaded raises nothing here: it does when something is put that needs it.
         """
-        with suppress(KvstoreError):
+        try:
             pipeline = open_language(self.settings.language)
             if pipeline is not None:
                 pipeline.load()
-        with suppress(KvstoreError):
+        except KvstoreError as error:
+            _log.info("%s: the language pipeline is not loaded: %s", self.environment.path, error)
+        try:
             load = getattr(self.embedder, "load", None)
             if load is not None:
                 load()
+        except KvstoreError as error:
+            _log.info("%s: the embedder is not loaded: %s", self.environment.path, error)
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:
         from .models.llm import language_model
@@ -177,6 +185,8 @@ class Opened(Reading):
         >>> store.embed(["Tea is made from leaves."]).shape
         (1, 256)
         """
+        for text in texts:
+            check_text("a text to embed", text)
         return self._context.embed(texts)
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:

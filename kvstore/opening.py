@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import kvstore_migrations
 
-from .errors import InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
+from .arguments import checked
+from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from .models.embedder import open_embedder
 from .models.language import ENGLISH, open_language
 from .settings import FixedSettings
@@ -35,6 +36,7 @@ _SETTINGS = b"settings"
 _FORMAT = b"format"
 
 
+@checked
 def open_store(
     path: str | os.PathLike[str],
     *,
@@ -65,11 +67,13 @@ def open_store(
     (['tea'], 200)
     """
     wanted = dict(settings or {})
-    unknown = sorted(set(wanted) - set(FixedSettings.__slots__))
+    unknown = sorted(map(str, set(wanted) - set(FixedSettings.__slots__)))
     if unknown:
         known = ", ".join(FixedSettings.__slots__)
         raise InputError(f"there is no creation setting {', '.join(unknown)}; there are {known}")
     given = None if embedder is None or isinstance(embedder, str) else embedder
+    if given is not None and not (hasattr(given, "embed") and isinstance(getattr(given, "name", None), str)):
+        raise ArgumentError(f"open(): embedder is a name or an Embedder, which has a name and embeds, not {given!r}")
     if embedder is not None:
         wanted["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
     new = cache(lambda: _new_settings(wanted, given))
@@ -168,6 +172,7 @@ class Migrated:
         return bool(self.formats) or self.rebuilt is not None
 
 
+@checked
 def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migrated:
     """Bring the store at ``path`` to this version's format; this is :func:`kvstore.migrate`.
 

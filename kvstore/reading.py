@@ -20,6 +20,7 @@ from .answer import Answer, written_answer
 from .answering.confidence import Confidence, confidence_of, question_rarities
 from .answering.extractive import CHUNKS, Relevance, extracted, not_answered
 from .answering.passages import passages_of
+from .arguments import check_clauses, check_methods, check_whole, is_text
 from .context import Context
 from .errors import InputError, ModelUnavailableError
 from .query.nearby import near_names, no_entity
@@ -31,12 +32,16 @@ from .retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_options
 from .retrieval.recognition import recognise
 from .retrieval.strategies import strategy_named
 from .storage.aliases import Alias
+from .storage.counters import Counters
 from .storage.indexes import IndexStatus
 from .storage.store_view import StoreView
 from .storage.triples import Triple
 from .storage.vectors import cosines
 from .text.normalize import entity_key
 from .text.words import stemmer
+
+#: Rows that a method can be asked for at most.
+MOST_ROWS = 2**31 - 1
 
 if TYPE_CHECKING:
     from .answering.prompt import Prompt
@@ -66,9 +71,27 @@ class Reading(ABC):
 
     _context: Context
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        check_methods(cls)
+
     @abstractmethod
     def reading(self) -> AbstractContextManager[StoreView]:
         """The parts of the store in one state, while the context is open: what every method here reads."""
+
+    def __len__(self) -> int:
+        with self.reading() as view:
+            return Counters.load(view.view).documents
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        with self.reading() as view:
+            return isinstance(key, str) and is_text(key) and view.documents.find(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
 
     def get(self, key: str) -> Document | None:
         """The document of this key, or None.
@@ -110,6 +133,8 @@ class Reading(ABC):
         >>> store.keys(), store.keys("t"), store.keys(limit=1)
         (['coffee', 'tea'], ['tea'], ['coffee'])
         """
+        if limit is not None:
+            check_whole("limit", limit, 0, MOST_ROWS)
         with self.reading() as view:
             return list(islice(view.documents.keys(prefix), limit))
 
@@ -119,6 +144,7 @@ class Reading(ABC):
         >>> store.names("ind"), store.names("dar")
         (['India'], ['Darjeeling'])
         """
+        check_whole("limit", limit, 0, MOST_ROWS)
         with self.reading() as view:
             return [record.name for record in islice(view.entities.beginning(entity_key(prefix)), limit)]
 
@@ -130,8 +156,9 @@ class Reading(ABC):
         >>> [(place.tree, place.parent) for place in store.lookup("Darjeeling")]
         [('places', 'India')]
         """
-        if not names or limit < 1 or not all(isinstance(name, str) for name in names):
-            raise InputError("LOOKUP takes one name or more, each a text, and a limit of at least 1")
+        if not names:
+            raise InputError("LOOKUP takes one name or more, and there is none; name an entity")
+        check_whole("limit", limit, 1)
         with self.reading() as view:
             found: list[Location] = []
             for name in names:
@@ -171,8 +198,8 @@ class Reading(ABC):
         names = (entity,) if entity is not None else self._context.last_lookup
         if not names:
             raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
-        if depth < 0 or limit < 1:
-            raise InputError(f"EXPAND takes a depth of 0 or more and a limit of 1 or more, not {depth} and {limit}")
+        check_whole("depth", depth, 0)
+        check_whole("limit", limit, 1)
         with self.reading() as view:
             rows: list[Relative] = []
             for name in names:
@@ -243,6 +270,7 @@ class Reading(ABC):
         >>> store.nearest_names("Darjeling")
         ['Darjeeling']
         """
+        check_whole("limit", limit, 1, MOST_ROWS)
         with self.reading() as view:
             return near_names(view, name, limit)
 
@@ -276,6 +304,7 @@ class Reading(ABC):
         >>> evidence.hits[0].document, evidence.steps[0].name
         ('tea', 'recognise entities')
         """
+        check_clauses("retrieve", clauses, Clauses.__annotations__)
         with self.reading() as view:
             strategy, query = self._asked(view, question, **clauses)
             return strategy.retrieve(query)
@@ -288,6 +317,7 @@ class Reading(ABC):
         >>> confidence.value < 0.5, confidence.unknown
         (True, ('Iceland',))
         """
+        check_clauses("weigh", clauses, Clauses.__annotations__)
         with self.reading() as view:
             strategy, query = self._asked(view, question, **clauses)
             evidence = strategy.retrieve(query)
@@ -314,6 +344,7 @@ class Reading(ABC):
         >>> answer.text, answer.citations[0].document
         ('Tea is made from leaves. [1]', 'tea')
         """
+        check_clauses("ask", clauses, Clauses.__annotations__)
         chosen = self._context.language_model(model)
         with self.reading() as view:
             strategy, query = self._asked(view, question, **clauses)
@@ -346,6 +377,7 @@ class Reading(ABC):
         >>> print(store.prompt("What is tea made from?", top=1).user.splitlines()[-1])
         What is tea made from?
         """
+        check_clauses("prompt", clauses, Clauses.__annotations__)
         with self.reading() as view:
             strategy, query = self._asked(view, question, **clauses)
             return self._prompt(strategy.retrieve(query), query)
@@ -405,16 +437,14 @@ class Reading(ABC):
         session = self._context.session
         strategy = strategy_named(using or session.strategy)
         check_options(strategy, options or {})
-        if not isinstance(question, str):
-            raise InputError(f"a question is a text, not {question!r}")
         top = session.top if top is None else top
         depth = session.depth if depth is None else depth
         if not question.strip():
             raise InputError("the question is empty; ask something")
-        if not 1 <= top <= 10_000 or not 0 <= depth <= 64 or (within is not None and within < 1):
-            raise InputError(
-                f"TOP takes 1 to 10,000, DEPTH 0 to 64, WITHIN 1 token or more, not {top}, {depth}, {within}"
-            )
+        check_whole("top", top, 1, 10_000)
+        check_whole("depth", depth, 0, 64)
+        if within is not None:
+            check_whole("within", within, 1)
         allowed = None
         if where is not None:
             from .query.relational import matching_documents
@@ -434,6 +464,9 @@ class Reading(ABC):
             given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
         )
         return strategy, query
+
+
+check_methods(Reading)
 
 
 def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:

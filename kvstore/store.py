@@ -38,6 +38,9 @@ _log = logging.getLogger("kvstore")
 class Store(Keeping, Changing, Ingesting):
     """An open store; see :func:`kvstore.open`. May be shared between threads; a forked child must open its own.
 
+    ``len(store)`` is the number of its documents, ``key in store`` says whether there is one of this key, and iterating
+    gives the keys in order; a store is true though it is empty.
+
     >>> import kvstore, tempfile
     >>> store = kvstore.open(tempfile.mkdtemp() + "/store", embedder="hashing")
     >>> with store.transaction() as transaction:
@@ -50,6 +53,11 @@ class Store(Keeping, Changing, Ingesting):
         super().__init__(environment, settings, embedder)
         #: What BEGIN has opened, by thread: where a thread ends, its transaction is dropped, and so rolled back.
         self._begun_by = threading.local()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<kvstore.Store {str(self.path)!r}, closed>"
+        return f"<kvstore.Store {str(self.path)!r}{', read-only' if self.readonly else ''}>"
 
     def close(self) -> None:
         """Roll back the transaction that is open, in whatever thread, fold in temperatures where the writer's lock is
@@ -95,6 +103,7 @@ class Store(Keeping, Changing, Ingesting):
         with self.reading() as view:
             waiting = sum(len(part) for _, part in view.view.scan(tables.RECENT))
         if waiting > SOON_READ:
+            _log.info("%s: %d bytes of recent changes are put in their places", self.path, waiting)
             self._context.environment.write_with_growth(WriteTransaction.settle, timeout=0)
 
     @property

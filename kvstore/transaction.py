@@ -14,9 +14,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import check_whole
 from .errors import InputError
 from .gathering import Waiting, working
-from .ingest.examination import PAIRS, Examined, examine
+from .ingest.examination import LONGEST_TEXT, PAIRS, Examined, examine
 from .ingest.extraction import Extracted, derive, with_vectors
 from .query.nearby import no_document
 from .reading import unit_rows
@@ -59,6 +60,7 @@ class Transaction(Stating):
         ``left_out`` how many characters of its page were left out as navigation. Raises
         InputError for an empty or over-long text, a bad format or vectors that do not fit.
         """
+        check_whole("left_out", left_out, 0, LONGEST_TEXT)
         given = examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out)
         if vectors is None and self._digest_of(key) == given.digest:
             return False

@@ -101,8 +101,13 @@ def stated_tree(name: str) -> str:
 
 def stated_name(name: str) -> str:
     """A name as the user typed it, its white space single; raises InputError where it is empty or too long."""
+    if not isinstance(name, str):
+        raise InputError(f"a name is a text, not {name!r}")
     form = " ".join(name.split())
-    return _checked(form, entity_key(form), "a name")
+    try:
+        return _checked(form, entity_key(form), "a name")
+    except UnicodeEncodeError:
+        raise InputError(f"a name is a text, and {form!r} has half of a surrogate pair in it") from None
 
 
 def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
@@ -112,7 +117,7 @@ def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Do
     """
     rows: dict[Triple, None] = {}
     for row in triples:
-        if isinstance(row, str) or len(row) != 3 or not all(isinstance(text, str) for text in row):
+        if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
             raise InputError(f"a triple is a subject, a relation and an object, not {row!r}")
         relation = " ".join(row[1].split())
         rows[Triple(stated_name(row[0]), _checked(relation, relation, "a relation"), stated_name(row[2]))] = None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import logging
 import math
 import os
 import socket
@@ -32,6 +33,8 @@ BASE_URL_VARIABLES = ("KVSTORE_OPENAI_BASE_URL", "OPENAI_BASE_URL")
 KEY_VARIABLE = "OPENAI_API_KEY"
 
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+_log = logging.getLogger("kvstore")
+
 #: Seconds before the second attempt, doubled for each further one, and the longest wait that a server may ask for.
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -163,6 +166,7 @@ class Endpoint:
                 break
             if attempt == self.patience.attempts or time.monotonic() + wait > deadline:
                 break
+            _log.info("%s: attempt %d failed (%s); the next in %.1f s", url, attempt, reason, wait)
             time.sleep(wait)
             pause *= 2
         plural = "" if attempt == 1 else "s"

@@ -327,6 +327,14 @@ class Selection:
             return self._explained(str(error), place)
         if isinstance(error, OverflowError):
             return InputError("a parameter is a whole number of more than 64 bits; give it as text")
+        if isinstance(error, UnicodeDecodeError):
+            return self._failed(
+                None, "a text that the query makes is not UTF-8; hex() shows the bytes of a blob as text"
+            )
+        if isinstance(error, UnicodeEncodeError):
+            return InputError("a parameter has half of a surrogate pair, which is no text; give another")
+        if isinstance(error, TypeError):
+            return InputError(f"a parameter is a text, a number, bytes or None: {error}")
         return error
 
     def _explained(self, message: str, place: int | None) -> StatementError:

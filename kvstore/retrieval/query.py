@@ -153,7 +153,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any]) -> None:
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {has}")
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"{strategy.name}: option {name} is a number, not {value!r}") from None
         if not known.low <= number <= known.high:
             low, high = f"{known.low:g}", f"{known.high:g}"

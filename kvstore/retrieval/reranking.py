@@ -42,7 +42,7 @@ def reranker_named(name: str) -> Rerank | None:
         return None
     if name == COMBINATION:
         return combined
-    if "/" not in name and not Path(name).exists():
+    if "/" not in name and not _is_there(name):
         near = difflib.get_close_matches(name, (NO_RERANKER, COMBINATION), 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise RerankerError(
@@ -51,6 +51,13 @@ def reranker_named(name: str) -> Rerank | None:
         )
     model = CrossEncoderReranker(name)
     return lambda query, ranking: _read_together(query, ranking, model)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):  # no path
+        return False
 
 
 def combined(query: Query, ranking: Ranking) -> Ranking:

@@ -173,13 +173,13 @@ def checked_options(kind: str, options: Mapping[str, Any]) -> dict[str, float]:
     known = KINDS[kind]
     checked = {}
     for name, value in options.items():
-        option = known.get(name.lower())
+        option = known.get(str(name).lower())
         if option is None:
-            near = difflib.get_close_matches(name.lower(), known, 1)
+            near = difflib.get_close_matches(str(name).lower(), known, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(f"index {kind} has no option {name!r}{hint}; it has: {', '.join(known)}")
         whole = isinstance(option.default, int)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or (whole and value != int(value)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or (whole and value % 1 != 0):
             raise InputError(f"index {kind}: option {name} is a {'whole ' if whole else ''}number, not {value!r}")
         if not option.low <= value <= option.high:
             limits = f"{option.low:g} and {option.high:g}"

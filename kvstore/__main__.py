@@ -1,0 +1,8 @@
+"""``python -m kvstore``: the command ``kvstore``."""
+
+from __future__ import annotations
+
+from kvstore_shell.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""The arguments of public methods, checked against what their annotations say before anything is done with them.
+
+In: functions, their annotations as text. Out: the same functions, which raise an :class:`~kvstore.errors.ArgumentError`
+that names the function, the argument and its value where that is of the wrong kind: no text, a text that cannot be
+written as UTF-8, no whole number, a path that no file can have. An annotation that is none of these is not checked.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, TypeVar
+
+from .errors import ArgumentError, InputError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+#: Says what is wrong with a value, or None.
+Check = Callable[[Any], str | None]
+
+#: Bytes of the longest path that Linux and macOS take, and of the longest name in one.
+_LONGEST_PATH = 4096
+_LONGEST_NAME = 255
+
+
+def checked(function: Function) -> Function:
+    """``function``, its arguments checked."""
+    checks: dict[str, Check] = {}
+    positional: list[str] = []
+    rest: str | None = None
+    for parameter in inspect.signature(function).parameters.values():
+        check = _check_of(str(parameter.annotation))
+        if check is not None:
+            checks[parameter.name] = check
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            rest = parameter.name
+        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            positional.append(parameter.name)
+    if not checks:
+        return function
+    of_rest = checks.get(rest or "")
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        for name, value in zip(positional, args, strict=False):
+            check = checks.get(name)
+            if check is not None and (wrong := check(value)):
+                raise _error(function, name, wrong, value)
+        if of_rest is not None:
+            for value in args[len(positional) :]:
+                if wrong := of_rest(value):
+                    raise _error(function, str(rest), wrong, value)
+        for name, value in named.items():
+            check = checks.get(name)
+            if check is not None and (wrong := check(value)):
+                raise _error(function, name, wrong, value)
+        return function(*args, **named)
+
+    return call  # type: ignore[return-value]
+
+
+def check_methods(of: type) -> None:
+    """Have the arguments of the public methods that a class defines checked."""
+    for name, value in list(vars(of).items()):
+        if name[0] != "_" and inspect.isfunction(value):
+            setattr(of, name, checked(value))
+
+
+def check_clauses(method: str, clauses: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Raise TypeError for a clause that a method does not have, ArgumentError for one of the wrong kind."""
+    for name, value in clauses.items():
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise TypeError(f"{method}() has no argument {name!r}; {hint}")
+        annotation = known[name]
+        check = _check_of(getattr(annotation, "__forward_arg__", str(annotation)))
+        wrong = None if check is None else check(value)
+        if wrong:
+            raise ArgumentError(f"{method}(): {name} is {wrong}, not {_shown(value)}")
+
+
+def check_options(name: str, options: Mapping[str, Any] | None) -> None:
+    """Raise ArgumentError for options that are not texts, numbers, switches or None by their names."""
+    for key, value in (options or {}).items():
+        if not isinstance(key, str) or not isinstance(value, (str, int, float, bool, type(None))):
+            raise ArgumentError(f"{name} are texts and numbers by their names, not {_shown(key)}: {_shown(value)}")
+
+
+def check_text(name: str, value: Any) -> None:
+    """Raise ArgumentError unless ``value`` is a text that can be written as UTF-8."""
+    if wrong := _not_text(value):
+        raise ArgumentError(f"{name} is {wrong}, not {_shown(value)}")
+
+
+def is_text(value: object) -> bool:
+    """Whether ``value`` is a text that can be written as UTF-8."""
+    return _not_text(value) is None
+
+
+def check_path(name: str, value: Any) -> None:
+    """Raise ArgumentError unless ``value`` is a path that a file may have."""
+    if wrong := _not_path(value):
+        raise ArgumentError(f"{name} is {wrong}, not {_shown(value)}")
+
+
+def check_whole(name: str, value: int, low: int, high: int | None = None) -> None:
+    """Raise InputError unless ``value`` is a whole number from ``low`` to ``high`` (None: or more)."""
+    if wrong := _not_whole(value):
+        raise ArgumentError(f"{name} is {wrong}, not {_shown(value)}")
+    if value < low or (high is not None and value > high):
+        limits = f"{low:,} or more" if high is None else f"{low:,} to {high:,}"
+        raise InputError(f"{name} takes {limits}, not {value:,}")
+
+
+def _error(function: Callable[..., Any], name: str, wrong: str, value: Any) -> ArgumentError:
+    return ArgumentError(f"{function.__name__}(): {name} is {wrong}, not {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return (
+        f"{type(value).__name__} {shown}" if len(shown) <= 60 else f"a {type(value).__name__} of {len(shown):,} signs"
+    )
+
+
+def _check_of(annotation: str) -> Check | None:
+    """The check that an annotation asks for; None where it asks for none that is known."""
+    kinds = [part.strip().partition("[")[0] for part in annotation.split(" | ")]
+    if not set(kinds) <= _CHECKS.keys() | {"None"}:
+        return None
+    if "os.PathLike" in kinds:
+        kinds = [kind for kind in dict.fromkeys(kinds) if kind != "str"]
+    checks = [_CHECKS[kind] for kind in kinds if kind != "None"]
+    if len(checks) == 1:
+        (only,) = checks
+        return (lambda value: None if value is None else only(value)) if "None" in kinds else only
+
+    def any_of(value: Any) -> str | None:
+        if value is None and "None" in kinds:
+            return None
+        if isinstance(value, str) and _not_path in checks:
+            return _not_path(value)
+        wrong = [check(value) for check in checks]
+        return None if None in wrong else " or ".join(str(one) for one in wrong)
+
+    return any_of
+
+
+def _not_text(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return "a text"
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return "a text that can be written as UTF-8 (this one has half of a surrogate pair)"
+    return None
+
+
+def _not_path(value: Any) -> str | None:
+    if not isinstance(value, (str, os.PathLike)):
+        return "a path"
+    path = os.fspath(value)
+    if not isinstance(path, str):
+        return "a path of text"
+    if not path:
+        return "a path of at least one sign"
+    if "\0" in path:
+        return "a path, which holds no NUL"
+    try:
+        encoded = os.fsencode(path)
+    except UnicodeEncodeError:
+        return "a path that the file system can take (this one has half of a surrogate pair)"
+    if len(encoded) >= _LONGEST_PATH or any(len(name) > _LONGEST_NAME for name in encoded.split(b"/")):
+        return f"a path of less than {_LONGEST_PATH:,} bytes, {_LONGEST_NAME} a name"
+    return None
+
+
+def _not_whole(value: Any) -> str | None:
+    return None if hasattr(value, "__index__") and not isinstance(value, bool) else "a whole number"
+
+
+def _not_number(value: Any) -> str | None:
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        return "a number"
+    return "a number" if isinstance(value, float) and math.isnan(value) else None
+
+
+def _not_mapping(value: Any) -> str | None:
+    return None if isinstance(value, Mapping) else "a mapping of names to values"
+
+
+def _not_sequence(value: Any) -> str | None:
+    return None if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else "a sequence, such as a list"
+
+
+def _not_iterable(value: Any) -> str | None:
+    return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
+
+
+_CHECKS: dict[str, Check] = {
+    "str": _not_text,
+    "os.PathLike": _not_path,
+    "int": _not_whole,
+    "float": _not_number,
+    "Mapping": _not_mapping,
+    "Sequence": _not_sequence,
+    "Iterable": _not_iterable,
+}

@@ -1,0 +1,97 @@
+"""What a Python user sees of the package: names, help, a store as a container, the module as a command, the log."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import pydoc
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+import kvstore
+from kvstore.storage import index_building
+
+#: All that is public on a store, a snapshot and a transaction.
+READING = {
+    *("aliases", "ask", "describe_document", "describe_entity", "expand", "get", "indexes", "keys", "lookup", "names"),
+    *("nearest_names", "prompt", "reading", "retrieve", "search", "triples"),
+}
+
+
+def public(of: type) -> set[str]:
+    return {name for name in dir(of) if name[0] != "_"}
+
+
+def test_only_what_is_for_users_is_public() -> None:
+    internals = {
+        *("begun", "committed", "count_hits", "environment", "hits", "kept_filter", "last_lookup", "open_indexes"),
+        *("place_cache", "session", "embedder_given", "reranker", "view", "digest_of", "put_extracted", "restate"),
+        *("settle_files", "settle_origins"),
+    }
+    for of in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):
+        assert public(of) & internals == set()
+        assert public(of) >= READING
+    own = {name for name in vars(kvstore.Snapshot) if name[0] != "_"}
+    assert own == {"close", "reading"}
+
+
+def test_names_are_shown_before_they_are_used() -> None:
+    code = (
+        "import sys, kvstore; assert {*kvstore.__all__} <= {*dir(kvstore)}; "
+        "assert 'numpy' not in sys.modules and 'lmdb' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    shown = pydoc.plain(pydoc.render_doc(kvstore))
+    for text in ("class Store(", "open = open_store(path", "in_transaction", "class Transaction("):
+        assert text in shown
+    assert str(inspect.signature(kvstore.Store.get)) == "(self, key: 'str') -> 'Document | None'"
+
+
+def test_a_store_is_a_container_of_its_documents(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    assert (len(store), bool(store), list(store)) == (0, True, [])
+    store.put("tea", "Tea is made from leaves.")
+    store.put("coffee", "Coffee is roasted.")
+    assert (len(store), list(store)) == (2, ["coffee", "tea"])
+    assert "tea" in store
+    assert not any(value in store for value in ("cocoa", "", "\ud800", "a\0b", 5, None))
+    with store.snapshot() as snapshot, store.transaction() as transaction:
+        transaction.delete("tea")
+        assert (len(transaction), "tea" in transaction) == (1, False)
+        assert (len(snapshot), "tea" in snapshot, len(store)) == (2, True, 2)
+
+
+def test_a_store_says_what_it_is(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    assert repr(store) == f"<kvstore.Store {str(store.path)!r}>"
+    store.close()
+    assert repr(store) == f"<kvstore.Store {str(store.path)!r}, closed>"
+    store.close()
+    assert repr(make_store(readonly=True)) == f"<kvstore.Store {str(store.path)!r}, read-only>"
+
+
+def test_the_module_is_the_command() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "kvstore", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    assert kvstore.__version__ in said
+
+
+def test_the_log_is_silent_unless_somebody_listens(
+    store: kvstore.Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import logging, kvstore; logging.getLogger('kvstore').warning('heard')"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stderr == ""
+    monkeypatch.setattr(
+        index_building.VectorIndexBuilder,
+        "lag",
+        lambda self: (_ for _ in ()).throw(kvstore.errors.IndexUnavailableError("no room for the index")),
+    )
+    with caplog.at_level(logging.INFO, "kvstore"):
+        store._context.indexing._extend(None)  # type: ignore[arg-type]
+    assert "in the background" in caplog.text
+    assert "no room for the index" in caplog.text

@@ -1,0 +1,159 @@
+"""Whatever a user gives, an error is one of kvstore's, or a TypeError for a wrong call, and names what is wrong."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kvstore
+from kvstore import errors
+
+WRONG: list[Any] = [0, -1, float("nan"), 2**70, "", "a\0b", "\ud800", "x" * 5000, b"x", [1], {1: 2}, object()]
+#: Arguments that every value fits, or that only take time.
+LEFT_OUT = {"progress", "on_text", "timeout", "workers", "models", "value"}
+#: What a method is given besides the wrong value.
+RIGHT: dict[str, Any] = {
+    "key": "tea",
+    "text": "Some text.",
+    "where": "key = 'x'",
+    "triples": [("a", "b", "c")],
+    "sql": "SELECT 1",
+    "question": "What is tea?",
+    "kind": "vectors",
+    "keys": ["a"],
+    "texts": ["a"],
+}
+CLAUSES = ("using", "depth", "top", "within", "where", "options", "vector", "parameters", "reranker")
+
+
+def calls() -> Iterator[tuple[type, str, str, bool, dict[str, Any]]]:
+    """Every argument of every public method, and what must be given with it."""
+    seen = set()
+    for of in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):
+        for method, function in inspect.getmembers(of, inspect.isfunction):
+            inherited = of is not kvstore.Store and hasattr(kvstore.Store, method) and method not in ("put", "update")
+            if method[0] == "_" or method in ("close", "reading") or inherited:
+                continue
+            parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+            names = [(p.name, p.kind is p.VAR_POSITIONAL) for p in parameters if p.kind is not p.VAR_KEYWORD]
+            if len(names) < len(parameters):
+                names += [(name, False) for name in CLAUSES]
+            needed = {p.name: RIGHT.get(p.name, "nowhere") for p in parameters if p.default is p.empty and p.kind < 2}
+            for name, several in names:
+                if name not in LEFT_OUT and (of, method, name) not in seen:
+                    seen.add((of, method, name))
+                    yield of, method, name, several, needed
+
+
+def attempt(call: Callable[[], Any]) -> None:
+    try:
+        found = call()
+        if isinstance(found, kvstore.Cursor):
+            found.fetchall()
+    except (errors.KvstoreError, TypeError):
+        pass
+
+
+def attempt_all(store: kvstore.Store, wrong: list[Any]) -> None:
+    for of, method, name, several, needed in calls():
+        for value in wrong:
+
+            def call(on: Any, method: str = method, name: str = name, value: Any = value) -> Any:
+                given = {} if several else {**needed, name: value}  # noqa: B023
+                return getattr(on, method)(*([value] if several else []), **given)  # noqa: B023
+
+            def called(of: type = of, call: Callable[..., Any] = call) -> Any:
+                if of is kvstore.Store:
+                    return call(store)
+                with store.transaction() if of is kvstore.Transaction else store.snapshot() as on:
+                    return call(on)
+
+            try:
+                attempt(called)
+            except Exception as error:
+                raise AssertionError(f"{of.__name__}.{method}({name}={value!r:.60}): {error!r}") from error
+            if store.in_transaction:
+                store.execute("ROLLBACK")
+
+
+def test_no_value_of_an_argument_gives_another_error(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store.put("tea", "Tea is made from leaves. Robert Fortune took it to India.", title="Tea")
+    attempt_all(store, WRONG)
+
+
+@pytest.mark.parametrize("name", ["path", "embedder", "settings", "lock_timeout", "max_bytes", "durability"])
+def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None:
+    for number, value in enumerate(WRONG):
+        given = {"path": tmp_path / str(number), "embedder": "hashing", name: value}
+        attempt(lambda given=given: kvstore.open(**given).close())
+    with pytest.raises(errors.ArgumentError, match="NUL"):
+        kvstore.open("a\0b")
+    with pytest.raises(errors.ArgumentError, match="NUL"):
+        kvstore.migrate("a\0b")
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("SELECT cast(x'ff' as text)", "UTF-8"),
+        ("EXPLAIN ANALYZE SELECT cast(x'ff' as text)", "UTF-8"),
+        ("SELECT key FROM documents WHERE key = cast(x'ff' as text)", "UTF-8"),
+        ("BACKUP TO 'a\0b'", "NUL"),
+        ("EXPORT TO 'a\0b'", "NUL"),
+        ("IMPORT FROM 'a\0b'", "NUL"),
+        ("INGEST 'a\0b'", "NUL"),
+        ("EXPLAIN INGEST 'a\0b'", "NUL"),
+        ("BACKUP TO ''", "at least one sign"),
+        ("EXPORT TO ''", "at least one sign"),
+        ("IMPORT FROM ''", "at least one sign"),
+        (f"BACKUP TO '{'x' * 5000}'", "4,096 bytes"),
+        (f"EXPORT TO 'x/{'x' * 300}'", "255 a name"),
+        ("RETRIEVE 'x' TOP 0", "top takes 1 to 10,000, not 0"),
+        ("RETRIEVE 'x' DEPTH 65", "depth takes 0 to 64, not 65"),
+        ("ASK 'x' WITHIN 0 TOKENS", "within takes 1 or more, not 0"),
+        ("LOOKUP 'x' LIMIT 0", "limit takes 1 or more, not 0"),
+        ("EXPAND 'x' LIMIT 0", "limit takes 1 or more, not 0"),
+        ("CREATE INDEX vectors WITH (exact_below = 9e999)", "exact_below is a whole number"),
+    ],
+)
+def test_a_statement_names_what_is_wrong(store: kvstore.Store, statement: str, told: str) -> None:
+    with pytest.raises(errors.KvstoreError) as caught:
+        store.execute(statement).fetchall()
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda store: store.ask("x", top=0), "top takes 1 to 10,000, not 0"),
+        (lambda store: store.ask("x", top="3"), "ask(): top is a whole number, not str '3'"),
+        (lambda store: store.ask("x", usng="b"), "ask() has no argument 'usng'; did you mean 'using'?"),
+        (lambda store: store.retrieve("x", topp=1), "retrieve() has no argument 'topp'; did you mean 'top'?"),
+        (lambda store: store.prompt("x", wehre="1"), "prompt() has no argument 'wehre'; did you mean 'where'?"),
+        (lambda store: store.search("x", where={"year": 1}), "search(): where is a text, not dict {'year': 1}"),
+        (lambda store: store.retrieve("x", where={"year": 1}), "retrieve(): where is a text, not dict {'year': 1}"),
+        (lambda store: store.delete_where({"year": 1}), "delete_where(): where is a text, not dict {'year': 1}"),
+        (lambda store: store.get(5), "get(): key is a text, not int 5"),
+        (lambda store: store.lookup("x", 5), "lookup(): names is a text, not int 5"),
+        (lambda store: store.names(limit=-1), "limit takes 0 to"),
+        (lambda store: store.put("k", 5), "put(): text is a text, not int 5"),
+        (lambda store: store.put_triples("k", [("a", "b", 5)]), "a triple is a subject"),
+        (lambda store: store.search("x", where="key = ?", parameters=(object(),)), "a parameter is a text"),
+        (lambda store: store.transaction().delete_many("tea"), "keys is a sequence, such as a list, not str 'tea'"),
+        (lambda store: store.ingest(["a\0b"]), "a path to ingest is a path, which holds no NUL"),
+        (lambda store: store.ingest("x", options={1: 2}), "options are texts and numbers by their names"),
+        (lambda store: kvstore.open("x", embedder=5), "embedder is a name or an Embedder"),
+        (lambda store: store.execute(5), "execute(): sql is a text, not int 5"),
+    ],
+)
+def test_a_call_names_what_is_wrong(store: kvstore.Store, call: Callable[[kvstore.Store], Any], told: str) -> None:
+    with pytest.raises((errors.KvstoreError, TypeError)) as caught:
+        call(store)
+    assert told in str(caught.value)
