@@ -304,9 +304,9 @@ def test_many_chunks_keep_their_vectors_through_changes(store: kvstore.Store) ->
     [
         ({"key": "", "text": "x"}, "key is empty"),
         ({"key": "k" * 5000, "text": "x"}, "key has 1 to"),
-        ({"key": "k", "text": b"x"}, "text is a string"),
-        ({"key": "k", "text": "x", "title": 5}, "title is a string"),
-        ({"key": "k", "text": "x", "meta": [1]}, "metadata is a mapping"),
+        ({"key": "k", "text": b"x"}, "text is a text"),
+        ({"key": "k", "text": "x", "title": 5}, "title is a text"),
+        ({"key": "k", "text": "x", "meta": [1]}, "meta is a mapping"),
         ({"key": "k", "text": "  \n"}, "is empty"),
         ({"key": "k", "text": "x", "format": "html"}, "format is one of"),
         ({"key": "k", "text": "\ud800"}, "surrogate"),
