@@ -221,14 +221,30 @@ def locations(rows: Iterable[Row], width: int) -> Iterator[str]:
         if here != place:
             place = here
             yield _limited(f"  {here}", width)
-        lines = _cell(_marked(shown(row[7]), shown(entity)), max(width - 4, _NARROWEST))
-        yield from (f"    {line}" for line in lines)
+        lines = _cell(_with_hidden_marks(shown(row[7]), shown(entity)), max(width - 4, _NARROWEST))
+        yield from (f"    {line}" for line in _marked(lines))
 
 
-def _marked(text: str, name: str) -> str:
-    """A text with every place of a name in it, in any case, between asterisks."""
+#: Characters without width that stand for marks until a text has been broken into lines.
+_OPEN, _CLOSE = "\u2060", "\u2061"
+
+
+def _with_hidden_marks(text: str, name: str) -> str:
+    """A text with every place of a name in it, in any case, between characters without width."""
+    text = text.replace(_OPEN, "").replace(_CLOSE, "")
     written = r"\s+".join(map(re.escape, name.split()))
-    return re.sub(rf"(?<!\w)(?:{written})(?!\w)", r"*\g<0>*", text, flags=re.IGNORECASE)
+    return re.sub(rf"(?<!\w)(?:{written})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
+
+
+def _marked(lines: Iterable[str]) -> Iterator[str]:
+    """Lines with asterisks in place of the characters without width; a mark that is open at the end of a line is closed
+    there, and opened again in the next."""
+    opened = False
+    for line in lines:
+        text = (_OPEN if opened else "") + line
+        opened = text.rfind(_OPEN) > text.rfind(_CLOSE)
+        text += _CLOSE if opened else ""
+        yield text.replace(_OPEN, "*").replace(_CLOSE, "*")
 
 
 def relatives(rows: Iterable[Row], width: int | None) -> Iterator[str]:

@@ -156,8 +156,7 @@ LOCATIONS: list[tuple[object, ...]] = [
 ]
 
 
-def test_lookup_is_prose_with_the_name_marked_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
+def test_lookup_is_prose_with_the_name_marked_on_a_terminal() -> None:
     assert written(LOCATIONS, "table", 44, "LOOKUP") == (
         "Vacuum\n"
         "  in tree manual\n"
@@ -174,16 +173,10 @@ def test_lookup_is_prose_with_the_name_marked_on_a_terminal(monkeypatch: pytest.
         "  pumps\n"
         "    A �[31mpump is no vacuum.\n"
     )
-    monkeypatch.delenv("NO_COLOR")
-    monkeypatch.setenv("TERM", "xterm")
-    bold = written(LOCATIONS, "table", 44, "LOOKUP")
-    assert "    \x1b[1mVacuum\x1b[0m is under Care" in bold
-    assert bold.replace("\x1b[1m", "").replace("\x1b[0m", "").count("\x1b") == 0
     assert all(layout.width_of(line) <= 80 for line in written(LOCATIONS, "table", 80, "LOOKUP").splitlines())
 
 
-def test_a_name_that_two_lines_share_is_marked_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
+def test_a_name_that_two_lines_share_is_marked_in_both() -> None:
     row = ("Disk Space", 0, None, 0, None, "a", 0, "It is not very much disk space.")
     assert written([row], "table", 28, "LOOKUP").splitlines()[2:] == ["    It is not very much *disk*", "    *space*."]
     assert written([row], "table", 27, "LOOKUP").splitlines()[2:] == ["    It is not very much", "    *disk space*."]
@@ -195,7 +188,6 @@ def test_every_other_mode_keeps_all_columns_of_lookup(mode: str) -> None:
     out = io.StringIO()
     render.write("LOOKUP", columns, LOCATIONS, out, mode=mode, width=200)
     assert all(name in out.getvalue() for name in (*columns, "manual", "is under Care", "Upkeep"))
-    assert "\x1b[1m" not in out.getvalue()
 
 
 def test_an_answer_is_wrapped_with_numbered_citations() -> None:
