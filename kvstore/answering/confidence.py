@@ -41,11 +41,11 @@ BACKGROUND = 1000
 class Confidence:
     """``value`` from 0 to 1, and what it was made of, each from 0 to 1.
 
-    ``similarity`` is the best cosine of a chunk with the question (None in a store without an embedder); ``coverage``
-    the share of the question's terms, weighted by their rarity, that one chunk has with its headings, ``gathered`` that
-    all have together, ``agreement`` that the chunk of the best cosine has; ``missing`` the share that no chunk of the
-    store has; ``unknown`` are the proper
-    names of the question that have such a term, ``unknown_share`` their share of its names.
+    ``similarity`` is the best cosine of a chunk with the question (None where nobody knows the scale of the embedder's
+    cosines); ``coverage`` the share of the question's terms, weighted by their rarity, that one chunk has with its
+    headings, ``gathered`` that all have together, ``agreement`` that the chunk of the best cosine has; ``missing`` the
+    share that no chunk of the store has. ``unknown`` are the proper names of the question that have a term which no
+    chunk has, ``unknown_share`` is the share of such terms among those of its names.
     """
 
     value: float
@@ -84,20 +84,20 @@ Weights = Mapping[str, float]
 
 #: With the vectors of an embedder whose cosines are known, and from words alone.
 WITH_SIMILARITY: Weights = {
-    "similarity": 13.06,
-    "coverage": 3.35,
-    "gathered": 1.74,
-    "agreement": 3.32,
-    "missing": -0.88,
-    "unknown": -1.54,
-    "constant": -8.83,
+    "similarity": 13.07,
+    "coverage": 3.42,
+    "gathered": 1.59,
+    "agreement": 3.39,
+    "missing": -0.75,
+    "unknown": -1.94,
+    "constant": -8.77,
 }
 WORDS_ALONE: Weights = {
-    "coverage": 8.68,
-    "gathered": 2.03,
-    "missing": -1.3,
-    "unknown": -2.03,
-    "constant": -4.47,
+    "coverage": 8.77,
+    "gathered": 1.75,
+    "missing": -1.35,
+    "unknown": -2.37,
+    "constant": -4.28,
 }
 #: The embedders whose cosines the first of them was fitted with.
 _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
@@ -110,6 +110,7 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
     rarities = question_rarities(query.question, view)
     absent = {term for term in rarities if not view.postings.count(term)}
     names = _names(query.question)
+    named = {stem(word) for words in names.values() for word in words}
     unknown = tuple(name for name, words in names.items() if any(stem(word) in absent for word in words))
     hits = hits[:_CHUNKS]
     has = [set(terms(f"{hit.title or ''} {hit.heading} {hit.text}", stem)) for hit in hits]
@@ -129,7 +130,7 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
         "gathered": _share(rarities, set().union(*has)),
         "agreement": shares[nearest],
         "missing": missing,
-        "unknown": len(unknown) / len(names) if names else 0.0,
+        "unknown": len(named & absent) / len(named) if named else 0.0,
         "constant": 1.0,
     }
     weights = WORDS_ALONE if similarity is None else WITH_SIMILARITY

@@ -208,10 +208,10 @@ def _subject(passage: Passage, statements: Sequence[Statement], relevance: Relev
             parts.append(part)
     if not title:
         # A file without a title is known by its name.
-        name = PurePosixPath(passage.document).stem
-        own = set(terms(name, relevance.stem))
-        if own and not own <= said and own <= relevance.rarities.keys():
-            parts.insert(0, name)
+        path = PurePosixPath(passage.document)
+        own = set(terms(path.stem, relevance.stem))
+        if own and not own <= said and (own <= relevance.rarities.keys() or (path.suffix and not alone)):
+            parts.insert(0, path.stem)
     return " > ".join(dict.fromkeys(parts))
 
 

@@ -29,7 +29,7 @@ _FORMS = {
     "number": re.compile(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
     "command": re.compile(
         rf"{_QUOTED_CODE}|(?<![\w-])--?[A-Za-z][\w-]*|\b[a-z]+_\w+|\b[A-Z]{{2,}}_\w+|\w\(\)|(?<!\w)[/~]\w[\w./-]+|"
-        r"\b[a-z]+=\w"
+        r"\b[a-z]+=\w|\b[A-Z][A-Z\d]{2,}\b"
     ),
     "reason": re.compile(
         r"\b(?:because|since|so that|due to|in order|reasons?|causes?d?|therefore|as a result|owing|thus|otherwise)\b|"
