@@ -228,17 +228,17 @@ class Navigation:
         named: re.Match[str] | None,
         inside: bool,
     ) -> str | None:
-        alone = shape.elements <= _FEW and _stands_alone(node, tag, shape, self.survey)
-        acts = alone and shape.tools == shape.links and shape.text - shape.linked <= 6
+        acts = shape.tools == shape.links and shape.text - shape.linked <= 6
         if inside and shape.label and shape.elements <= _FEW and node.css_first("h1") is not None:
             return None  # the title, with who wrote it
         if inside and tag == "footer" and not shape.prose:
             return "footer of the page"
-        if acts and not (inside and shape.brief and not _is_marked(node, shape)):
+        acts = acts and not (inside and shape.brief and not _is_marked(node, shape))
+        if acts and _stands_alone(node, tag, shape, self.survey):
             return "acts on the page"
         if tag in _PARTS:
             return None
-        if _turns_pages(shape, named, inside) and (tag not in _INLINE or (alone and not _is_in_title(node))):
+        if _turns_pages(shape, named, inside) and (tag not in _INLINE or _is_line(node, tag, shape, self.survey)):
             return "turns pages"
         if inside and tag in _INLINE:
             return None
@@ -373,6 +373,11 @@ def _is_announced(node: LexborNode) -> bool:
     """Whether the sentence before an element ends with a colon: then what it announces is content."""
     before = _sibling(node, -1)
     return before is not None and before.text(deep=True).rstrip().endswith(":")
+
+
+def _is_line(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
+    """Whether an element within a line is all there is in it, and no part of a title or of code."""
+    return _stands_alone(node, tag, shape, survey) and not _is_in_title(node)
 
 
 def _is_in_title(node: LexborNode) -> bool:

@@ -31,6 +31,7 @@ _PROSE = 30
 #: The part of the text outside links that an element must hold for the content to be looked for in it alone.
 _NEARLY_ALL = 0.75
 _LANDMARKS_BESIDE = frozenset("nav aside footer".split())
+_PLACING = _LANDMARKS_BESIDE | {"main", "article"}
 #: The prose that may stand beside that element: the fine print of a page, not a part of its text.
 _FINE_PRINT = 200
 #: What holds the content itself: where one stands, the search for the content goes no deeper.
@@ -108,6 +109,9 @@ class Shape:
         self.linked += other.linked
         self.label += other.label
         self.prose += other.prose
+        self.elements += other.elements
+        if not other.links:
+            return
         self.links += other.links
         self.site += other.site
         self.fragments += other.fragments
@@ -116,7 +120,6 @@ class Shape:
         self.tools += other.tools
         self.turns += other.turns
         self.brief += other.brief
-        self.elements += other.elements
 
     @property
     def unlinked(self) -> int:
@@ -170,17 +173,19 @@ class Survey:
         return 0 if shape is None else shape.text - shape.linked
 
     def _walk(self, root: LexborNode) -> None:
-        open_elements: list[tuple[LexborNode, str, Shape]] = []
+        open_elements: list[tuple[LexborNode, str, int, Shape]] = []
+        placing = self._main | self._beside
         links = labels = verbatim = mains = articles = beside = 0
         early = True
         shape = self.shapes[root.mem_id] = Shape()
         node = root.child
         while node is not None or open_elements:
             if node is None:
-                element, tag, outer = open_elements.pop()
-                mains -= tag == "main" or element.mem_id in self._main
-                articles -= tag == "article"
-                beside -= tag in _LANDMARKS_BESIDE or element.mem_id in self._beside
+                element, tag, number, outer = open_elements.pop()
+                if tag in _PLACING or number in placing:
+                    mains -= tag == "main" or number in self._main
+                    articles -= tag == "article"
+                    beside -= tag in _LANDMARKS_BESIDE or number in self._beside
                 if tag in _LABELS:
                     labels -= 1
                 elif tag in VERBATIM:
@@ -210,19 +215,21 @@ class Survey:
                 shape.text += length
                 shape.linked += length if links else 0
             elif tag[:1].isalpha() and tag not in NEVER_TEXT and tag not in _EMPTY:
-                open_elements.append((node, tag, shape))
-                shape = self.shapes[node.mem_id] = Shape()
-                if tag == "main" or node.mem_id in self._main:
-                    if not mains:
-                        self._mains.append(node)
-                    mains += 1
-                if tag == "article":
-                    if not articles:
-                        self._articles.append((node, mains > 0))
-                    articles += 1
+                number = node.mem_id
+                open_elements.append((node, tag, number, shape))
+                shape = self.shapes[number] = Shape()
+                if tag in _PLACING or number in placing:
+                    if tag == "main" or number in self._main:
+                        if not mains:
+                            self._mains.append(node)
+                        mains += 1
+                    if tag == "article":
+                        if not articles:
+                            self._articles.append((node, mains > 0))
+                        articles += 1
+                    beside += tag in _LANDMARKS_BESIDE or number in self._beside
                 elif tag == "h1" and not beside:
                     self._titles.append(node)
-                beside += tag in _LANDMARKS_BESIDE or node.mem_id in self._beside
                 if tag in _LABELS:
                     labels += 1
                     early = early and tag not in HEADINGS
