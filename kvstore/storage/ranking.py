@@ -41,7 +41,7 @@ def best(
     """
     ids = np.asarray(chunks, np.uint64)
     if len(ids) > 4 * top:
-        least = -np.partition(-scores, top - 1)[top - 1]
+        least = np.partition(scores, len(ids) - top)[len(ids) - top]
         # All that ties with the last one taken stays in.
         taken = np.flatnonzero(scores >= least)
         ids, scores = ids[taken], scores[taken]

@@ -153,7 +153,7 @@ class VectorSearch:
             if allowed is not None:
                 kept = np.isin(labels, allowed)
                 labels, walked = labels[kept], walked[kept]
-            near = _present(state, labels, walked, top, _INEXACT)
+            near = labels[_present(state, labels, walked, top, _INEXACT)]
             rows = index.rows_of(near)
             part = (index.labels[rows], index.vectors[rows])
             found = ranked(state, [part, *fresh], query, top, allowed)
@@ -232,26 +232,23 @@ def ranked(state: ChunkState, parts: Sequence[Part], query: Matrix, top: int, al
     while True:
         chunks, scores = nearest(parts, query, wanted, allowed)
         all_met = len(chunks) < wanted
-        # What an older state reads for itself may have been read for a newer one.
-        _, once = np.unique(chunks, return_index=True)
-        once.sort()
-        chunks, scores = chunks[once], scores[once]
         present = _present(state, chunks, scores, top)
         if len(present) >= top or all_met:
-            return best(state, present, scores[np.isin(chunks, present)], top)
+            return best(state, chunks[present], scores[present], top)
         wanted *= 4
 
 
-def _present(state: ChunkState, chunks: Ids, scores: Matrix, top: int, within: float = 0.0) -> Ids:
-    """Of chunks, best first, the first ``top`` that the state has, and those further ones whose score is no further
-    than ``within`` from the last of them; in the order given."""
-    found: list[int] = []
+def _present(state: ChunkState, chunks: Ids, scores: Matrix, top: int, within: float = 0.0) -> list[int]:
+    """Of chunks, best first, the places of the first ``top`` that the state has, and of those further ones whose score
+    is no further than ``within`` from the last of them; each chunk once: what an older state reads for itself may have
+    been read for a newer one."""
+    found: dict[int, int] = {}
     least = -np.inf
-    for chunk, score in zip(chunks.tolist(), scores.tolist(), strict=True):
+    for place, (chunk, score) in enumerate(zip(chunks.tolist(), scores.tolist(), strict=True)):
         if score < least:
             break
-        if state.chunks.find(chunk) is not None:
-            found.append(chunk)
+        if chunk not in found and state.chunks.find(chunk) is not None:
+            found[chunk] = place
             if len(found) == top:
                 least = score - within
-    return np.array(found, np.uint64)
+    return list(found.values())

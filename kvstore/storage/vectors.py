@@ -239,7 +239,8 @@ def nearest(
             ids, scores = ids[keep], scores[keep]
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
         if len(best_ids) > top:
-            chosen = best_scores >= -np.partition(-best_scores, top - 1)[top - 1]
+            last = len(best_scores) - top
+            chosen = np.flatnonzero(best_scores >= np.partition(best_scores, last)[last])
             best_ids, best_scores = best_ids[chosen], best_scores[chosen]
     order = np.argsort(-best_scores, kind="stable")
     return best_ids[order], best_scores[order]
