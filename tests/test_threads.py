@@ -370,7 +370,7 @@ def test_sixteen_threads_use_one_store_for_a_minute(tmp_path: Path) -> None:
     until = time.monotonic() + 60
     failed: list[str] = []
     done: list[str] = []
-    documented = (errors.LockTimeoutError, errors.TransactionError)
+    documented = (errors.LockTimeoutError, errors.TransactionError, errors.DocumentNotFoundError)
 
     def work(number: int) -> None:
         chance = random.Random(number)
