@@ -77,6 +77,26 @@ def test_a_singular_that_stands_nowhere_is_no_name(make_store: Callable[..., kvs
     assert "Foreign Key" in names(store)
 
 
+def test_terms_are_names_as_they_are_written_too(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "en"})
+    store.put("a", "It knows access methods. Every access method of SQL/MED is read over TCP/IP.")
+    found = names(store)
+    assert {"access methods", "access method", "SQL/MED", "TCP/IP"} <= found.keys()
+    store.put("b", "- dirty read: A transaction reads what another has not committed yet.", format="markdown")
+    assert "dirty read" in names(store)
+
+
+@pytest.mark.parametrize("word", ["done", "look", "first"])
+def test_an_everyday_word_in_code_is_a_name_where_it_is_explained_alone(
+    make_store: Callable[..., kvstore.Store], word: str
+) -> None:
+    store = make_store(settings={"language": "rules"})
+    store.put("a", f"They say `{word}` and call `{word}er_x` then.", format="markdown")
+    assert word not in names(store)
+    store.put("a", f"- `{word}`: what it means.", format="markdown")
+    assert word in names(store)
+
+
 def test_a_title_with_marks_of_emphasis_is_found(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "rules"})
     store.put("a", "Some words.", title="The *Golden* Ass (novel)")

@@ -22,7 +22,7 @@ from ..settings import FixedSettings
 from ..storage.documents import Section, heading_path
 from ..text.blocks import Block, blocks, plain, summary_sentence
 from ..text.languages import are_english
-from ..text.names import Name, SentenceNames, code_terms, identifiers, is_name_key, title_names
+from ..text.names import Name, SentenceNames, code_terms, identifiers, is_name_key, title_names, written_terms
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
 from .abstracts import AbstractTree, build_tree
@@ -293,16 +293,17 @@ def _names(written: _Written) -> Iterator[Name]:
     # What stands above the rule of a table are the heads of its columns, capitalised for that.
     heads = {number for number, (unit, _, _) in enumerate(units[1:]) if unit.startswith("|--")}
     written_out = [
-        (unit, english)
+        (unit, kind, english)
         for number, (unit, kind, english) in enumerate(units)
         if kind != "code" and number not in heads and not unit.startswith(("#", "|--"))
     ]
-    prose = [unit for unit, english in written_out if english]
-    seen = SentenceNames(prose)
-    for index, unit in enumerate(prose):
+    prose = [(unit, kind) for unit, kind, english in written_out if english]
+    seen = SentenceNames(unit for unit, _ in prose)
+    for index, (unit, kind) in enumerate(prose):
         yield from seen.names(index)
         yield from identifiers(unit)
-    for unit, english in written_out:
+        yield from written_terms(unit, kind)
+    for unit, _, english in written_out:
         yield from () if english else code_terms(unit)
     for unit in code:
         yield from identifiers(unit)

@@ -83,7 +83,10 @@ class NounPhrases:
                     continue
                 plain = everyday_kind(name.split()[0]) not in (VERB, OTHER)
                 if of_nouns or (plain and word.lemma not in _EMPTY):
-                    found.append(Term(name, of_nouns))
+                    # A plural is a name as it is written too: nothing else of it may stand in the text.
+                    first, last = self.extent(at)
+                    written = self._sentence.text[self._words[first].start : self._words[last].end]
+                    found += [Term(form, of_nouns) for form in dict.fromkeys((name, " ".join(written.split())))]
         return found
 
     def is_of_nouns(self, place: int) -> bool:

@@ -66,7 +66,8 @@ class Telling:
         if lower is None or upper is None:
             return False
         if kind == IS_A:
-            return self._is_class(parent) and not self._is_cut(child) and self._is_one(child, parent, confidence)
+            sure = self._is_class(parent) and not self._is_cut(child)
+            return sure and self._is_one(child, parent, lower, confidence)
         if kind == OF:
             if confidence < _HINTED:
                 had = self._phrases.is_of_nouns(child) and self._words[child].lemma not in _NO_CLASS
@@ -74,9 +75,8 @@ class Telling:
             return upper == lower == _PROPER
         return self._is_specific(child) and self._is_specific(parent)
 
-    def _is_one(self, child: int, parent: int, confidence: float) -> bool:
+    def _is_one(self, child: int, parent: int, lower: int, confidence: float) -> bool:
         """Whether the child of a class stands for the same everywhere, and is said to be of it in so many words."""
-        lower = self._standing(child)
         if confidence < _SURE:
             return lower == _PROPER and confidence >= _HINTED and self._is_beside(child, parent)
         if child > parent and (self._words[parent].tag != "NNS" or self._sentence.lemmas(child, "det")):

@@ -153,6 +153,10 @@ _SHORT_PLURAL = ("caches", "aches", "niches", "avalanches", "axes")
 _TERM = re.compile(r"[\w.$@#%/+'’&:-]+(?: (?:[\w.$@#%/+'’&:-]+|\([\w .'’/-]+\)))*")
 #: What a piece of code that is more than an identifier begins with: a call, or an option with what it takes.
 _CALLED = re.compile(r"[A-Za-z_][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*(?= ?\()|-[A-Za-z?](?=[ ,=\[<])")
+#: Names that a stroke is part of: ``SQL/MED``, ``TCP/IP``, ``PL/Perl``.
+_STROKED = re.compile(r"(?<![\w/.`-])[A-Z]{2,}/[A-Z][A-Za-z]+(?![\w/-]|\.\w)")
+#: What an item of a list explains: a few words before a colon.
+_EXPLAINED = re.compile(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
 _BACKTICKED = re.compile(r"`([^`\n]{1,100})`")
 _BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBERED = re.compile(r"^(?:chapter|section|appendix|part)?\s*(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]\s+", re.IGNORECASE)
@@ -412,9 +416,9 @@ class SentenceNames:
             return not is_everyday(word) or self._alone[word,] > _SHOUTED
         if at_start and word not in self._capitalised:
             return False
-        # An everyday word is one where it is a noun that the document writes so more than once, never in lower case.
+        # An everyday word is one where it is a noun that the document never writes in lower case.
         kind = everyday_kind(word)
-        return kind is None or (kind == NOUN and not at_start and lower not in self._common and self._alone[word,] > 1)
+        return kind is None or (kind == NOUN and not at_start and lower not in self._common)
 
     def _is_common(self, word: str) -> bool:
         return word.lower() in self._common and word not in self._capitalised
@@ -427,6 +431,18 @@ def identifiers(text: str) -> Iterator[Name]:
     for match in _IN_TEXT.finditer(text):
         if _IDENTIFIER.fullmatch(match.group()):
             yield from _identifier(match.group())
+
+
+def written_terms(text: str, kind: str) -> Iterator[Name]:
+    """Names that their marks tell in a piece of English text: with a stroke in them, or explained by an item."""
+    if "/" in text:
+        yield from (Name(match.group(), "name") for match in _STROKED.finditer(text))
+    explained = _EXPLAINED.match(text) if kind == "item" else None
+    if explained:
+        term = explained.group(1).strip()
+        found = term.split()
+        if 1 < len(found) <= 3 and is_term(term) and found[0].casefold() not in PLAIN and term[1:].islower():
+            yield Name(term, "term")
 
 
 def code_terms(text: str) -> Iterator[Name]:
