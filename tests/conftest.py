@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from kvstore import Store
 
+# How long an example takes by the clock is a matter of what else the machine does.
+hypothesis.settings.register_profile("kvstore", deadline=None)
+hypothesis.settings.load_profile("kvstore")
 
 # A model that the person at this machine has configured is none of the tests' business.
 for _variable in ("KVSTORE_LLM_MODEL", "KVSTORE_LLM_URL", "KVSTORE_LLM_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
@@ -21,6 +25,23 @@ for _variable in ("KVSTORE_LLM_MODEL", "KVSTORE_LLM_URL", "KVSTORE_LLM_KEY", "OP
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that runs the tests in its background has them ignore Ctrl-C, and so would every process they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def at_most() -> Iterator[Callable[[float], None]]:
+    """Lets a test fail once its process has computed for so many seconds, whatever else the machine does meanwhile."""
+
+    def limit(seconds: float) -> None:
+        def ended(*_: object) -> None:
+            pytest.fail(f"not done after {seconds:g} s of computing")
+
+        signal.signal(signal.SIGPROF, ended)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+    before = signal.getsignal(signal.SIGPROF)
+    yield limit
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, before)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import re
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -452,9 +452,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("shape", HOSTILE)
-def test_html_that_is_read_in_this_process_takes_no_time(shape: str) -> None:
+def test_html_that_is_read_in_this_process_takes_no_time(shape: str, at_most: Callable[[float], None]) -> None:
     """The largest that comes to no worker, and so under no time limit, whatever it is made of."""
     page = HOSTILE[shape](WORKER_FORMATS["html"])
+    at_most(20)
     with suppress(ReaderError):  # that it has no text
         one(page[: WORKER_FORMATS["html"]], "a.html")
 
