@@ -65,7 +65,7 @@ def test_the_gold_set_is_what_its_description_says() -> None:
     assert len({line["text"] for line in lines}) == 150
     assert sum(line["part"] == "held out" for line in lines) == 50
     assert {kind for line in lines for _, _, kind in line["relations"]} == {
-        *("is_a", "part_of", "belongs_to", "depends_on", "located_in", "of", "modifier")
+        *("is_a", "part_of", "belongs_to", "depends_on", "located_in", "of")
     }
 
 
