@@ -49,6 +49,7 @@ class StoreView:
         self.view = view
         self.settings = settings
         self._open_indexes = open_indexes
+        self._shares_places = place_cache is not None
         self._place_cache = place_cache or PlaceCache()
 
     @cached_property
@@ -77,8 +78,11 @@ class StoreView:
 
     @cached_property
     def forest(self) -> Forest:
-        # A write transaction changes under what it has read.
-        return Forest(self.view, None if self.view.writable else self._place_cache.keys(self.counters.change))
+        # A write transaction changes under what it has read. A view that shares nothing, such as that of a repair,
+        # asks for no change number: the counters may be what is damaged.
+        if self.view.writable:
+            return Forest(self.view, None)
+        return Forest(self.view, self._place_cache.keys(self.counters.change) if self._shares_places else {})
 
     @cached_property
     def graph(self) -> Graph:
