@@ -28,7 +28,7 @@ from .storage.documents import DocumentRecord
 from .storage.entities import BLOCK
 from .storage.entity_filter import EntityFilter
 from .storage.environment import Environment, WriteTransaction
-from .storage.forest import EdgeKey, StatedEdge
+from .storage.forest import EdgeKey, Forest, StatedEdge
 from .storage.indexes import IndexWriter
 from .storage.language_version import put_language_version
 from .storage.store_view import StoreView
@@ -218,7 +218,7 @@ class _Rebuild:
             child, parent = records.U64_PAIR.unpack(key)
             edge = self._attempt(
                 f"the user's edge between tree nodes {child} and {parent}",
-                self._before.forest.stated_edge,
+                Forest(self._before.view, None).stated_edge,
                 child,
                 parent,
             )
