@@ -168,7 +168,7 @@ def _not_path(value: Any) -> str | None:
     if not isinstance(path, str):
         return "a path of text"
     if not path:
-        return "a path of at least one sign"
+        return "a path, and no empty path"
     if "\0" in path:
         return "a path, which holds no NUL"
     try:

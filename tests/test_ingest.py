@@ -323,10 +323,15 @@ def test_nothing_is_ingested_into_a_readonly_store(folder: Path, tmp_path: Path)
         store.ingest(folder)
 
 
+def _letters(number: int) -> str:
+    """A name that no other number has."""
+    return "Q" + "".join("abcdefghij"[int(digit)] for digit in f"{number:05}")
+
+
 def test_a_commit_may_bring_more_names_than_pages_of_heads_are_held_at_first(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         for number in range(90):
-            streets = ". ".join(f"Name{number}x{index} Street" for index in range(100))
+            streets = ". ".join(f"{_letters(100 * number + index)} Street" for index in range(100))
             transaction.put(f"d{number}", streets + ".")
     assert store.statistics()["entities"] > 16 * 509
 

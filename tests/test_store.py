@@ -59,10 +59,10 @@ def test_a_name_known_later_is_found_in_earlier_documents(store: kvstore.Store) 
 
 
 def test_lookup_puts_titles_before_headings_before_text(store: kvstore.Store) -> None:
-    store.put("text", "Some say Vacuum is dull. The Vacuum runs at night.", title="Notes")
-    store.put("heading", "# Manual\n\nIntroduction here.\n\n## Vacuum\n\nIt cleans.", format="markdown")
-    store.put("title", "It reclaims storage.", title="Vacuum")
-    rows = store.lookup("vacuum")
+    store.put("text", "Some say Write Ahead Log is dull. The Write Ahead Log grows at night.", title="Notes")
+    store.put("heading", "# Recovery Manual\n\nIt begins.\n\n## Write Ahead Log\n\nIt grows.", format="markdown")
+    store.put("title", "It keeps changes.", title="Write Ahead Log")
+    rows = store.lookup("write ahead log")
     assert [(row.tree, row.document) for row in rows] == [
         ("heading", None),
         (None, "title"),

@@ -28,6 +28,9 @@ _LIGATURES = str.maketrans(
 #: The width of a gap that is none between words, in heights of a letter, and the characters of a column's lines.
 _GAP = 1.4
 _COLUMN = 25
+#: The least gap between two words, in thousandths of a letter's height, and one that is a gap in any font.
+_WORD_GAP = 170
+_SURE_GAP = 1000
 _BULLET = re.compile(r"[•◦▪‣●○■∙]\s")
 #: A line shorter than this share of the page's usual line ends its paragraph.
 _SHORT_LINE = 0.6
@@ -111,6 +114,8 @@ class _Gathering:
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
             return
         told = operands[-1] if operator != b"TJ" else operands[0]
+        if operator == b"TJ" and isinstance(told, list):
+            told[:] = _with_word_gaps(told)
         pieces = told if isinstance(told, list) else [told]
         count = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
         count += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
@@ -144,6 +149,21 @@ class _Gathering:
             line.pieces.append((x, text))
         else:
             line.pieces[-1] = start, last + text
+
+
+def _with_word_gaps(shown: Sequence[Any]) -> list[Any]:
+    """What a TJ operator shows, every gap between words wide enough for pypdf to take it for one.
+
+    pypdf compares a gap with half the width of the font's space, or what it takes for that where the font has none, and
+    then loses most spaces of a justified text. The pen ends where it did: what a gap gets is taken back behind it.
+    """
+    gaps: list[Any] = []
+    for part in shown:
+        if isinstance(part, (int, float)) and -_SURE_GAP < part <= -_WORD_GAP:
+            gaps += [-_SURE_GAP, _SURE_GAP + part]
+        else:
+            gaps.append(part)
+    return gaps
 
 
 def _place(outer: Sequence[float], inner: Sequence[float]) -> tuple[float, float]:
