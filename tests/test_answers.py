@@ -33,6 +33,13 @@ def test_an_answer_prints_as_its_text(ask: Callable[..., kvstore.Answer]) -> Non
     assert str(answer) == answer.text == "Tea is made from leaves. [1]"
 
 
+def test_a_document_cites_nothing_and_its_marks_are_not_shown(ask: Callable[..., kvstore.Answer]) -> None:
+    answer = ask("The *Heron* was built in 1902. [2] She sank in Corrin Sound.[7]", "When was the Heron built?")
+    assert "[2]" not in answer.text and "[7]" not in answer.text
+    titled = ask("It was built in 1902.", "When was the Heron built?", title="The tender *Heron*", format="markdown")
+    assert titled.text == "The tender Heron: It was built in 1902. [1]"
+
+
 def test_a_sentence_brings_the_one_that_it_points_back_to(ask: Callable[..., kvstore.Answer]) -> None:
     text = (
         "The pump is primed with oil. However, this must never be done while the turbine is running hot. Bread is nice."

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ..retrieval.evidence import Evidence, Hit
+from ..text.blocks import plain
 from ..text.words import terms
-from .citations import Citation, citation_of
+from .citations import Citation, citation_of, without_citations
 from .passages import Passage, Statement
 from .question_kinds import kind_of
 from .runs import Place, Run, chosen_runs
@@ -126,7 +127,8 @@ def extracted(evidence: Evidence, passages: Sequence[Passage], relevance: Releva
     for number, run in enumerate(runs, 1):
         passage = passages[run.passage]
         text = _paragraph(passage, run, relevance)
-        paragraphs.append(f"{text} [{number}]")
+        # Numbers that a document has in brackets itself would pass for citations.
+        paragraphs.append(f"{without_citations(text)} [{number}]")
         citations.append(_citation(number, passage, run, text))
     paragraphs += [f"{line}." for line in evidence.context[:1]]
     return "\n\n".join(paragraphs) or NOTHING, citations
@@ -151,7 +153,7 @@ def not_answered(evidence: Evidence, unknown: Sequence[str]) -> tuple[str, list[
 def _about(hit: Hit) -> str:
     """The title of a chunk's document and the heading it stands under."""
     parts = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > ")[-1:])))
-    return " > ".join(parts)
+    return without_citations(" > ".join(map(plain, parts)))
 
 
 def _tokens(text: str) -> list[str]:
@@ -198,8 +200,8 @@ def _subject(passage: Passage, statements: Sequence[Statement], relevance: Relev
     first = statements[0]
     said = set(terms(" ".join(map(_told, statements)), relevance.stem))
     alone = first.kind == "prose" and not (first.label or first.pointing or first.before)
-    heading = passage.heading.rpartition(" > ")[2]
-    title = passage.title or ""
+    heading = plain(passage.heading.rpartition(" > ")[2])
+    title = plain(passage.title or "")
     parts = []
     for part, needed in ((title, not alone), (heading, not alone and not title)):
         own = set(terms(part, relevance.stem))

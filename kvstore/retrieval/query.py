@@ -71,6 +71,7 @@ class Query:
     rerank: Callable[[Query, Ranking], Ranking] | None = None
     given: Matrix | None = None
     trace: Trace = field(init=False)
+    _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.view.view)
@@ -82,7 +83,11 @@ class Query:
 
     def vector_of(self, part: str) -> Matrix:
         """The unit vector of a part of the question; that of the whole where the user gave the vector."""
-        return self.vector if self.given is not None or part == self.question else self._embedded(part)
+        if self.given is not None or part == self.question:
+            return self.vector
+        if part not in self._vectors:
+            self._vectors[part] = self._embedded(part)
+        return self._vectors[part]
 
     def _embedded(self, text: str) -> Matrix:
         with self.trace.step("embed question") as step:
