@@ -697,6 +697,17 @@ def test_pdf_words_of_a_justified_line_are_not_glued() -> None:
     assert one(page, "a.pdf").text == "The keeper lights the lamp.\n"
 
 
+def test_pdf_words_in_two_fonts_are_not_glued() -> None:
+    """A word set in another font begins where its operator says; only the widths tell how far the one before goes."""
+    widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"
+    shown = "/F1 10 Tf 50 700 Td (The) Tj /F2 10 Tf 20.4 0 Td (lamp) Tj /F1 10 Tf 26.4 0 Td (is) Tj"
+    other = f"/F2 << /Type /Font /Subtype /Type1 /BaseFont /Code {widths} >>"
+    page = pdf([f"BT {shown} /F2 10 Tf 12 0 Td (lit.) Tj ET"])
+    page = page.replace(b"/F1 3 0 R", f"/F1 3 0 R {other}".encode())
+    page = page.replace(b"/BaseFont /Helvetica", f"/BaseFont /Roman {widths}".encode())
+    assert one(page, "a.pdf").text == "The lamp islit.\n"
+
+
 def test_pdf_ligatures_are_unfolded() -> None:
     font = "<< /Type /Encoding /Differences [65 /fi /fl /ff /ffi] >>"
     page = pdf([placed((50, 700, "AnD the oCce"))]).replace(

@@ -29,8 +29,10 @@ _LIGATURES = str.maketrans(
 _GAP = 1.4
 _COLUMN = 25
 #: The least gap between two words, in thousandths of a letter's height, and one that is a gap in any font.
-_WORD_GAP = 170
+_WORD_GAP = 140
 _SURE_GAP = 1000
+#: Widths that a font may tell; there are no more codes of two bytes.
+_MOST_WIDTHS = 1 << 16
 _BULLET = re.compile(r"[•◦▪‣●○■∙]\s")
 #: A line shorter than this share of the page's usual line ends its paragraph.
 _SHORT_LINE = 0.6
@@ -90,10 +92,90 @@ class _Line:
     size: float
     pieces: list[tuple[float, str]]
     after_blank: bool = False
+    end: float | None = None  # where its last letter ends, if that is known
 
     @property
     def text(self) -> str:
         return " ".join(" ".join(text.split()) for _, text in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What one operator shows: where, how many characters or bytes of text, and where it ends, if that is known."""
+
+    x: float
+    y: float
+    count: int
+    end: float | None
+
+
+class _Fonts:
+    """The widths of a page's fonts, which tell where a text ends (PDF 32000-1, 9.2.4 and 9.7.4.3).
+
+    pypdf does not tell that, and takes no gap between two fonts for one between words that is narrower than half of
+    what it holds for a space.
+    """
+
+    def __init__(self, page: Any) -> None:
+        self._page = page
+        self._known: dict[str, tuple[int, dict[int, float], float] | None] = {}
+        self._name = ""
+        self._size = 0.0
+
+    def take(self, name: str, size: Any) -> None:
+        """Go on with another font."""
+        self._name, self._size = name, float(size) if isinstance(size, (int, float)) else 0.0
+
+    def advance(self, shown: Sequence[Any]) -> float | None:
+        """How far what is shown moves the pen, in units of text; None where the font does not say."""
+        if self._name not in self._known:
+            try:
+                self._known[self._name] = self._widths()
+            except Exception:  # a font that is damaged, or of an unknown kind, says nothing
+                self._known[self._name] = None
+        found = self._known[self._name]
+        if found is None:
+            return None
+        step, widths, default = found
+        total = 0.0
+        for part in shown:
+            if isinstance(part, (int, float)):
+                total -= float(part)
+                continue
+            codes = part if isinstance(part, bytes) else getattr(part, "original_bytes", b"")
+            if not codes or len(codes) % step:
+                return None
+            total += sum(
+                widths.get(int.from_bytes(codes[at : at + step], "big"), default) for at in range(0, len(codes), step)
+            )
+        return total * self._size / 1000
+
+    def _widths(self) -> tuple[int, dict[int, float], float] | None:
+        """Bytes a code, the widths of codes, and that of all others, in thousandths of a letter's height."""
+        font = self._page["/Resources"]["/Font"][self._name].get_object()
+        if font["/Subtype"] != "/Type0":
+            first = int(font["/FirstChar"])
+            widths = [float(width.get_object()) for width in font["/Widths"].get_object()]
+            return 1, dict(enumerate(widths, first)), 0.0
+        if font["/Encoding"] != "/Identity-H":
+            return None
+        inner = font["/DescendantFonts"].get_object()[0].get_object()
+        found: dict[int, float] = {}
+        told = [part.get_object() for part in inner["/W"].get_object()] if "/W" in inner else []
+        at = given = 0
+        while at < len(told):
+            first, second = int(told[at]), told[at + 1]
+            count = len(second) if isinstance(second, list) else int(second) + 1 - first
+            given += count
+            if given > _MOST_WIDTHS:
+                return None
+            if isinstance(second, list):
+                found.update(enumerate((float(width.get_object()) for width in second), first))
+                at += 2
+            else:
+                found.update(dict.fromkeys(range(first, first + count), float(told[at + 2])))
+                at += 3
+        return 2, found, float(inner.get("/DW", 1000))
 
 
 class _Gathering:
@@ -103,14 +185,17 @@ class _Gathering:
     operators that show them (PDF 32000-1, 9.4.3).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fonts: _Fonts) -> None:
         self.lines: list[_Line] = []
         self._open: _Line | None = None
         self._blank = False
-        self._shown: list[tuple[float, float, int]] = []  # where, and how many characters or bytes of text
+        self._shown: list[_Shown] = []
+        self._fonts = fonts
 
     def show(self, operator: bytes, operands: Sequence[Any], outer: Sequence[float], inner: Sequence[float]) -> None:
         """Take an operator before it is carried out."""
+        if operator == b"Tf" and len(operands) > 1:
+            self._fonts.take(str(operands[0]), operands[1])
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
             return
         told = operands[-1] if operator != b"TJ" else operands[0]
@@ -120,7 +205,9 @@ class _Gathering:
         count = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
         count += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
         x, y = _place(outer, inner)
-        self._shown.append((x, y, count))
+        advance = self._fonts.advance(pieces)
+        end = None if advance is None else x + advance * (inner[0] * outer[0] + inner[1] * outer[2])
+        self._shown.append(_Shown(x, y, count, end))
 
     def hear(self, text: str, outer: Sequence[float], inner: Sequence[float], font: object, size: float) -> None:
         """Take a text, with the matrices that place it."""
@@ -136,6 +223,8 @@ class _Gathering:
                 places = shown if len([part for part in parts if part.strip()]) == 1 else []
                 for start, piece in _parted(part, x, y, size, places):
                     self._add(piece, start, y, size)
+                if self._open is not None:
+                    self._open.end = shown[-1].end if shown and number == len(parts) - 1 else None
 
     def _add(self, text: str, x: float, y: float, size: float) -> None:
         line = self._open
@@ -145,6 +234,8 @@ class _Gathering:
             self._blank = False
             return
         start, last = line.pieces[-1]
+        if line.end is not None and x - line.end > _WORD_GAP * size / 1000 and last.strip() and not last[-1].isspace():
+            last += " "
         if _is_wide(x - start, len(last.strip()), size):
             line.pieces.append((x, text))
         else:
@@ -179,11 +270,9 @@ def _is_wide(distance: float, letters: int, size: float) -> bool:
     return distance > (0.62 * letters + _GAP) * size
 
 
-def _parted(
-    text: str, x: float, y: float, size: float, shown: Sequence[tuple[float, float, int]]
-) -> Iterator[tuple[float, str]]:
+def _parted(text: str, x: float, y: float, size: float, shown: Sequence[_Shown]) -> Iterator[tuple[float, str]]:
     """A text parted where what was shown of it leaves a wide gap, each part with where it begins."""
-    beside = [(left, count) for left, height, count in shown if abs(height - y) < 0.3 * size and count]
+    beside = [(text.x, text.count) for text in shown if abs(text.y - y) < 0.3 * size and text.count]
     total = sum(count for _, count in beside)
     letters = len("".join(text.split()))
     begin, done, start, since = 0, 0, x, 0
@@ -216,7 +305,7 @@ def _after_letters(text: str, count: int) -> int:
 
 def _page_text(page: Any) -> str:
     """One page: lines joined into paragraphs, by where they stand."""
-    gathering = _Gathering()
+    gathering = _Gathering(_Fonts(page))
     page.extract_text(visitor_operand_before=gathering.show, visitor_text=gathering.hear)
     lines = _columns(gathering.lines)
     if not lines:
