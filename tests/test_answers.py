@@ -136,3 +136,14 @@ def test_confidence_does_not_depend_on_the_size_of_the_store(make_store: Callabl
         for question in ("How long does parental leave last?", "Which volcano erupted in Iceland?"):
             found.append(store.ask(question).confidence)
     assert found[0] == pytest.approx(found[2], abs=0.1) and found[1] == pytest.approx(found[3], abs=0.1)
+
+
+def test_the_fields_of_a_mail_are_no_part_of_its_sentences(ask: Callable[..., kvstore.Answer]) -> None:
+    mail = (
+        "From: Juno Ferreira <juno@clay.example>\nTo: members@clay.example\nDate: Wed, 11 Mar 2026 17:21:00 +0100\n"
+        "Subject: The fitter found a\n crack\n\nMr Valk took the burner out and found a crack in the arch.\n"
+    )
+    answer = ask(mail, "Who found the crack in the kiln?")
+    assert "\nMr Valk took the burner out" in f"\n{answer.text}"
+    assert "Date" not in answer.text
+    assert "Juno Ferreira" in ask(f"{mail}Juno\n", "From whom is the mail to members@clay.example?").text

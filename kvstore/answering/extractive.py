@@ -185,7 +185,8 @@ def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
         elif statement.kind in ("item", "table") and before is not None:
             text += f"\n- {told}"
         else:
-            text += f"{chr(10) if before is not None and before.kind == 'code' else ' '}{told}" if text else told
+            apart = before is not None and before.kind in ("code", "table")
+            text += f"{chr(10) if apart else ' '}{told}" if text else told
     subject = _subject(passage, statements, relevance)
     return f"{subject}: {text}" if subject else text
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 
 from ..errors import CorruptionError
 from ..retrieval.evidence import Hit
@@ -32,6 +32,9 @@ _TERM = re.compile(r"(?P<term>[^\n.!?]{1,80}?):\s+(?=\S)")
 _SPEAKER = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line in plain text, where white space parts it from what it stands for.
 _HANGING = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
+#: Fields that mails begin with, and fields of any name.
+_MAIL_FIELD = re.compile(r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE)
+_FIELD = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
 _RULE = re.compile(r"[\s|:+=-]*")
 #: Words that open a sentence which says something of the one before it.
 _CONNECTIVE = re.compile(
@@ -291,6 +294,9 @@ def _of_text(text: str) -> Iterator[Statement | _Heading]:
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= depth:
             term = ""
+        if _MAIL_FIELD.match(text, start) and len(_MAIL_FIELD.findall(text, start, block.end)) > 1:
+            yield from _fields(text, start, block.end, number)
+            continue
         for part in _parts(text, start, block.end, indent):
             piece = text[part.start : part.end]
             if part.heads and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
@@ -308,6 +314,16 @@ def _of_text(text: str) -> Iterator[Statement | _Heading]:
             label = own or (term if part.indent > depth else "")
             leads = is_lead_in(piece)
             yield from _prose(text, part.start, part.end, number, "prose", label, names_itself=bool(own), leads=leads)
+
+
+def _fields(text: str, start: int, end: int, number: int) -> Iterator[Statement]:
+    """The fields at the head of a mail, a line each but for those that are folded (RFC 5322, 2.2); its subject is a
+    heading, which answers nothing."""
+    found = [match.start() for match in _FIELD.finditer(text, start, end)]
+    for first, last in pairwise([*found, end]):
+        told = shown(text[first:last])
+        fit = not told.lower().startswith("subject:")
+        yield Statement(first, first + len(text[first:last].rstrip()), told, "table", number, fit=fit)
 
 
 @dataclass(frozen=True, slots=True)
