@@ -74,23 +74,28 @@ def _nodes_of(view: StoreView, nodes: list[int], tree: str | None) -> dict[str, 
 
 
 def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[Step], bool]:
-    """The nearest steps, at most ``limit``, the line to the nearest root among them, and whether there are more."""
+    """The nearest steps, at most ``limit``, the line to the nearest root among them, and whether there are more.
+
+    Of several roots that are as near the first by name is taken.
+    """
     steps: list[Step] = []
     first: dict[int, Step] = {}
-    root: Step | None = None
+    roots: list[Step] = []
     for step in forest.walk(nodes, up=up, depth=depth):
         if step.node in nodes:
             continue  # names of one entity, one of them above the other: it is not its own relative
-        if len(steps) >= limit and (root is not None or not up or len(steps) >= _SEARCHED):
+        met = roots and step.distance > roots[0].distance
+        if len(steps) >= limit and (met or not up or len(steps) >= _SEARCHED):
             break
         steps.append(step)
         first.setdefault(step.node, step)
-        if root is None and up and next(forest.parents(step.node), None) is None:
-            root = step
+        if up and not met and next(forest.parents(step.node), None) is None:
+            roots.append(step)
     else:
         if len(steps) <= limit:
             return steps, False
     line: set[Step] = set()
+    root = min(roots, key=lambda step: forest.key(step.node), default=None)
     while root is not None:
         line.add(root)
         root = first.get(root.via)
