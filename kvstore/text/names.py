@@ -420,9 +420,6 @@ class SentenceNames:
         kind = everyday_kind(word)
         return kind is None or (kind == NOUN and not at_start and lower not in self._common)
 
-    def _is_common(self, word: str) -> bool:
-        return word.lower() in self._common and word not in self._capitalised
-
 
 def identifiers(text: str) -> Iterator[Name]:
     """Code identifiers in running text: snake_case, camelCase, calls() and --options."""

@@ -409,13 +409,6 @@ def _is_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
     return shape.elements > _FEW or node.css_first("code, pre") is None
 
 
-def _is_list_beside(tag: str, shape: Shape) -> bool:
-    """Whether an element beside what holds most of the text is a list of links, and no short section of that text."""
-    if tag in HEADINGS:
-        return tag == "h1" and shape.site > 0
-    return shape.links > 1 and tag not in ("table", "dl", "section", "article")
-
-
 def _stands_alone(node: LexborNode, tag: str, shape: Shape, survey: Survey) -> bool:
     """Whether an element is no part of a sentence: it has a line for itself, or stands behind a heading's or a term's
     words."""

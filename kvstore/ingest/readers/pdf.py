@@ -51,7 +51,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             reader = pypdf.PdfReader(stream)
             if reader.is_encrypted and not reader.decrypt(""):
                 raise ReaderError(f"{origin.name}: is locked with a password; store an unlocked copy")
-            pages = [_page_text(page) for page in reader.pages]
+            fonts = _Fonts()
+            pages = [_page_text(page, fonts) for page in reader.pages]
             title = reader.metadata.title if reader.metadata is not None else None
         except (ReaderError, MemoryError):
             raise
@@ -109,34 +110,47 @@ class _Shown:
     end: float | None
 
 
+#: Bytes a code, the widths of codes, and that of all others, in thousandths of a letter's height.
+_Widths = tuple[int, dict[int, float], float]
+
+
 class _Fonts:
-    """The widths of a page's fonts, which tell where a text ends (PDF 32000-1, 9.2.4 and 9.7.4.3).
+    """The widths of a file's fonts, which tell where a text ends (PDF 32000-1, 9.2.4 and 9.7.4.3).
 
     pypdf does not tell that, and takes no gap between two fonts for one between words that is narrower than half of
     what it holds for a space.
     """
 
-    def __init__(self, page: Any) -> None:
-        self._page = page
-        self._known: dict[str, tuple[int, dict[int, float], float] | None] = {}
-        self._name = ""
+    def __init__(self) -> None:
+        self._page: Any = None
+        self._known: dict[int, tuple[Any, _Widths | None]] = {}  # by a font's identity, which lives with it
+        self._current: _Widths | None = None
         self._size = 0.0
+
+    def turn_to(self, page: Any) -> None:
+        """Go on with another page, whose first font is yet to come."""
+        self._page, self._current = page, None
 
     def take(self, name: str, size: Any) -> None:
         """Go on with another font."""
-        self._name, self._size = name, float(size) if isinstance(size, (int, float)) else 0.0
+        self._size = float(size) if isinstance(size, (int, float)) else 0.0
+        try:
+            font = self._page["/Resources"]["/Font"][name].get_object()
+        except Exception:  # no such font, or a damaged one
+            self._current = None
+            return
+        if id(font) not in self._known:
+            try:
+                self._known[id(font)] = font, _widths_of(font)
+            except Exception:  # a font that is damaged, or of an unknown kind, says nothing
+                self._known[id(font)] = font, None
+        self._current = self._known[id(font)][1]
 
     def advance(self, shown: Sequence[Any]) -> float | None:
         """How far what is shown moves the pen, in units of text; None where the font does not say."""
-        if self._name not in self._known:
-            try:
-                self._known[self._name] = self._widths()
-            except Exception:  # a font that is damaged, or of an unknown kind, says nothing
-                self._known[self._name] = None
-        found = self._known[self._name]
-        if found is None:
+        if self._current is None:
             return None
-        step, widths, default = found
+        step, widths, default = self._current
         total = 0.0
         for part in shown:
             if isinstance(part, (int, float)):
@@ -150,32 +164,32 @@ class _Fonts:
             )
         return total * self._size / 1000
 
-    def _widths(self) -> tuple[int, dict[int, float], float] | None:
-        """Bytes a code, the widths of codes, and that of all others, in thousandths of a letter's height."""
-        font = self._page["/Resources"]["/Font"][self._name].get_object()
-        if font["/Subtype"] != "/Type0":
-            first = int(font["/FirstChar"])
-            widths = [float(width.get_object()) for width in font["/Widths"].get_object()]
-            return 1, dict(enumerate(widths, first)), 0.0
-        if font["/Encoding"] != "/Identity-H":
+
+def _widths_of(font: Any) -> _Widths | None:
+    """The widths that a font tells, None where its codes are not known."""
+    if font["/Subtype"] != "/Type0":
+        first = int(font["/FirstChar"])
+        widths = [float(width.get_object()) for width in font["/Widths"].get_object()]
+        return 1, dict(enumerate(widths, first)), 0.0
+    if font["/Encoding"] != "/Identity-H":
+        return None
+    inner = font["/DescendantFonts"].get_object()[0].get_object()
+    found: dict[int, float] = {}
+    told = [part.get_object() for part in inner["/W"].get_object()] if "/W" in inner else []
+    at = given = 0
+    while at < len(told):
+        first, second = int(told[at]), told[at + 1]
+        count = len(second) if isinstance(second, list) else int(second) + 1 - first
+        given += count
+        if given > _MOST_WIDTHS:
             return None
-        inner = font["/DescendantFonts"].get_object()[0].get_object()
-        found: dict[int, float] = {}
-        told = [part.get_object() for part in inner["/W"].get_object()] if "/W" in inner else []
-        at = given = 0
-        while at < len(told):
-            first, second = int(told[at]), told[at + 1]
-            count = len(second) if isinstance(second, list) else int(second) + 1 - first
-            given += count
-            if given > _MOST_WIDTHS:
-                return None
-            if isinstance(second, list):
-                found.update(enumerate((float(width.get_object()) for width in second), first))
-                at += 2
-            else:
-                found.update(dict.fromkeys(range(first, first + count), float(told[at + 2])))
-                at += 3
-        return 2, found, float(inner.get("/DW", 1000))
+        if isinstance(second, list):
+            found.update(enumerate((float(width.get_object()) for width in second), first))
+            at += 2
+        else:
+            found.update(dict.fromkeys(range(first, first + count), float(told[at + 2])))
+            at += 3
+    return 2, found, float(inner.get("/DW", 1000))
 
 
 class _Gathering:
@@ -303,9 +317,10 @@ def _after_letters(text: str, count: int) -> int:
     return best
 
 
-def _page_text(page: Any) -> str:
+def _page_text(page: Any, fonts: _Fonts) -> str:
     """One page: lines joined into paragraphs, by where they stand."""
-    gathering = _Gathering(_Fonts(page))
+    fonts.turn_to(page)
+    gathering = _Gathering(fonts)
     page.extract_text(visitor_operand_before=gathering.show, visitor_text=gathering.hear)
     lines = _columns(gathering.lines)
     if not lines:
