@@ -57,7 +57,7 @@ def unpack(value: bytes | memoryview, table: str, key: bytes) -> Any:
     payload = unseal(value, table, key)
     try:
         return msgpack.unpackb(payload, raw=False, strict_map_key=False)
-    except (ValueError, msgpack.exceptions.UnpackException) as error:
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:  # TypeError: a list as a key of a map
         raise CorruptionError(f"table {table}, key {key.hex()}: not msgpack: {error}") from error
 
 
