@@ -20,28 +20,28 @@ from . import errors
 from .errors import KvstoreError
 
 if TYPE_CHECKING:
-    from .answer import Answer
+    from .answering.answer import Answer
     from .answering.citations import Citation
     from .answering.confidence import Confidence
     from .answering.prompt import Prompt
-    from .exchange import ExportReport, ImportReport
+    from .database.exchange import ExportReport, ImportReport
+    from .database.opened import Snapshot
+    from .database.queryable import Document
+    from .database.transaction import Transaction
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
     from .ingest.pipeline import IngestProgress, IngestReport
-    from .opened import Snapshot
+    from .language.cursor import Cursor
     from .opening import migrate_store as migrate
     from .opening import open_store as open
-    from .query.cursor import Cursor
-    from .query.descriptions import Column, Table
-    from .reading import Document
     from .retrieval.evidence import Evidence, Hit, Location, Relative, Step
-    from .storage.aliases import Alias
+    from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
-    from .storage.index_building import IndexProgress
-    from .storage.indexes import IndexStatus
-    from .storage.triples import Triple
     from .store import Store
-    from .transaction import Transaction
+    from .structures.documents.triples import Triple
+    from .structures.indexes.index_building import IndexProgress
+    from .structures.indexes.indexes import IndexStatus
+    from .structures.names.aliases import Alias
 
 __version__ = "0.1.0"
 
@@ -81,33 +81,33 @@ __all__ = [
 
 #: Where each public name lives: loaded when first used, so that importing kvstore costs next to nothing.
 _HOMES = {
-    "Alias": ("storage.aliases", "Alias"),
-    "Triple": ("storage.triples", "Triple"),
-    "Answer": ("answer", "Answer"),
+    "Alias": ("structures.names.aliases", "Alias"),
+    "Triple": ("structures.documents.triples", "Triple"),
+    "Answer": ("answering.answer", "Answer"),
     "Citation": ("answering.citations", "Citation"),
     "Confidence": ("answering.confidence", "Confidence"),
-    "Column": ("query.descriptions", "Column"),
+    "Column": ("sql.descriptions", "Column"),
     "CompactReport": ("storage.environment", "CompactReport"),
-    "Cursor": ("query.cursor", "Cursor"),
-    "Document": ("reading", "Document"),
+    "Cursor": ("language.cursor", "Cursor"),
+    "Document": ("database.queryable", "Document"),
     "Evidence": ("retrieval.evidence", "Evidence"),
-    "ExportReport": ("exchange", "ExportReport"),
+    "ExportReport": ("database.exchange", "ExportReport"),
     "Failure": ("ingest.file_documents", "Failure"),
     "Forecast": ("ingest.forecast", "Forecast"),
     "Hit": ("retrieval.evidence", "Hit"),
-    "ImportReport": ("exchange", "ImportReport"),
-    "IndexProgress": ("storage.index_building", "IndexProgress"),
-    "IndexStatus": ("storage.indexes", "IndexStatus"),
+    "ImportReport": ("database.exchange", "ImportReport"),
+    "IndexProgress": ("structures.indexes.index_building", "IndexProgress"),
+    "IndexStatus": ("structures.indexes.indexes", "IndexStatus"),
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Location": ("retrieval.evidence", "Location"),
     "Prompt": ("answering.prompt", "Prompt"),
     "Relative": ("retrieval.evidence", "Relative"),
-    "Snapshot": ("opened", "Snapshot"),
+    "Snapshot": ("database.opened", "Snapshot"),
     "Step": ("retrieval.evidence", "Step"),
     "Store": ("store", "Store"),
-    "Table": ("query.descriptions", "Table"),
-    "Transaction": ("transaction", "Transaction"),
+    "Table": ("sql.descriptions", "Table"),
+    "Transaction": ("database.transaction", "Transaction"),
     "migrate": ("opening", "migrate_store"),
     "open": ("opening", "open_store"),
 }

@@ -24,13 +24,13 @@ from .models.language import ENGLISH, open_language
 from .settings import FixedSettings
 from .storage import records, tables
 from .storage.environment import Environment, View, WriteView
-from .storage.language_version import put_language_version
 from .store import Store
+from .structures.language_version import put_language_version
 from .text.words import stemmer
 
 if TYPE_CHECKING:
+    from .changes.repair import Rebuilt
     from .models.embedder import Embedder
-    from .repair import Rebuilt
 
 _SETTINGS = b"settings"
 _FORMAT = b"format"
@@ -203,8 +203,8 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             fixed = _stored_settings(snapshot) if _is_pending(snapshot) else None
         rebuilt = None
         if fixed is not None:
-            from .repair import rebuild
-            from .storage.compaction import compact_if_sparse
+            from .changes.compaction import compact_if_sparse
+            from .changes.repair import rebuild
 
             embedder = cache(lambda: open_embedder(fixed.embedder))
             rebuilt = rebuild(environment, fixed, lambda texts: embedder().embed(texts))

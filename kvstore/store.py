@@ -13,24 +13,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from .changing import Changing
+from .database.changing import Changing
+from .database.ingesting import Ingesting
+from .database.keeping import Keeping
 from .errors import InputError, LockTimeoutError, ReadOnlyError
-from .ingesting import Ingesting
-from .keeping import Keeping
 from .storage import tables
+from .storage.change_buffer import SOON_READ
 from .storage.environment import Environment, WriteTransaction
-from .storage.recent import SOON_READ
 
 if TYPE_CHECKING:
     from .ingest.pipeline import IngestProgress
+    from .language.cursor import Cursor
+    from .language.session import Writable
     from .models.embedder import Embedder
-    from .query.cursor import Cursor
-    from .query.descriptions import Table
-    from .query.session import Writable
     from .retrieval.evidence import Step
     from .retrieval.query import Strategy
     from .settings import FixedSettings
-    from .storage.index_building import IndexProgress
+    from .sql.descriptions import Table
+    from .structures.indexes.index_building import IndexProgress
 
 _log = logging.getLogger("kvstore")
 
@@ -143,7 +143,7 @@ class Store(Keeping, Changing, Ingesting):
         context = self._context
         if self.readonly or not len(context.hits):
             return
-        from .ingest.changes import Changes
+        from .changes.changes import Changes
 
         def fold(view: WriteTransaction) -> None:
             sorts = context.session.temperature_sort
@@ -210,15 +210,15 @@ class Store(Keeping, Changing, Ingesting):
         """Run the statements of a text one after another, and return the cursor of the last.
 
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping); the language is described in
-        ``kvstore/query/LANGUAGE.md``. ``progress`` hears how far an INGEST or an index is, ``on_text`` what a language
-        model writes as it comes (see :meth:`ask`). A text that cannot be parsed raises StatementError before anything
-        is run.
+        ``kvstore/language/LANGUAGE.md``. ``progress`` hears how far an INGEST or an index is, ``on_text`` what a
+        language model writes as it comes (see :meth:`ask`). A text that cannot be parsed raises StatementError before
+        anything is run.
 
         >>> cursor = store.execute("SELECT key, chunks FROM documents WHERE key LIKE ?", ("t%",))
         >>> cursor.columns, cursor.fetchall()
         (('key', 'chunks'), [('tea', 1)])
         """
-        from .query.executor import execute
+        from .language.executor import execute
 
         return execute(self, sql, parameters, progress=progress, on_text=on_text)
 
@@ -233,7 +233,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> [step.detail for step in store.explain("SELECT title FROM documents WHERE key = 'tea'")]
         ['SCAN documents BY key = ?']
         """
-        from .query.executor import explain
+        from .language.executor import explain
 
         return explain(self, sql, parameters, analyze=analyze)
 
@@ -243,7 +243,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> [table.name for table in store.tables()][:3]
         ['documents', 'chunks', 'abstracts']
         """
-        from .query import descriptions
+        from .sql import descriptions
 
         return descriptions.tables()
 
@@ -253,7 +253,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> store.describe_table("documents").columns[0]
         Column(name='key', type='TEXT', index='equality, range')
         """
-        from .query import descriptions
+        from .sql import descriptions
 
         return descriptions.table(name)
 
@@ -263,7 +263,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> store.statistics()["documents"]
         2
         """
-        from .storage.statistics import statistics
+        from .changes.statistics import statistics
 
         with self.reading() as view:
             return statistics(view, self._context.environment.statistics()) | self._context.indexing.sizes()
@@ -274,7 +274,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
         [('strategy', 'adaptive'), ('top', 8)]
         """
-        from .storage.language_version import fixed_settings
+        from .structures.language_version import fixed_settings
 
         with self.reading() as view:
             fixed = fixed_settings(view)
@@ -286,7 +286,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> "bridge" in [strategy.name for strategy in store.strategies()]
         True
         """
-        from .retrieval.strategies import STRATEGIES
+        from .systems import STRATEGIES
 
         return list(STRATEGIES.values())
 
@@ -296,7 +296,7 @@ class Store(Keeping, Changing, Ingesting):
         >>> store.describe_strategy("lexical").name
         'lexical'
         """
-        from .retrieval.strategies import strategy_named
+        from .systems import strategy_named
 
         return strategy_named(name)
 
@@ -308,7 +308,7 @@ class Store(Keeping, Changing, Ingesting):
         True
         """
         if name == "strategy":
-            from .retrieval.strategies import strategy_named
+            from .systems import strategy_named
 
             value = strategy_named(str(value)).name
         if name == "reranker":

@@ -16,15 +16,15 @@ from typing import Any
 
 from pytest import MonkeyPatch
 
+from kvstore.changes.changes import Changes
+from kvstore.changes.linking import Linker
 from kvstore.ingest import file_visit
-from kvstore.ingest.changes import Changes
-from kvstore.ingest.linking import Linker
-from kvstore.storage import recent
+from kvstore.storage import change_buffer as recent
 from kvstore.storage.data_file import DataFile
-from kvstore.storage.entity_filter import EntityFilter
-from kvstore.storage.postings import PostingWriter
-from kvstore.storage.vectors import VectorWriter
 from kvstore.storage.write_transaction import WriteTransaction
+from kvstore.structures.filter.entity_filter import EntityFilter
+from kvstore.structures.postings import PostingWriter
+from kvstore.structures.vectors.vectors import VectorWriter
 
 #: Called with the name of a point that is reached.
 Hear = Callable[[str], None]

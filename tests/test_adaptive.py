@@ -7,7 +7,7 @@ from statistics import NormalDist
 import pytest
 
 import kvstore
-from kvstore.retrieval.direct import expected_cosine
+from kvstore.systems.hybrid.direct import expected_cosine
 
 
 def found(store: kvstore.Store, question: str, using: str = "hybrid", **options: float) -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.storage.aliases import Alias
-from kvstore.storage.dump import dump
+from kvstore.changes.dump import dump
+from kvstore.structures.names.aliases import Alias
 
 CITY = "# New York\n\nNew York has five boroughs."
 TRIP = "We flew to NYC in May. NYC was warm."

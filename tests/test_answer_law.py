@@ -20,10 +20,10 @@ import pytest
 from other_process import python
 
 import kvstore
+from kvstore.changes.dump import dump
 from kvstore.errors import KvstoreError
 from kvstore.ingest import file_visit
-from kvstore.retrieval.strategies import STRATEGIES
-from kvstore.storage.dump import dump
+from kvstore.systems import STRATEGIES
 
 EMBEDDER = "hashing:32"
 

@@ -17,14 +17,14 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.ingest.examination import LONGEST_TEXT
-from kvstore.ingest.extraction import extract
+from kvstore.changes.dump import dump
+from kvstore.extraction.extraction import extract
+from kvstore.extraction.validation import LONGEST_TEXT
 from kvstore.ingest.file_documents import Failure, FileDocument
 from kvstore.ingest.pipeline import BATCH_CHUNKS
 from kvstore.ingest.sources import Source
 from kvstore.ingest.transport import Inbox, frame
 from kvstore.models.openai_embedder import OpenAIEmbedder
-from kvstore.storage.dump import dump
 
 MakeStore = Callable[..., kvstore.Store]
 

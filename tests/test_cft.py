@@ -9,8 +9,8 @@ import pytest
 
 import kvstore
 from kvstore.errors import InputError
-from kvstore.ingest.extraction import Introduction, extract
-from kvstore.ingest.relation import Relation
+from kvstore.extraction.extraction import Introduction, extract
+from kvstore.extraction.relation import Relation
 from kvstore.text.normalize import entity_key
 
 FLEET = "tug,ship\nferry,ship\nship,vessel\nvessel,craft\ncraft,thing\nsteam tug,tug\nharbour tug,tug\n"

@@ -18,7 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from other_process import BECOME_NOBODY, NOBODY, as_root, public_folder, python, said, tell
 
-from kvstore import Store, exchange
+from kvstore import Store
+from kvstore.changes import compaction
+from kvstore.changes.dump import dump
+from kvstore.database import exchange
 from kvstore.errors import (
     ClosedError,
     CorruptionError,
@@ -30,12 +33,11 @@ from kvstore.errors import (
     TransactionError,
 )
 from kvstore.ingest import pipeline
-from kvstore.storage import compaction, tables, writer_lock
-from kvstore.storage.dump import dump
+from kvstore.storage import tables, writer_lock
 from kvstore.storage.environment import Environment
-from kvstore.storage.store_view import StoreView
-from kvstore.storage.vectors import FREE, Vectors, VectorWriter, block_shape
 from kvstore.storage.writer_lock import WriterLock
+from kvstore.structures.state import StoreView
+from kvstore.structures.vectors.vectors import FREE, Vectors, VectorWriter, block_shape
 
 OPEN = """
 environment = Environment.open(path, readonly=READONLY)

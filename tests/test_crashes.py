@@ -23,9 +23,9 @@ from pytest import MonkeyPatch
 
 import kvstore
 import kvstore_migrations as migrations
+from kvstore.changes.dump import dump
+from kvstore.changes.repair import rebuild
 from kvstore.errors import NotAStoreError
-from kvstore.repair import rebuild
-from kvstore.storage.dump import dump
 from kvstore_migrations import migrate
 
 from .killing import dying_at, killed, watched

@@ -15,9 +15,9 @@ import pytest
 
 import kvstore
 from kvstore.errors import KvstoreError
-from kvstore.retrieval.strategies import STRATEGIES
 from kvstore.storage import tables
 from kvstore.storage.environment import Environment
+from kvstore.systems import STRATEGIES
 
 QUESTION = "Who keeps the Cryostat cold in Uppsala?"
 

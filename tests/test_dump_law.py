@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvstore
+from kvstore.changes.dump import dump
 from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
-from kvstore.storage.aliases import Alias
-from kvstore.storage.dump import dump
-from kvstore.storage.forest import StatedEdge
+from kvstore.structures.forest.forest import StatedEdge
+from kvstore.structures.names.aliases import Alias
 from kvstore.text.normalize import entity_key
 
 # Few words, so that names recur, contain each other, come and go, and stand in titles, headings and text.

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.storage import accepted_edges, edge_filter
-from kvstore.storage.counters import Counters
-from kvstore.storage.edge_filter import ACCEPTED, CYCLIC, TRANSITIVE, Edge, judge, on_cycles
-from kvstore.storage.entities import KINDS, EntityRecord, EntityWriter
 from kvstore.storage.environment import Environment
-from kvstore.storage.forest import Statement
-from kvstore.storage.forest_writer import ForestWriter
+from kvstore.structures.counters import Counters
+from kvstore.structures.forest import edge_filter
+from kvstore.structures.forest import transitive_reduction as accepted_edges
+from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, TRANSITIVE, Edge, judge, on_cycles
+from kvstore.structures.forest.forest import Statement
+from kvstore.structures.forest.forest_writer import ForestWriter
+from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
 
 NODES = 9
 

@@ -8,9 +8,9 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.storage.aliases import Alias
-from kvstore.storage.dump import dump
+from kvstore.changes.dump import dump
 from kvstore.storage.environment import Environment
+from kvstore.structures.names.aliases import Alias
 
 
 def places(store: kvstore.Store | kvstore.Transaction, name: str) -> list[tuple[str | None, str | None, str | None]]:

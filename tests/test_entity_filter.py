@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kvstore.errors import ClosedError, EntityNotFoundError, InputError, ReadOnlyError, SettingsMismatchError
 from kvstore.storage import tables
-from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.environment import Environment, View, WriteTransaction
+from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore_cext.filter import NameHash
 
 SEED = 20240607

@@ -31,9 +31,10 @@ from kvstore.errors import (
     StoreNotFoundError,
     TransactionError,
 )
-from kvstore.storage import mapped_pages, recent, tables, write_transaction
+from kvstore.storage import change_buffer as recent
+from kvstore.storage import mapped_pages, tables, write_transaction
+from kvstore.storage.change_buffer import RecentReader
 from kvstore.storage.environment import Environment, WriteTransaction
-from kvstore.storage.recent import RecentReader
 
 SMALL_MAP = 1 << 20
 

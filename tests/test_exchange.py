@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
-from kvstore.storage.dump import dump
+from kvstore.changes.dump import dump
 
 HEADER = {"format": "kvstore-export", "version": 1, "settings": {}}
 TEA = {"document": "tea", "format": "text", "text": "Tea is made from leaves."}
@@ -211,7 +211,7 @@ def test_bad_lines_are_named(store: kvstore.Store, tmp_path: Path, lines: list, 
 def test_batches_before_a_bad_line_are_kept(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.exchange._BATCH_LINES", 3)
+    monkeypatch.setattr("kvstore.database.exchange._BATCH_LINES", 3)
     lines = [{**TEA, "document": f"tea {number}"} for number in range(8)]
     with pytest.raises(errors.InputError, match=r"line 10: not JSON.*\(lines 2 to 7 are imported\)$"):
         store.import_(written(tmp_path / "in.jsonl", HEADER, *lines, b"oops"))

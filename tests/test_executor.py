@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
-from kvstore.query.syntax import keywords, parse
+from kvstore.language.syntax import keywords, parse
 
-PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it at Acme Corporation."
 PAY = "Wages are paid on the last day. Maria Jensen signs them."
 TREE = "Payroll,Finance\nFinance,Administration\n"

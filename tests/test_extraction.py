@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvstore.errors import InputError
-from kvstore.ingest.chunking import LONGEST_CHUNK, chunk_text
-from kvstore.ingest.extraction import extract
-from kvstore.ingest.pairs import pairs_of
-from kvstore.ingest.relation import Relation
+from kvstore.extraction.chunking import LONGEST_CHUNK, chunk_text
+from kvstore.extraction.extraction import extract
+from kvstore.extraction.pairs import pairs_of
+from kvstore.extraction.relation import Relation
 from kvstore.settings import FixedSettings
 from kvstore.text.blocks import blocks, summary_sentence
 from kvstore.text.words import token_count
@@ -167,7 +167,7 @@ def test_extraction_is_a_pure_function() -> None:
 
 OF_ANOTHER_PROCESS = """
 import sys
-from kvstore.ingest.extraction import extract
+from kvstore.extraction.extraction import extract
 from kvstore.settings import FixedSettings
 print(extract("k", sys.argv[1], FixedSettings(language="rules")).tree)
 """

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kvstore.errors import CorruptionError, KvstoreError
 from kvstore.storage import records, tables
-from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore.text.normalize import fold
 
 SEED = 3

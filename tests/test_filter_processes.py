@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.environment import Environment
+from kvstore.structures.filter.entity_filter import EntityFilter
 
 #: What both sides know: after step n the names of the last three steps are there, and "clock" has the address n.
 COMMON = """
 import sys
 import numpy as np
-from kvstore.storage.entity_filter import EntityFilter
+from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore.storage.environment import Environment
 
 SEED, EACH = 11, 400

@@ -7,12 +7,13 @@ import zlib
 from importlib.resources import files
 
 import kvstore
-from kvstore.storage import addresses, records, tables
-from kvstore.storage.chunks import AbstractRecord, ChunkRecord
-from kvstore.storage.documents import DocumentRecord, encoded_text
-from kvstore.storage.entities import KINDS
-from kvstore.storage.graph import HEADS
-from kvstore.storage.vectors import ENCODING, block_shape
+from kvstore.storage import records, tables
+from kvstore.structures.documents.chunks import AbstractRecord, ChunkRecord
+from kvstore.structures.documents.documents import DocumentRecord, encoded_text
+from kvstore.structures.filter import addresses
+from kvstore.structures.graph import HEADS
+from kvstore.structures.names.entities import KINDS
+from kvstore.structures.vectors.vectors import ENCODING, block_shape
 from kvstore_cext.compact import pack_numbers
 
 FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")

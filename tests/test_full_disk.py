@@ -114,7 +114,7 @@ def whole(path: Path) -> list[str]:
 def test_a_store_that_is_open_when_its_disk_gets_full(disk: Path, tmp_path: Path) -> None:
     make(disk / "store")
     code = """
-from kvstore.repair import rebuild
+from kvstore.changes.repair import rebuild
 
 store = kvstore.open(disk / "store")
 (other / "in").mkdir()

@@ -11,10 +11,10 @@ import pytest
 import kvstore
 from kvstore.retrieval.decomposition import decompose
 from kvstore.retrieval.recognition import Seed
-from kvstore.storage.aliases import Identity
-from kvstore.storage.entity_filter import FilterEntry
 from kvstore.storage.environment import Environment
-from kvstore.storage.graph import HEADS, Graph, GraphWriter
+from kvstore.structures.filter.entity_filter import FilterEntry
+from kvstore.structures.graph import HEADS, Graph, GraphWriter
+from kvstore.structures.names.aliases import Identity
 
 FILMS = {
     "harbour": ("Blue Harbour (film)", "Blue Harbour is a 1934 drama directed by Nora Quill and shot in six weeks."),

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
-from kvstore.storage import index_file
-from kvstore.storage.index_building import VectorIndexBuilder
+from kvstore.structures.indexes import index_file
+from kvstore.structures.indexes.index_building import VectorIndexBuilder
 
 pytest.importorskip("hnswlib")
 
@@ -261,7 +261,7 @@ def test_dropping_removes_the_file(filled: kvstore.Store) -> None:
 
 CHILD = """
 import sys, numpy as np, kvstore
-from kvstore.storage import index_file
+from kvstore.structures.indexes import index_file
 def unit(seed):
     vector = np.random.default_rng(seed).standard_normal(256).astype(np.float32)
     return vector / np.linalg.norm(vector)
@@ -374,14 +374,14 @@ def test_new_chunks_are_counted_only_where_there_may_be_enough(store: kvstore.St
 def test_a_build_that_is_cancelled_keeps_what_it_has_done(
     store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.storage.index_building._ADDED", 4)
+    monkeypatch.setattr("kvstore.structures.indexes.index_building._ADDED", 4)
     with store.transaction() as transaction:
         for number in range(30):
             put(transaction, f"d{number}", number)
     store.create_index("vectors", {**TINY, "exact_below": 1000})
     store.drop_index("vectors")
     looks = iter([False, False, True])
-    from kvstore.storage.indexes import IndexRecord, IndexWriter
+    from kvstore.structures.indexes.indexes import IndexRecord, IndexWriter
 
     store._context.environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord("vectors", TINY)))
     builder = VectorIndexBuilder(store._context.environment, store.path / "vectors.index", DIMENSION)
@@ -426,7 +426,7 @@ def test_without_hnswlib_every_search_is_exact(filled: kvstore.Store, monkeypatc
 
 
 def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:
-    from kvstore.repair import rebuild
+    from kvstore.changes.repair import rebuild
 
     rebuild(filled._context.environment, filled.settings, filled.embed)
     assert status(filled)[0] == "damaged"

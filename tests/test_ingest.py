@@ -11,7 +11,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.storage.dump import dump
+from kvstore.changes.dump import dump
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_folder_is_ingested_once_and_then_skipped(store: kvstore.Store, folder
 def test_a_fault_in_extraction_costs_the_document_it_happens_at(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kvstore.ingest import extraction
+    from kvstore.extraction import extraction
 
     chunk_text = extraction.chunk_text
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import kvstore
+from kvstore.changes.dump import dump
 from kvstore.ingest.readers import Item
-from kvstore.storage.dump import dump
 
 
 @pytest.fixture

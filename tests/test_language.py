@@ -14,15 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvstore.errors import StatementError
-from kvstore.query import condition, diagnosis, literals, syntax
-from kvstore.query import statements as s
-from kvstore.query import tokens as token_module
-from kvstore.query.syntax import expected, keywords, parse
-from kvstore.query.tables import TABLES
-from kvstore.query.tokens import is_complete, split, tokens
+from kvstore.language import statements as s
+from kvstore.language import syntax
+from kvstore.language.syntax import expected, keywords, parse
+from kvstore.sql import condition, diagnosis, literals
+from kvstore.sql import tokens as token_module
+from kvstore.sql.tables import TABLES
+from kvstore.sql.tokens import is_complete, split, tokens
 from kvstore_shell import layout
 
-PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 #: Every form of the language and what it means.

@@ -14,7 +14,7 @@ import kvstore
 from kvstore.errors import KvstoreError
 from kvstore.language import expected, keywords, tokens
 
-PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 STATEMENTS = [part.strip() for example in EXAMPLES for part in re.split(r";\n", example) if part.strip()]
 OTHER = [

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kvstore.storage.environment import Environment
-from kvstore.storage.mentions import Mentions, MentionWriter, Occurrence, PlaceOccurrence
+from kvstore.structures.names.mentions import Mentions, MentionWriter, Occurrence, PlaceOccurrence
 
 small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 chunk_rows = st.lists(st.tuples(large, small, small), max_size=40)

@@ -13,7 +13,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.query import statements as s
+from kvstore.language import statements as s
 
 Call = Callable[[kvstore.Store], Any]
 

@@ -12,10 +12,10 @@ import pytest
 
 import kvstore
 import kvstore_migrations as migrations
+from kvstore.changes.dump import dump
 from kvstore.errors import CorruptionError, StoreFormatError
 from kvstore.opening import Migrated
 from kvstore.storage import records
-from kvstore.storage.dump import dump
 from kvstore.storage.environment import Environment
 
 
@@ -189,7 +189,7 @@ def test_a_damaged_setting_is_told_by_the_step_to_format_3(tmp_path: Path) -> No
 
 
 def test_a_migration_leaves_a_file_without_free_pages(old_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kvstore.storage.compaction.WORTHWHILE", 0)
+    monkeypatch.setattr("kvstore.changes.compaction.WORTHWHILE", 0)
     kvstore.migrate(old_store)
     migrated = (old_store / "data.mdb").stat().st_size
     with kvstore.open(old_store) as store:
@@ -213,7 +213,7 @@ def test_a_rebuild_that_fails_is_finished_by_the_next_migration(
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as context, pytest.raises(RuntimeError, match="power cut"):
-        context.setattr("kvstore.repair.Changes.finish", power_cut)
+        context.setattr("kvstore.changes.repair.Changes.finish", power_cut)
         kvstore.migrate(old_store)
     with pytest.raises(StoreFormatError, match="interrupted.*kvstore migrate"):
         kvstore.open(old_store)

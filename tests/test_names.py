@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.ingest.extraction import extract
-from kvstore.ingest.occurring import occurring
+from kvstore.extraction.extraction import extract
+from kvstore.extraction.occurring import occurring
 from kvstore.settings import FixedSettings
 from kvstore.text.normalize import entity_key
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kvstore.storage.block_lists import BLOCK, BlockLists
 from kvstore.storage.environment import Environment
 from kvstore.storage.records import seal
+from kvstore.structures.filter.block_lists import BLOCK, BlockLists
 from kvstore_cext.compact import change_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError
-from kvstore.retrieval.pagerank import (
+from kvstore.systems.passage_graph.pagerank import (
     EdgeWeights,
     PageRank,
     entity_node,

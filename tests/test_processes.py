@@ -15,7 +15,7 @@ from other_process import python, said, tell
 
 import kvstore
 from kvstore import errors
-from kvstore.storage.recent import MOST_PARTS
+from kvstore.storage.change_buffer import MOST_PARTS
 
 SPAWN = multiprocessing.get_context("spawn")
 DOCUMENTS = 5

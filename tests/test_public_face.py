@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 import kvstore
-from kvstore.storage import index_building
+from kvstore.structures.indexes import index_building
 
 #: All that is public on a store, a snapshot and a transaction.
 READING = {

@@ -21,10 +21,10 @@ import pytest
 
 import kvstore
 from kvstore import sample
+from kvstore.language import syntax
 from kvstore.models.embedder import EMBEDDER_FORMS
-from kvstore.query import syntax
-from kvstore.retrieval.strategies import STRATEGIES
 from kvstore.settings import FixedSettings, SessionSettings
+from kvstore.systems import STRATEGIES
 from kvstore_shell import render
 from kvstore_shell.cli import cli
 from kvstore_shell.script import pieces

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kvstore.storage.entity_filter import EntityFilter, Matches, longest_matches, occurrences
 from kvstore.storage.environment import Environment
+from kvstore.structures.filter.entity_filter import EntityFilter, Matches, longest_matches, occurrences
 from kvstore.text.normalize import Folded, entity_key, fold
 
 SEED = 77

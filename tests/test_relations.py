@@ -16,11 +16,11 @@ from spacy.tokens import Doc
 
 import kvstore
 from kvstore.errors import InputError, LanguageError
-from kvstore.ingest.examination import examine
-from kvstore.ingest.extraction import derive, derive_all, extract
-from kvstore.ingest.noun_phrases import NounPhrases
-from kvstore.ingest.relations import statements
-from kvstore.ingest.syntax import sentences_of
+from kvstore.extraction.extraction import derive, derive_all, extract
+from kvstore.extraction.noun_phrases import NounPhrases
+from kvstore.extraction.relations import statements
+from kvstore.extraction.syntax import sentences_of
+from kvstore.extraction.validation import examine
 from kvstore.models.language import open_language
 from kvstore.settings import FixedSettings
 from kvstore.text.normalize import entity_key

@@ -15,9 +15,9 @@ from pytest import MonkeyPatch
 
 import kvstore
 from kvstore import errors
+from kvstore.changes.dump import dump
 from kvstore.models.language import language_version
 from kvstore.storage import tables
-from kvstore.storage.dump import dump
 
 FORMAT = Path(kvstore.__file__).parent / "storage" / "FORMAT.md"
 
@@ -200,7 +200,7 @@ def test_a_store_derived_with_another_version_of_its_language_pipeline_is_told_a
 ) -> None:
     with monkeypatch.context() as before:
         before.setattr(
-            "kvstore.storage.language_version.language_version", lambda name: "before" if name == "en" else ""
+            "kvstore.structures.language_version.language_version", lambda name: "before" if name == "en" else ""
         )
         store = make_store(settings={"language": "en"})
     store.put("pier", "The pier is part of the harbour.")
@@ -281,7 +281,7 @@ def test_what_fails_for_another_reason_than_damage_loses_nothing(
         raise errors.LanguageError("the pipeline is not installed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("kvstore.repair.extract", no_pipeline)
+        patch.setattr("kvstore.changes.repair.extract", no_pipeline)
         with pytest.raises(errors.LanguageError):
             store.repair()
     assert store.keys() == ["a", "b", "c", "own"]

@@ -8,7 +8,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.retrieval.strategies import STRATEGIES
+from kvstore.systems import STRATEGIES
 
 DOCUMENTS = {
     "ada": ("Ada Lovelace", "Ada Lovelace wrote notes on the Analytical Engine. She was born in London in 1815."),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError, StatementError
-from kvstore.query.tables import TABLES
+from kvstore.sql.tables import TABLES
 
 LEAVE = """# Leave
 
@@ -221,7 +221,7 @@ def test_no_table_is_scanned_for_a_key_or_a_name(sample: kvstore.Store, query: s
 
 
 def test_a_column_that_is_not_asked_for_is_not_read(sample: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kvstore.storage.documents import Documents
+    from kvstore.structures.documents.documents import Documents
 
     def unread(*_: object) -> str:
         raise AssertionError("the text of a document was read")

@@ -23,13 +23,13 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.errors import StatementError
 from kvstore.language import is_complete, tokens
-from kvstore.query.syntax import parse
+from kvstore.language.syntax import parse
 from kvstore_shell import cli, layout, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
 from kvstore_shell.script import Piece, ScriptError, pieces, pieces_of
 
-PAGE = resources.files("kvstore.query").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
+PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 # Output --------------------------------------------------------------------------------------------------------------

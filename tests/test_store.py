@@ -14,7 +14,7 @@ import pytest
 import kvstore
 from kvstore import errors
 from kvstore.storage import tables
-from kvstore.storage.recent import SOON_READ
+from kvstore.storage.change_buffer import SOON_READ
 
 TEA = "Tea is made from the leaves of Camellia sinensis. Robert Fortune brought plants to Darjeeling in 1848."
 

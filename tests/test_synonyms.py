@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kvstore
-from kvstore.storage.synonyms import Synonyms
+from kvstore.structures.indexes.synonyms import Synonyms
 
 pytest.importorskip("hnswlib")
 

@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 from kvstore import Store
 from kvstore.errors import CorruptionError
 from kvstore.storage import records, tables
-from kvstore.storage.documents import LONGEST_COMPRESSED, DocumentRecord, Documents, DocumentWriter, decoded_text
-from kvstore.storage.documents import encoded_text as encoded
 from kvstore.storage.environment import Environment
+from kvstore.structures.documents.documents import (
+    LONGEST_COMPRESSED,
+    DocumentRecord,
+    Documents,
+    DocumentWriter,
+    decoded_text,
+)
+from kvstore.structures.documents.documents import encoded_text as encoded
 
 
 @given(text=st.text().map(str.encode) | st.binary() | st.integers(0, 70_000).map(lambda size: b"tea " * (size // 4)))

@@ -98,7 +98,7 @@ def test_a_failed_flush_does_not_keep_a_store_open(
     store = make_store()
     store.put("tea", TEXT)
     store.lookup("Robert Fortune")
-    with mock.patch("kvstore.ingest.changes.Changes.finish", side_effect=OverflowError("too large")):
+    with mock.patch("kvstore.changes.changes.Changes.finish", side_effect=OverflowError("too large")):
         with pytest.raises(OverflowError):
             store.flush()
         with caplog.at_level(logging.WARNING, "kvstore"):
@@ -200,7 +200,7 @@ def test_a_transaction_may_be_dropped_by_another_thread(store: kvstore.Store, ot
 
 def test_a_transaction_that_cannot_begin_lets_the_lock_go(store: kvstore.Store) -> None:
     with (
-        mock.patch("kvstore.gathering.Changes", side_effect=errors.CorruptionError("damaged")),
+        mock.patch("kvstore.database.gathering.Changes", side_effect=errors.CorruptionError("damaged")),
         pytest.raises(errors.CorruptionError) as caught,
     ):
         store.transaction()
@@ -270,7 +270,7 @@ def test_an_error_that_ended_a_transaction_is_not_passed_over(store: kvstore.Sto
     with pytest.raises(errors.ClosedError, match="no room"), store.transaction() as transaction:
         transaction.put("tea", TEXT)
         with (
-            mock.patch("kvstore.ingest.changes.Changes.apply", side_effect=errors.StoreFullError("no room")),
+            mock.patch("kvstore.changes.changes.Changes.apply", side_effect=errors.StoreFullError("no room")),
             pytest.raises(errors.StoreFullError),
         ):
             transaction.keys()
@@ -325,8 +325,8 @@ def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kv
                 return REAL_LOAD(name)
 
             with (
-                mock.patch("kvstore.opened.open_language", lambda name, pipeline=pipeline: pipeline),
-                mock.patch("kvstore.ingest.extraction.open_language", lambda name, pipeline=pipeline: pipeline),
+                mock.patch("kvstore.database.opened.open_language", lambda name, pipeline=pipeline: pipeline),
+                mock.patch("kvstore.extraction.extraction.open_language", lambda name, pipeline=pipeline: pipeline),
                 mock.patch("kvstore.models.language._load", load),
             ):
                 put(store)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import kvstore
-from kvstore.retrieval.strategies import STRATEGIES
+from kvstore.systems import STRATEGIES
 
 KEYS = ["d", "b", "e", "a", "c"]
 

@@ -11,8 +11,8 @@ import pytest
 
 import kvstore
 from kvstore import Triple, errors
-from kvstore.repair import rebuild
-from kvstore.storage.dump import dump
+from kvstore.changes.dump import dump
+from kvstore.changes.repair import rebuild
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling. The journey took years."
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kvstore
-from kvstore.storage.edge_filter import CYCLIC, TRANSITIVE, Edge
+from kvstore.structures.forest.edge_filter import CYCLIC, TRANSITIVE, Edge
 
 FILE = Path(__file__).parents[2] / "shared" / "data" / "forest" / "wordnet-hypernyms.csv.gz"
 

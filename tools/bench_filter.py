@@ -28,9 +28,9 @@ import numpy.typing as npt
 from made_names import distinct_names, made_names
 
 from kvstore.storage import tables
-from kvstore.storage.entities import KINDS, EntityRecord, EntityWriter
-from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.structures.filter.entity_filter import EntityFilter
+from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
 from kvstore.text.normalize import fold
 from kvstore_cext.filter import NameHash, probe
 

@@ -39,7 +39,7 @@ import numpy as np
 from made_names import made_names
 
 import kvstore
-from kvstore.ingest.extraction import extract
+from kvstore.extraction.extraction import extract
 from kvstore.models.language import LanguagePipeline
 
 KEYS = """passages embed_s ingest_s ratio ratio_parser peak_mb_above_embedder file_ratio file_ratio_names

@@ -22,8 +22,8 @@ from typing import Any
 import click
 
 import kvstore
-from kvstore.retrieval.pagerank import EdgeWeights, entity_node, personalised_pagerank
-from kvstore.storage.entity_filter import longest_matches
+from kvstore.structures.filter.entity_filter import longest_matches
+from kvstore.systems.passage_graph.pagerank import EdgeWeights, entity_node, personalised_pagerank
 from kvstore.text.normalize import fold
 
 _WORD = re.compile(r"\w+")

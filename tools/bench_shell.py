@@ -28,10 +28,10 @@ import pexpect
 from made_names import distinct_names
 
 import kvstore
-from kvstore.storage.counters import Counters
-from kvstore.storage.entities import KINDS, EntityRecord, EntityWriter
-from kvstore.storage.entity_filter import EntityFilter
 from kvstore.storage.environment import WriteTransaction
+from kvstore.structures.counters import Counters
+from kvstore.structures.filter.entity_filter import EntityFilter
+from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
 from kvstore_shell.completion import complete
 from kvstore_shell.console import Console
 from kvstore_shell.repl import LiveCatalog

@@ -39,8 +39,8 @@ from evaluation.question_sets import QuestionSet, fill, load
 from evaluation.retrievers import Retriever, StrategyRetriever, outcomes_of
 
 import kvstore
-from kvstore.retrieval.strategies import STRATEGIES
 from kvstore.settings import FixedSettings
+from kvstore.systems import STRATEGIES
 
 #: What a table shows of a row.
 SHOWN = (

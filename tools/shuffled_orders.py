@@ -20,7 +20,7 @@ import click
 from evaluation.question_sets import QuestionSet, load
 
 import kvstore
-from kvstore.retrieval.strategies import STRATEGIES
+from kvstore.systems import STRATEGIES
 
 #: Hits asked for: as many as an answer is made of, and as many as tools/evaluate.py looks at.
 TOPS = (8, 60)

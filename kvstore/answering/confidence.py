@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..retrieval.dense_search import cosines_of
 from ..retrieval.evidence import Hit
-from ..retrieval.lexical import term_rarity
+from ..retrieval.lexical_search import term_rarity
 from ..retrieval.query import Query
-from ..retrieval.vector import cosines_of
-from ..storage.store_view import StoreView
+from ..structures.state import StoreView
 from ..text.words import FUNCTION_WORDS, content_terms, stemmer, terms
 from .passages import chunk_of
 

@@ -15,8 +15,8 @@ from itertools import islice, pairwise
 
 from ..errors import CorruptionError
 from ..retrieval.evidence import Hit
-from ..storage.chunks import ChunkRecord
-from ..storage.store_view import StoreView
+from ..structures.documents.chunks import ChunkRecord
+from ..structures.state import StoreView
 from ..text.blocks import blocks, is_lead_in, parts, plain
 from ..text.sentences import sentences
 from ..text.words import FUNCTION_WORDS

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
+from ..extraction.extraction import Extracted, TextsKnown, derive_all, forget_texts
+from ..extraction.validation import Examined, examine
 from ..settings import FixedSettings
-from ..storage.vectors import Matrix
-from .examination import Examined, examine
-from .extraction import Extracted, TextsKnown, derive_all, forget_texts
+from ..structures.vectors.vectors import Matrix
 from .readers import LeftOut, RawDocument, RawTriples, read
 from .sources import Source
 

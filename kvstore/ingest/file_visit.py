@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from ..storage.ingested_files import IngestedFile
+from ..structures.documents.ingested_files import IngestedFile
 from .readers import READING
 from .sources import Source
 

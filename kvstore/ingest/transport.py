@@ -14,13 +14,13 @@ from typing import Any, BinaryIO
 import msgpack
 import numpy as np
 
+from ..extraction.abstracts import AbstractTree, Draft
+from ..extraction.extraction import ChunkDraft, Extracted, Introduction
+from ..extraction.relation import Relation
 from ..settings import FixedSettings
-from ..storage.documents import Section
-from .abstracts import AbstractTree, Draft
-from .extraction import ChunkDraft, Extracted, Introduction
+from ..structures.documents.documents import Section
 from .file_documents import Failure, FileDocument
 from .readers import LeftOut, RawTriples
-from .relation import Relation
 from .sources import Source
 
 _LENGTH = struct.Struct(">Q")

@@ -26,14 +26,14 @@ from itertools import repeat
 from typing import Any, BinaryIO
 
 from ..errors import KvstoreError, OutOfMemoryError
+from ..extraction.extraction import vectors_for
 from ..models.embedder import open_embedder
 from ..models.language import open_language
 from ..models.sentence_transformer import SentenceTransformerEmbedder
 from ..settings import TIME_LIMIT, FixedSettings
-from ..storage.documents import Documents
 from ..storage.environment import Environment
-from ..storage.vectors import Matrix
-from .extraction import vectors_for
+from ..structures.documents.documents import Documents
+from ..structures.vectors.vectors import Matrix
 from .file_documents import FileDocument, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
 from .sources import Source
 from .transport import frame, read_message

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ..errors import InputError
-from ..storage.forest import RELATIONS_TREE, Forest, Step
-from ..storage.store_view import StoreView
+from ..structures.forest.forest import RELATIONS_TREE, Forest, Step
+from ..structures.state import StoreView
 from ..text.normalize import entity_key
 from .evidence import Relative
+from .evidence_sentence import stating_text
 from .places import Place, places_of
-from .stating import stating_text
 
 DIRECTIONS = ("up", "down", "both")
 #: Steps up that are taken at most to find the nearest root.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..storage.ranking import Ranking, best, shared_ranks
-from ..storage.store_view import StoreView
+from ..structures.ranking import Ranking, best, shared_ranks
+from ..structures.state import StoreView
 
 
 def fuse(view: StoreView, rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:

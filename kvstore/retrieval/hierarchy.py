@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..storage import addresses
-from ..storage.store_view import StoreView
+from ..structures.filter import addresses
+from ..structures.state import StoreView
 
 _FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from ..storage import addresses
-from ..storage.aliases import Identity
-from ..storage.chunks import FIRST_UPPER, GROUP
-from ..storage.forest import RELATIONS_TREE
-from ..storage.store_view import StoreView
+from ..structures.documents.chunks import FIRST_UPPER, GROUP
+from ..structures.filter import addresses
+from ..structures.forest.forest import RELATIONS_TREE
+from ..structures.names.aliases import Identity
+from ..structures.state import StoreView
 from ..text.blocks import plain
 from ..text.normalize import entity_key
 from ..text.sentences import sentences

@@ -1,18 +1,19 @@
 """Where an entity stands, the most telling places first, equals by document and place or by name.
 
 In: what a name stands for. Out: nodes of the entity forest by tree and name; abstracts by rank (see
-:mod:`~kvstore.storage.addresses`), then by how much lies below them (less is more telling), then by document key and
-place. Of many abstracts of one rank all are looked at, as far as the rank is needed, since any may be the first.
+:mod:`~kvstore.structures.filter.addresses`), then by how much lies below them (less is more telling), then by document
+key and place. Of many abstracts of one rank all are looked at, as far as the rank is needed, since any may be the
+first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..storage import addresses
-from ..storage.aliases import Identity
-from ..storage.chunks import AbstractRecord
-from ..storage.store_view import StoreView
+from ..structures.documents.chunks import AbstractRecord
+from ..structures.filter import addresses
+from ..structures.names.aliases import Identity
+from ..structures.state import StoreView
 
 #: The rank of an abstract, its id and its record.
 Place = tuple[int, int, AbstractRecord]

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..storage.chunks import GROUP
-from ..storage.documents import heading_path
-from ..storage.ranking import Ranking
-from ..storage.store_view import StoreView
-from ..storage.vectors import Ids, Matrix
+from ..structures.documents.chunks import GROUP
+from ..structures.documents.documents import heading_path
+from ..structures.ranking import Ranking
+from ..structures.state import StoreView
+from ..structures.vectors.vectors import Ids, Matrix
 from ..text.words import token_count
 from .evidence import AbstractNote, Evidence, Hit, Trace
 

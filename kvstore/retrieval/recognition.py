@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..storage.aliases import Identity
-from ..storage.entity_filter import Matches, longest_matches
+from ..structures.filter.entity_filter import Matches, longest_matches
+from ..structures.names.aliases import Identity
 from ..text.normalize import Folded, fold
 from ..text.words import FUNCTION_WORDS, words
 from .query import Query

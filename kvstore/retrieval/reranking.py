@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from ..errors import RerankerError
 from ..models.reranker import CrossEncoderReranker
-from ..storage.documents import heading_path
-from ..storage.ranking import Ranking, best, shared_ranks
-from .lexical import question_terms, word_scores_of
+from ..structures.documents.documents import heading_path
+from ..structures.ranking import Ranking, best, shared_ranks
+from .dense_search import cosines_of
+from .lexical_search import question_terms, word_scores_of
 from .query import Query
-from .vector import cosines_of
 
 Rerank = Callable[[Query, Ranking], Ranking]
 

@@ -23,13 +23,13 @@ import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
 from . import tables
+from .change_buffer import RecentReader
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun
 from .file_lock import release
 from .lmdb_errors import MapFull, translate
 from .location import WRITER_FILE, examine, make_directory
 from .mapped_pages import release_pages
 from .open_file import PAGE, OpenFile
-from .recent import RecentReader
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
 from .view import LmdbView, Snapshot, View, WriteView

@@ -21,8 +21,8 @@ from ..errors import ClosedError, StoreFullError, TransactionError
 from .data_file import CompactReport, DataFile, flush
 from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE
-from .presence import Presence
 from .readers_table import MAX_READERS
+from .shared_open_lock import Presence
 from .transaction_gate import TransactionGate
 from .writer_lock import WriterLock
 

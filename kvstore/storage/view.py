@@ -20,9 +20,9 @@ import lmdb
 
 from ..errors import ClosedError, TransactionError
 from . import tables
+from .change_buffer import GATHERED, Recent, RecentReader
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
-from .recent import GATHERED, Recent, RecentReader
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
 

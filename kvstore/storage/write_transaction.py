@@ -16,8 +16,8 @@ import lmdb
 
 from ..errors import KvstoreError, TransactionError
 from . import records, tables
+from .change_buffer import GATHERED, LARGE, Changes, Recent, part_key
 from .lmdb_errors import LONGEST_KEY, key_error, translate
-from .recent import GATHERED, LARGE, Changes, Recent, part_key
 from .view import LmdbView, Record, TransactionOwner
 
 if TYPE_CHECKING:

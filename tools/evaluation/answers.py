@@ -19,7 +19,7 @@ import numpy as np
 
 import kvstore
 from kvstore.models.sentence_transformer import SentenceTransformerEmbedder
-from kvstore.storage.vectors import Matrix
+from kvstore.structures.vectors.vectors import Matrix
 
 from .measures import Outcome
 from .passages import Passage, Place, Texts

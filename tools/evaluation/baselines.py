@@ -19,10 +19,10 @@ import numpy.typing as npt
 import snowballstemmer
 
 import kvstore
-from kvstore.storage.addresses import NODE, split
-from kvstore.storage.chunks import FIRST_UPPER
-from kvstore.storage.store_view import StoreView
-from kvstore.storage.vectors import Matrix
+from kvstore.structures.documents.chunks import FIRST_UPPER
+from kvstore.structures.filter.addresses import NODE, split
+from kvstore.structures.state import StoreView
+from kvstore.structures.vectors.vectors import Matrix
 
 from .passages import Passage
 from .retrievers import CHUNKS, Retrieved, Retriever, VectorRetriever

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import kvstore
-from kvstore.storage.vectors import Matrix
+from kvstore.structures.vectors.vectors import Matrix
 
 from .measures import Found, Outcome, measure, measure_places
 from .passages import Passage, Texts

@@ -1,0 +1,1 @@
+"""The laws: changes applied exactly, CHECK, the logical dump, repair."""

@@ -1,0 +1,363 @@
+"""A set of changes to documents, edges and aliases carried into one write transaction, exactly.
+
+In: a :class:`Batch`: extracted documents with their vectors, triples that others found in them, edges and aliases that
+the user states, and what is to go. On disk: every structure of the store, changed so that what it holds is a function
+of the surviving documents (with their triples), edges and aliases alone (DESIGN.md, law 2). The order inside: what goes
+is taken out, names are counted, names without an introduction left are removed everywhere, new names are looked for in
+the older chunks through the postings, then the new documents are recognised, written and linked, and at last the graph
+follows. Nothing is visible before the caller commits; any error leaves the transaction to be aborted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..extraction.extraction import Extracted
+from ..settings import FixedSettings
+from ..storage.view import WriteView
+from ..structures.counters import Counters
+from ..structures.documents.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
+from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, heading_path
+from ..structures.documents.ingested_files import IngestedFile, IngestedFileWriter
+from ..structures.documents.triples import KIND, DocumentTriples, TripleWriter
+from ..structures.filter.entity_filter import EntityFilter
+from ..structures.forest.forest import EdgeKey, StatedEdge, Statement
+from ..structures.forest.forest_writer import ForestWriter, Nodes
+from ..structures.graph import RELATION_LINK, GraphWriter
+from ..structures.names.aliases import ALIAS, Alias, AliasWriter
+from ..structures.names.entities import EntityWriter
+from ..structures.names.mentions import MentionWriter
+from ..structures.postings import PostingWriter
+from ..structures.vectors.vectors import Matrix, VectorWriter
+from ..text.normalize import entity_key
+from ..text.words import chunk_terms, stemmer
+from .introductions import NameChanges
+from .linking import Linker
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A document ready to be stored: what was extracted, and one unit vector a chunk (shape (chunks, dimension)).
+
+    ``changed_at`` is when it was stored first, for one that is only put in again.
+    """
+
+    extracted: Extracted
+    vectors: Matrix
+    own_vectors: bool = False
+    origin: str | None = None
+    changed_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Changes to be applied together, each document, edge and name once; ``deleted`` are keys of documents.
+
+    An edge or alias stands in place of the one of its key; None takes that one back. ``triples`` stand in place of
+    those of a document, by its key; it is stored, or one of ``documents``. ``origins`` names the folder that documents,
+    otherwise unchanged, were found in last; ``files`` are those whose last document this is, each with the digests of
+    its documents.
+    """
+
+    documents: Sequence[Prepared] = ()
+    deleted: Sequence[str] = ()
+    edges: Mapping[EdgeKey, StatedEdge | None] = field(default_factory=dict)
+    aliases: Mapping[str, Alias | None] = field(default_factory=dict)
+    origins: Mapping[str, str | None] = field(default_factory=dict)
+    triples: Mapping[str, DocumentTriples] = field(default_factory=dict)
+    files: Sequence[tuple[IngestedFile, list[bytes]]] = ()
+
+
+class Changes:
+    """The changes of one write transaction; :meth:`finish` must be called before the commit."""
+
+    def __init__(self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter) -> None:
+        self._view = view
+        self._settings = settings
+        self.counters = Counters.load(view)
+        self.documents = DocumentWriter(view)
+        self._chunks = ChunkWriter(view)
+        self._abstracts = AbstractWriter(view, self.documents)
+        self._entities = EntityWriter(view)
+        self._mentions = MentionWriter(view)
+        self._postings = PostingWriter(view)
+        self._vectors = VectorWriter(view, settings.dimension)
+        self.forest = ForestWriter(view, self.counters)
+        self.aliases = AliasWriter(view)
+        self.triples = TripleWriter(view)
+        self._graph = GraphWriter(view)
+        self._files = IngestedFileWriter(view)
+        self.filter = entity_filter
+
+    def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
+        """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
+        tree, child, parent = key
+        lower, upper = map(int, self.filter.find_many([child, parent]))
+        return self.forest.pair(tree, lower, upper) if lower and upper else None
+
+    def stated_edge(self, key: EdgeKey) -> StatedEdge | None:
+        """The edge of this key as the user stated it, or None."""
+        nodes = self.edge_nodes(key)
+        return None if nodes is None else self.forest.stated_edge(*nodes)
+
+    def apply(self, batch: Batch) -> None:
+        """Store documents, edges and aliases in place of those of the same key, and take others out."""
+        linker = Linker(
+            self.documents,
+            self._chunks,
+            self._abstracts,
+            self._entities,
+            self._mentions,
+            self._postings,
+            self.filter,
+            self._graph,
+            self.triples,
+            self._settings,
+        )
+        names = NameChanges(self._entities, self.filter)
+        for key in [item.extracted.key for item in batch.documents] + list(batch.deleted):
+            record = self.documents.find(key)
+            if record is not None:
+                self._take_out(record, linker, names)
+        for key, origin in batch.origins.items():
+            self.documents.set_origin(key, origin)
+        for edge_key, edge in batch.edges.items():
+            self._change_edge(edge_key, edge, linker, names)
+        for name, alias in batch.aliases.items():
+            self._change_alias(name, alias, names)
+        for key, triples in batch.triples.items():
+            self._change_triples(key, triples, linker, names)
+        for item in batch.documents:
+            for introduced in item.extracted.introductions:
+                names.introduce(introduced.key, introduced.form, introduced.kind)
+        ids = self._settle_names(names, linker)
+        for item in batch.documents:
+            self._put_in(item, ids, names, linker)
+        for edge in batch.edges.values():
+            if edge is not None:
+                child, parent = (ids[entity_key(form)] for form in (edge.child, edge.parent))
+                self._link_nodes(self.forest.state(edge.tree, child, parent, (edge.child, edge.parent)), linker)
+        for (one, other), by in self.forest.settle().items():
+            self._graph.change_link(one, other, RELATION_LINK, by)
+        for key, triples in batch.triples.items():
+            self._add_triples(key, triples, linker)
+        for file, digests in batch.files:
+            self._files.put(file, digests)
+        linker.flush()
+        linker.flush_graph()
+        self._postings.flush()
+        self._vectors.flush()
+
+    def vectors_of(self, record: DocumentRecord) -> Matrix:
+        """The vectors of a document's chunks, shape (chunks, dimension)."""
+        chunks = [self._chunks.get(chunk) for chunk in record.chunk_ids()]
+        return self._vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
+
+    def finish(self, hits: Mapping[str, int] | None = None) -> None:
+        """Fold in temperatures, write the private pages and the counters."""
+        if hits:
+            self.filter.fold_temperatures(hits)
+            self.counters.hits += sum(hits.values())
+        self.counters.change += 1
+        self.write_back()
+
+    def write_back(self) -> None:
+        """Put what is held privately into the transaction, so that reading through its view sees everything."""
+        self.filter.flush()
+        self.counters.save(self._view)
+
+    def _take_out(self, record: DocumentRecord, linker: Linker, names: NameChanges) -> None:
+        """Remove a document and all that is its own; its names lose one introduction each."""
+        outline = self.documents.outline(record.id)
+        stem = stemmer(self._settings.stemmer)
+        self._files.remove(record.source)
+        self._remove_triples(record, linker, names)
+        introductions = self._entities.introductions(record.id)
+        linker.learn(names.withdraw_places(introductions))
+        self.counters.introductions -= len(introductions)
+        linker.unlink_document(record)
+        text = self.documents.text(record.id)
+        chunk_ids = list(record.chunk_ids())
+        for chunk, stored in zip(chunk_ids, self._chunks.get_many(chunk_ids), strict=True):
+            piece = text[stored.start : stored.end].decode()
+            path = heading_path(outline, stored.section)
+            self._postings.remove(chunk, chunk_terms(record.title, path, piece, stem).keys())
+            self._vectors.remove(stored.block, stored.row)
+            self._chunks.remove(chunk)
+            self.counters.words -= stored.words
+        self._unlink_nodes(self.forest.withdraw_document(record.id), linker)
+        for abstract in record.abstract_ids():
+            self._abstracts.remove(abstract)
+        self._entities.remove_introductions(record.id)
+        self.documents.remove(record)
+        self.counters.documents -= 1
+        self.counters.chunks -= record.chunk_count
+        self.counters.text_bytes -= record.size
+        self.counters.abstracts -= len(record.groups) + len(record.uppers)
+
+    def _change_edge(self, key: EdgeKey, edge: StatedEdge | None, linker: Linker, names: NameChanges) -> None:
+        """Take back what the user stated, and count the names of what is stated now."""
+        nodes = self.edge_nodes(key)
+        old = None if nodes is None else self.forest.stated_edge(*nodes)
+        if nodes is not None and old is not None:
+            for node, form in zip(nodes, (old.child, old.parent), strict=True):
+                names.withdraw(self.forest.node(node).entity, form, "tree")
+            self._unlink_nodes(self.forest.withdraw(*nodes), linker)
+            self.counters.introductions -= 2
+        if edge is not None:
+            for form in (edge.child, edge.parent):
+                names.introduce(entity_key(form), form, "tree")
+            self.counters.introductions += 2
+
+    def _change_alias(self, key: str, alias: Alias | None, names: NameChanges) -> None:
+        """Take back what was stated of a name, and keep what is stated now; an alias introduces its name."""
+        old = self.aliases.get(key)
+        if old is not None:
+            self.aliases.remove(old)
+            if old.kind == ALIAS:
+                names.withdraw(int(self.filter.find_many([key])[0]), old.name, ALIAS)
+                self.counters.introductions -= 1
+        if alias is not None:
+            self.aliases.put(alias)
+            if alias.kind == ALIAS:
+                names.introduce(key, alias.name, ALIAS)
+                self.counters.introductions += 1
+
+    def _state_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
+        """Store what a document says of its names; ``ids`` are those of the names introduced."""
+        edges: dict[tuple[str, int, int], list[Statement]] = {}
+        for relation in extracted.relations:
+            tree = relation.tree(extracted.key, extracted.meta)
+            child, parent = (ids[entity_key(form)] for form in (relation.child, relation.parent))
+            statement = Statement(document, relation.kind, relation.confidence, relation.start, relation.end)
+            edges.setdefault((tree, child, parent), []).append(statement)
+        self._link_nodes(self.forest.state_document(document, edges), linker)
+
+    def _change_triples(self, key: str, triples: DocumentTriples, linker: Linker, names: NameChanges) -> None:
+        """Take back the triples of a document, and count the names of those it has now."""
+        record = self.documents.find(key)
+        if record is not None:
+            self._remove_triples(record, linker, names)
+        for name, form in triples.introductions().items():
+            names.introduce(name, form, KIND)
+            self.counters.introductions += 1
+
+    def _remove_triples(self, record: DocumentRecord, linker: Linker, names: NameChanges) -> None:
+        triples = self.triples.of(record.id)
+        if triples:
+            linker.change_triples(record, triples, -1)
+            introduced = triples.introductions()
+            for entity, form in zip(self.filter.find_many(list(introduced)), introduced.values(), strict=True):
+                names.withdraw(int(entity), form, KIND)
+                self.counters.introductions -= 1
+            self.triples.put(record.id, DocumentTriples())
+
+    def _add_triples(self, key: str, triples: DocumentTriples, linker: Linker) -> None:
+        record = self.documents.find(key)
+        if record is not None and triples:
+            self.triples.put(record.id, triples)
+            linker.change_triples(record, triples, 1)
+
+    def _link_nodes(self, made: Nodes, linker: Linker) -> None:
+        for node, entity in made:
+            linker.link_node(entity, node)
+
+    def _unlink_nodes(self, gone: Nodes, linker: Linker) -> None:
+        for node, entity in gone:
+            linker.unlink_node(entity, node)
+
+    def _settle_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
+        """Write the counts of all names touched; removes those without introduction, finds the new ones in older
+        chunks."""
+        linker.flush()
+        for entity, key in names.without_introduction():
+            linker.unlink_entity(entity, key)
+            self.filter.delete(key)
+            self._entities.remove(entity, key)
+            self.counters.entities -= 1
+        new = names.new_keys()
+        numbers = list(range(self.counters.next_entity, self.counters.next_entity + len(new)))
+        self.counters.next_entity += len(new)
+        self.counters.entities += len(new)
+        self.filter.insert_many(new, numbers)
+        ids = names.settle(dict(zip(new, numbers, strict=True)))
+        for key, number in zip(new, numbers, strict=True):
+            self._entities.put_name(key, number)
+        linker.link_older(dict(zip(new, numbers, strict=True)))
+        return ids
+
+    def _put_in(self, item: Prepared, ids: Mapping[str, int], names: NameChanges, linker: Linker) -> None:
+        """Write a new document and link the names it mentions; ``ids`` are those of the names introduced."""
+        extracted = item.extracted
+        counters = self.counters
+        document = counters.next_document
+        counters.next_document += 1
+        groups = extracted.tree.groups if extracted.tree else []
+        first_group = counters.next_group
+        counters.next_group += len(groups)
+        abstract_ids = self._put_abstracts(extracted, document, first_group)
+        record = DocumentRecord(
+            id=document,
+            key=extracted.key,
+            title=extracted.title,
+            source=extracted.source,
+            format=extracted.format,
+            meta=extracted.meta,
+            digest=extracted.digest,
+            size=len(extracted.text),
+            changed_at=int(time.time()) if item.changed_at is None else item.changed_at,
+            first_group=first_group,
+            groups=groups,
+            uppers=abstract_ids[len(groups) :],
+            own_vectors=item.own_vectors,
+            origin=item.origin,
+            left_out=extracted.left_out,
+        )
+        outline = [
+            Section(s.level, s.title, s.parent, s.start, s.end, abstract_ids[s.abstract]) for s in extracted.outline
+        ]
+        self.documents.put(record, extracted.text, outline)
+        introduced = ((ids[name.key], name.form, name.kind) for name in extracted.introductions)
+        rows = [(entity, names.place(entity, form, kind)) for entity, form, kind in introduced]
+        self._entities.put_introductions(document, rows)
+        for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
+            block, row = self._vectors.add(chunk, item.vectors[ordinal], counters.next_vector_block)
+            counters.next_vector_block = max(counters.next_vector_block, block + 1)
+            stored = ChunkRecord(document, draft.start, draft.end, ordinal, draft.section, draft.length, block, row)
+            self._chunks.put(chunk, stored)
+            self._postings.add(chunk, draft.terms, draft.length)
+            counters.words += draft.length
+        linker.link_document(record, outline, extracted.chunks)
+        self._state_relations(extracted, document, ids, linker)
+        counters.documents += 1
+        counters.chunks += record.chunk_count
+        counters.text_bytes += record.size
+        counters.abstracts += len(abstract_ids)
+        counters.introductions += len(extracted.introductions)
+
+    def _put_abstracts(self, extracted: Extracted, document: int, first_group: int) -> list[int]:
+        """Write the abstract tree; returns the id of every draft."""
+        tree = extracted.tree
+        if tree is None:
+            return []
+        uppers = len(tree.drafts) - tree.leaves
+        first_upper = self.counters.next_upper
+        self.counters.next_upper += uppers
+        ids = [*range(first_group, first_group + tree.leaves), *range(first_upper, first_upper + uppers)]
+        chunk_ids = [GROUP * (first_group + g) + j for g, size in enumerate(tree.groups) for j in range(size)]
+        for number, draft in zip(ids, tree.drafts, strict=True):
+            parent = None if draft.parent is None else ids[draft.parent]
+            record = AbstractRecord(
+                document,
+                parent,
+                draft.level,
+                chunk_ids[draft.first_chunk],
+                chunk_ids[draft.last_chunk],
+                [ids[child] for child in draft.children],
+                draft.section,
+                sorted(draft.summary),
+            )
+            self._abstracts.put(number, record)
+        return ids

@@ -1,0 +1,311 @@
+"""CHECK: every invariant of every structure, both ways.
+
+In: one view. Out: a sentence for each violation, naming its place; nothing where the store is sound. Damage that a
+decoder meets is reported as such and the rest is checked all the same. Reads the whole store.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from ..errors import KvstoreError
+from ..storage import tables
+from ..storage.change_buffer import check_recent
+from ..structures.counters import Counters
+from ..structures.documents.chunks import GROUP, ChunkRecord
+from ..structures.documents.documents import DocumentRecord, Section, heading_path
+from ..structures.documents.triples import KIND
+from ..structures.filter import addresses
+from ..structures.indexes.indexes import KINDS
+from ..structures.language_version import check_language_version
+from ..structures.names.aliases import ALIAS, MERGE
+from ..structures.names.mentions import Occurrence
+from ..structures.names.places import Places, places_of
+from ..structures.names.recognition import headed_places, mentions_in
+from ..structures.postings import term_bytes
+from ..structures.state import StoreView
+from ..structures.vectors.vectors import FREE
+from ..text.normalize import fold
+from ..text.words import chunk_terms, stemmer
+from .forest_check import check_forest
+from .graph_check import GraphCheck
+
+#: Kinds of names that somebody stated: these may stand in no text and no tree.
+STATED = frozenset((ALIAS, KIND))
+
+
+def check(view: StoreView) -> Iterator[str]:
+    """Every violated invariant of the store, as a sentence."""
+    yield from _Check(view).run()
+
+
+class _Check:
+    def __init__(self, view: StoreView) -> None:
+        self._view = view
+        self._stem = stemmer(view.settings.stemmer)
+        self._documents: list[DocumentRecord] = []
+        self._totals: Counter[str] = Counter()
+        # Of each chunk the sum of the hashes of its postings, which all together would not fit into memory.
+        self._posted: dict[int, int] = {}
+        self._introduced: dict[int, Counter[tuple[str, str]]] = {}
+        self._places: dict[int, Places] = {}
+        self._rows: dict[int, tuple[int, int]] = {}
+        self._graph = GraphCheck(view)
+
+    def run(self) -> Iterator[str]:
+        parts: list[Callable[[], Iterator[str]]] = [
+            self._check_recent,
+            self._read_documents,
+            self._read_postings,
+            self._read_vectors,
+            self._check_documents,
+            self._check_orphans,
+            self._check_forest,
+            self._check_aliases,
+            self._check_entities,
+            self._check_filter,
+            self._graph.rest,
+            self._check_triples,
+            self._check_files,
+            self._check_counters,
+            self._check_indexes,
+            partial(check_language_version, self._view),
+        ]
+        for part in parts:
+            try:
+                yield from part()
+            except KvstoreError as error:
+                yield str(error)
+
+    def _check_recent(self) -> Iterator[str]:
+        yield from check_recent(self._view.view.scan(tables.RECENT))
+
+    def _read_documents(self) -> Iterator[str]:
+        self._documents = list(self._view.documents.scan())
+        for record in self._documents:
+            if self._view.documents.identify(record.key) != record.id:
+                yield f"document {record.id}: its key {record.key!r} does not lead to it"
+        if len(self._documents) != self._view.view.count("document_keys"):
+            yield "there are document keys without a document"
+
+    def _read_postings(self) -> Iterator[str]:
+        last: tuple[bytes, int] = (b"", -1)
+        for term, block in self._view.postings.scan():
+            chunks = block.chunks.astype(np.int64)
+            if (np.diff(chunks) <= 0).any() or (term == last[0] and chunks[0] <= last[1]):
+                yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
+            last = (term, int(chunks[-1]))
+            prefix = term + b"\x00"
+            columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
+            for chunk, frequency, length in zip(*columns, strict=True):
+                self._posted[chunk] = self._posted.get(chunk, 0) + hash((prefix, frequency, length))
+
+    def _read_vectors(self) -> Iterator[str]:
+        blocks = 0
+        for number, ids in self._view.vectors.rows():
+            for row, chunk in enumerate(ids.tolist()):
+                if chunk != FREE:
+                    if chunk in self._rows:
+                        yield f"chunk {chunk} has two vectors"
+                    self._rows[chunk] = (number, row)
+            free = int((ids == FREE).sum())
+            if self._view.vectors.free_rows(number) != free:
+                yield f"vector block {number} has {free} free rows, and another number is recorded"
+            blocks += 1 if free else 0
+        if blocks != self._view.view.count(tables.VECTOR_SPACE):
+            yield "free rows are recorded for vector blocks that have none"
+
+    def _check_documents(self) -> Iterator[str]:
+        for record in self._documents:
+            try:
+                yield from self._check_document(record)
+            except KvstoreError as error:
+                yield f"document {record.key!r}: {error}"
+
+    def _check_document(self, record: DocumentRecord) -> Iterator[str]:
+        view = self._view
+        text = view.documents.text(record.id)
+        if len(text) != record.size:
+            yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
+        outline = view.documents.outline(record.id)
+        rows: dict[int, list[Occurrence]] = {}
+        end = 0
+        for ordinal, chunk in enumerate(record.chunk_ids()):
+            stored = view.chunks.get(chunk)
+            if (stored.document, stored.ordinal) != (record.id, ordinal) or not end <= stored.start < stored.end:
+                yield f"document {record.key!r}: chunk {chunk} is out of place"
+            end = stored.end
+            piece = text[stored.start : stored.end].decode()
+            rows[chunk] = view.mentions.in_chunk(chunk)
+            yield from self._check_chunk(
+                record, chunk, stored, piece, heading_path(outline, stored.section), rows[chunk]
+            )
+        if end > record.size:
+            yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
+        place_rows = view.mentions.in_places(record.id)
+        found = {
+            place.occurrence(mention.entity, mention.key)
+            for place in headed_places(record, outline)
+            for mention in mentions_in(view.filter, fold(place.text), view.settings.name_words)
+        }
+        if found != set(place_rows) or len(found) != len(place_rows):
+            yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
+        for entity, pairs in places_of(rows, place_rows).items():
+            self._places.setdefault(entity, []).extend(pairs)
+        yield from self._graph.document(record, outline, text, rows)
+        yield from self._check_abstracts(record, outline)
+        for entity, form, kind in view.entities.introduced(record.id):
+            self._introduce(entity, form, kind)
+        for key, form in view.triples.of(record.id).introductions().items():
+            self._introduce(int(view.filter.find_many([key])[0]), form, KIND)
+        self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
+        self._totals["abstracts"] += len(record.groups) + len(record.uppers)
+
+    def _introduce(self, entity: int, form: str, kind: str) -> None:
+        self._introduced.setdefault(entity, Counter())[form, kind] += 1
+        self._totals["introductions"] += 1
+
+    def _check_chunk(
+        self,
+        record: DocumentRecord,
+        chunk: int,
+        stored: ChunkRecord,
+        piece: str,
+        path: list[str],
+        rows: list[Occurrence],
+    ) -> Iterator[str]:
+        terms = chunk_terms(record.title, path, piece, self._stem)
+        length = min(sum(terms.values()), 65535)
+        expected = sum(hash((term_bytes(term), min(count, 255), length)) for term, count in terms.items())
+        if self._posted.pop(chunk, 0) != expected:
+            yield f"document {record.key!r}: the postings of chunk {chunk} are not those of its text"
+        if stored.words != sum(terms.values()):
+            yield f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {stored.words} recorded"
+        self._totals["words"] += stored.words
+        if self._rows.pop(chunk, None) != (stored.block, stored.row):
+            yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"
+        found = mentions_in(self._view.filter, fold(piece), self._view.settings.name_words)
+        wanted = sorted((m.start, m.end - m.start, m.entity) for m in found)
+        if wanted != [(start, length, entity) for entity, start, length in rows]:
+            yield f"document {record.key!r}: the mentions of chunk {chunk} are not those in its text"
+
+    def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
+        for abstract in record.abstract_ids():
+            node = self._view.abstracts.get(abstract)
+            ends = [self._view.chunks.get(node.first_chunk).start]
+            ends += [place for span in node.summary for place in span]
+            ends.append(self._view.chunks.get(node.last_chunk).end)
+            if ends != sorted(ends) or not -1 <= node.section < len(outline):
+                yield f"document {record.key!r}: abstract {abstract} sums up what is not below it"
+            self._view.abstracts.text(node)  # raises where a sentence begins or ends inside a character
+            if node.document != record.id or (node.parent is None) != (abstract == record.root):
+                yield f"document {record.key!r}: abstract {abstract} is out of place"
+            for child in node.children:
+                below = self._view.abstracts.get(child)
+                if below.parent != abstract or not (
+                    node.first_chunk <= below.first_chunk <= below.last_chunk <= node.last_chunk
+                ):
+                    yield f"document {record.key!r}: abstract {child} is no child of {abstract}"
+            if node.parent is not None and abstract not in self._view.abstracts.get(node.parent).children:
+                yield f"document {record.key!r}: abstract {abstract} is unknown to its parent {node.parent}"
+
+    def _check_orphans(self) -> Iterator[str]:
+        for chunk in self._posted:
+            yield f"postings name chunk {chunk}, which no document owns"
+        for chunk in self._rows:
+            yield f"a vector is kept for chunk {chunk}, which no document owns"
+        documents = {record.id for record in self._documents}
+        for chunk, stored in self._view.chunks.scan():
+            if stored.document not in documents:
+                yield f"chunk {chunk} belongs to document {stored.document}, which is not stored"
+        for chunk, _ in self._view.mentions.scan():
+            if self._view.chunks.find(chunk) is None:
+                yield f"mentions are kept for chunk {chunk}, which is not stored"
+        for abstract, node in self._view.abstracts.scan():
+            if node.document not in documents:
+                yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
+
+    def _check_triples(self) -> Iterator[str]:
+        documents = {record.id for record in self._documents}
+        for document, _ in self._view.triples.scan():
+            if document not in documents:
+                yield f"triples are kept for document {document}, which is not stored"
+
+    def _check_files(self) -> Iterator[str]:
+        for file in self._view.ingested_files.scan():
+            for key in file.documents:
+                record = self._view.documents.find(key)
+                if record is None or record.source != file.source:
+                    yield f"file {file.source!r} is recorded as ingested, but its document {key!r} is not stored"
+
+    def _check_forest(self) -> Iterator[str]:
+        forest = self._view.forest
+        self._totals["edges"] = sum(1 for _ in forest.edges())
+        for node, place in forest.nodes():
+            self._places.setdefault(place.entity, []).append((node, addresses.NODE))
+        for child, parent, edge in forest.stated_edges():
+            self._introduce(forest.node(child).entity, edge.child, "tree")
+            self._introduce(forest.node(parent).entity, edge.parent, "tree")
+        yield from check_forest(self._view, self._documents)
+
+    def _check_aliases(self) -> Iterator[str]:
+        aliases = self._view.aliases
+        members: dict[str, list[str]] = {}
+        for key, alias in aliases.scan():
+            members.setdefault(alias.target, []).append(key)
+            if key != alias.key or alias.kind not in (ALIAS, MERGE):
+                yield f"alias {key!r} is kept under another name, or is of no known kind"
+            if alias.kind == ALIAS:
+                entity = self._view.entities.identify(key)
+                if entity is None:
+                    yield f"alias {key!r} is not known as a name"
+                else:
+                    self._introduce(entity, alias.name, ALIAS)
+        if dict(aliases.members()) != members:
+            yield "the entities that have aliases do not agree with the aliases"
+        for key in sorted({name for names in members.values() for name in names}):
+            deque(aliases.path(key), maxlen=0)  # raises where they go in a circle
+
+    def _check_entities(self) -> Iterator[str]:
+        view = self._view
+        entries = view.filter.keys()
+        in_filter = {key: entry.entity for key, entry in entries}
+        known = {record.key: entity for entity, record in view.entities.scan()}
+        if in_filter != known:
+            for key in sorted(set(in_filter) ^ set(known))[:10]:
+                yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
+        if dict(view.entities.names()) != known:
+            yield "the index of names does not agree with the entities"
+        for entity, record in view.entities.scan():
+            slots = sorted(slot for slot in record.slots if slot.times)
+            introduced = self._introduced.get(entity, Counter())
+            if slots != sorted((*way, times) for way, times in introduced.items()) or not record.slots[-1].times:
+                yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
+            expected = addresses.of_places(self._places.get(entity, ()))
+            if not len(expected) and not STATED.issuperset(slot.kind for slot in slots):
+                yield f"entity {record.key!r}: a document introduces it that neither mentions it nor has it in a tree"
+            if not np.array_equal(expected, view.filter.addresses(record.key)):
+                yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
+            self._totals["entities"] += 1
+
+    def _check_filter(self) -> Iterator[str]:
+        yield from self._view.filter.check()
+
+    def _check_indexes(self) -> Iterator[str]:
+        for record in self._view.indexes.all():
+            unknown = sorted(record.options.keys() - KINDS[record.kind].keys())
+            if unknown:
+                yield f"index {record.kind} is kept with options that there are not: {', '.join(unknown)}"
+
+    def _check_counters(self) -> Iterator[str]:
+        counters = Counters.load(self._view.view)
+        for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
+            if getattr(counters, name) != self._totals[name]:
+                yield f"{self._totals[name]} {name} are stored, {getattr(counters, name)} are counted"
+        last = max((record.first_group + len(record.groups) for record in self._documents), default=0)
+        if counters.next_group < last or counters.next_document <= max((r.id for r in self._documents), default=0):
+            yield f"ids would be used again: chunk ids up to {GROUP * last} are taken"

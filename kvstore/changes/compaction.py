@@ -1,0 +1,77 @@
+"""COMPACT: recent changes into their places, vectors into as few blocks as hold them, then the data file without what
+is empty in it.
+
+In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, after each of which
+the store is whole; then another ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. What stands
+in the way raises the error of :meth:`Environment.compact`.
+
+What grows a store in many commits, or makes all of it again, leaves much of the file free, because LMDB never changes a
+page in place. That is given back at its end, but only where nobody has to wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from ..errors import KvstoreError
+from ..storage.environment import CompactReport, Environment, WriteTransaction, WriteView
+from ..structures.documents.chunks import ChunkWriter
+from ..structures.vectors.vectors import VectorWriter
+
+#: Vector blocks that one commit empties; it holds those that take their vectors in memory.
+BLOCKS = 32
+
+#: Free bytes that are worth another file, and bytes of records that are copied to it in the few seconds that whoever
+#: opens the store meanwhile waits by default.
+WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 28
+
+
+def compact(environment: Environment, dimension: int) -> CompactReport:
+    """Give the space of deleted data back to the file system; raises what :meth:`Environment.compact` raises."""
+    before = environment.statistics().bytes
+    environment.write_with_growth(WriteTransaction.settle)
+    while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
+        pass
+    return replace(environment.compact(), bytes_before=before)
+
+
+@contextmanager
+def compacting_growth(environment: Environment) -> Iterator[None]:
+    """Compact the file after a block that has more than doubled it, where it is worth it; see
+    :func:`compact_if_sparse`."""
+    before = environment.statistics().used_bytes
+    yield
+    if environment.statistics().used_bytes > 2 * before:
+        compact_if_sparse(environment)
+
+
+def compact_if_sparse(environment: Environment) -> None:
+    """Compact the file where more than a quarter of it is free.
+
+    Whatever stands in the way, such as another process that has the store open, leaves the file as it is, and a large
+    store is not compacted unasked.
+    """
+    with suppress(KvstoreError):
+        environment.write_with_growth(WriteTransaction.settle, timeout=0)
+        after, occupied = environment.statistics().used_bytes, _occupied(environment)
+        if after - occupied > max(after // 4, WORTHWHILE) and occupied <= SOON_COPIED:
+            environment.compact(timeout=0)
+
+
+def _occupied(environment: Environment) -> int:
+    """Bytes of the pages that hold records."""
+    kinds = ("branch_pages", "leaf_pages", "overflow_pages")
+    with environment.snapshot() as snapshot:
+        return sum(table["psize"] * sum(table[kind] for kind in kinds) for table in snapshot.tables().values())
+
+
+def _pack_vectors(view: WriteView, dimension: int) -> bool:
+    """Empty some vector blocks; False when there was none to empty."""
+    vectors, chunks = VectorWriter(view, dimension), ChunkWriter(view)
+    moved = vectors.pack(BLOCKS)
+    for chunk, block, row in moved:
+        chunks.put(chunk, chunks.get(chunk)._replace(block=block, row=row))
+    vectors.flush()
+    return bool(moved)

@@ -1,0 +1,98 @@
+"""CHECK of the entity forest: statements, verdicts, nodes and trees, each against the others.
+
+In: one view and the documents it stores. Out: a sentence for each violation; what is accepted must be what
+:mod:`~kvstore.structures.forest.edge_filter` makes of the stated edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..storage import tables
+from ..storage.records import U64_PAIR
+from ..structures.documents.documents import DocumentRecord
+from ..structures.forest.edge_filter import ACCEPTED, Edge, judge, on_cycles
+from ..structures.forest.forest import USER
+from ..structures.state import StoreView
+from ..text.normalize import entity_key
+
+
+def check_forest(view: StoreView, documents: Sequence[DocumentRecord]) -> Iterator[str]:
+    """Every violated invariant of the forest, as a sentence."""
+    forest = view.forest
+    edges = list(forest.edges())
+    yield from _check_statements(view, documents, edges)
+    touched = {node for edge in edges for node in edge}
+    for node, place in forest.nodes():
+        if forest.find(place.tree, place.entity) != node or node not in touched:
+            yield f"tree node {node} is not found by its name, or no edge touches it"
+    by_tree: dict[int, list[Edge]] = {}
+    for child, parent in edges:
+        tree = forest.node(child).tree
+        by_tree.setdefault(tree, []).append((child, parent))
+        if forest.node(parent).tree != tree:
+            yield f"edge {child} under {parent} goes from one tree to another"
+    for tree, name in forest.trees():
+        if forest.tree_name(tree) != name or tree not in by_tree:
+            yield f"tree {name!r} has no edges or another name"
+    if view.view.count(tables.TREES) != view.view.count(tables.TREE_NAMES):
+        yield "there are trees that are not found by their names"
+    yield from _check_verdicts(view, by_tree)
+    yield from _check_directions(view, edges)
+
+
+def _check_statements(view: StoreView, documents: Sequence[DocumentRecord], edges: Sequence[Edge]) -> Iterator[str]:
+    forest = view.forest
+    sizes = {USER: 0} | {record.id: record.size for record in documents}
+    stating: dict[int, list[Edge]] = {document: [] for document in sizes}
+    for child, parent in edges:
+        for document, _, _, start, end in forest.statements(child, parent):
+            if not 0 <= start <= end <= sizes.get(document, -1):
+                yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
+        for document in forest.stated_by(child, parent):
+            stating.setdefault(document, []).append((child, parent))
+    for document, stated in stating.items():
+        if document == USER:
+            kept = [(child, parent) for child, parent, _ in forest.stated_edges()]
+        else:
+            kept = forest.document_edges(document)
+        for child, parent in sorted(set(stated) ^ set(kept)):
+            who = "the user" if document == USER else f"document {document}"
+            yield f"edge {child} under {parent}: whether {who} states it is not certain"
+    for child, parent, edge in forest.stated_edges():
+        if forest.tree_name(forest.node(child).tree) != edge.tree:
+            yield f"tree node {child} is not in tree {edge.tree!r}, as the user states"
+        for node, form in ((child, edge.child), (parent, edge.parent)):
+            if forest.key(node) != entity_key(form):
+                yield f"tree node {node} is not that of {form!r}, as the user states"
+
+
+def _check_verdicts(view: StoreView, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
+    forest = view.forest
+    looping = 0
+    for tree, edges in by_tree.items():
+        looped = on_cycles(edges)
+        looping += len(looped)
+        wrong = [edge for edge in looped if forest.strength(*edge) != forest.stated_strength(*edge)]
+        for child, parent in sorted(wrong):
+            yield f"edge {child} under {parent}: its strength is not that of its statements"
+        for (child, parent), verdict in judge(edges, forest.strongest_first(looped)).items():
+            if forest.verdict(child, parent) != verdict:
+                found = "accepted" if verdict != ACCEPTED else "not accepted"
+                yield f"edge {child} under {parent} is {found}, which does not follow from the edges of tree {tree}"
+    if looping != view.view.count(tables.LOOPED_EDGES):
+        yield "edges are said to lie on cycles that do not"
+
+
+def _check_directions(view: StoreView, edges: Sequence[Edge]) -> Iterator[str]:
+    kept = 0
+    for up, down in ((tables.EDGES_UP, tables.EDGES_DOWN), (tables.REFUSED_UP, tables.REFUSED_DOWN)):
+        upwards = {U64_PAIR.unpack(key) for key, _ in view.view.scan(up)}
+        downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in view.view.scan(down)}
+        kept += len(upwards)
+        for child, parent in sorted(upwards - downwards):
+            yield f"edge {child} under {parent} is not kept downwards"
+        if downwards - upwards:
+            yield "there are downward edges without an upward one"
+    if kept != len(edges):
+        yield f"{len(edges)} edges are stated, {kept} are judged"

@@ -1,0 +1,261 @@
+"""Repair: everything derived is made again from the stored documents, triples, edges, aliases and options of indexes.
+
+In: a store whose derived structures are damaged, or were made by the rules of an older format. On disk: one write
+transaction that empties every table and fills it again from the state before, so that readers see the old store or the
+new one and a crash leaves the old. Ids go on from where they were and are never used twice; temperatures and vectors
+are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`. A
+document, triple, edge, alias or option that is damaged itself cannot be made again: it is named there and is not in the
+store any more. Which files were ingested is not kept: they are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..errors import CorruptionError, InputError, KvstoreError
+from ..extraction.extraction import Extracted, extract, vectors_for, with_vectors
+from ..settings import FixedSettings
+from ..storage import records, tables
+from ..storage.environment import Environment, WriteTransaction
+from ..structures.counters import Counters
+from ..structures.documents.chunks import GROUP
+from ..structures.documents.documents import DocumentRecord
+from ..structures.documents.triples import DocumentTriples
+from ..structures.filter.entity_filter import EntityFilter
+from ..structures.forest.forest import EdgeKey, Forest, StatedEdge
+from ..structures.indexes.indexes import IndexWriter
+from ..structures.language_version import put_language_version
+from ..structures.names.aliases import Alias
+from ..structures.names.entities import BLOCK
+from ..structures.state import StoreView
+from ..structures.vectors.vectors import Matrix
+from .changes import Batch, Changes, Prepared
+
+Embed = Callable[[Sequence[str]], Matrix]
+
+#: Chunks, documents' triples, edges or aliases that are put in at once.
+_PORTION = 4096
+
+Read = TypeVar("Read")
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What a rebuild did: documents and chunks put in again, chunks embedded anew, and what was lost, as sentences."""
+
+    documents: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    lost: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What CHECK REPAIR met and did: the problems found, the rebuild they led to, and the problems that remain."""
+
+    found: list[str]
+    rebuilt: Rebuilt | None = None
+    remaining: list[str] = field(default_factory=list)
+
+    @property
+    def lost(self) -> list[str]:
+        """What could not be read and is gone, as sentences."""
+        return [] if self.rebuilt is None else self.rebuilt.lost
+
+
+def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> Rebuilt:
+    """Make everything derived again, in one commit.
+
+    Raises what the embedder raises when texts must be embedded anew, LockTimeoutError, ReadOnlyError and
+    StoreFullError; the store is as before then.
+    """
+
+    def run(view: WriteTransaction) -> Rebuilt:
+        # LMDB keeps the last commit readable beside the transaction that replaces it.
+        with environment.snapshot() as before:
+            return _Rebuild(StoreView(before, settings), view, embed).run()
+
+    return environment.write_with_growth(run)
+
+
+class _Rebuild:
+    def __init__(self, before: StoreView, view: WriteTransaction, embed: Embed) -> None:
+        self._before = before
+        self._view = view
+        self._settings = before.settings
+        self._embed = embed
+        self._report = Rebuilt()
+
+    def run(self) -> Rebuilt:
+        counters = self._counters()
+        for table in tables.ALL:
+            if table != tables.META:
+                self._view.clear(table)
+        self._view.delete(tables.META, tables.REBUILD)
+        put_language_version(self._view, self._settings)
+        counters.save(self._view)
+        self._report.lost += IndexWriter(self._view).carry_over(self._before.indexes)
+        entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
+        changes = Changes(self._view, self._settings, entity_filter)
+        for documents in self._documents():
+            changes.apply(Batch(documents))
+        for triples in _portions(self._triples()):
+            changes.apply(Batch(triples=dict(triples)))
+        for edges in _portions(self._edges()):
+            changes.apply(Batch(edges=dict(edges)))
+        for aliases in _portions(self._aliases()):
+            changes.apply(Batch(aliases=dict(aliases)))
+        changes.filter.fold_temperatures(self._temperatures())
+        changes.finish()
+        return self._report
+
+    def _counters(self) -> Counters:
+        """The ids and hits to go on from; every total begins at nothing."""
+        try:
+            old = Counters.load(self._before.view)
+        except KvstoreError:
+            old = self._counters_from_keys()
+        kept = {field.name: getattr(old, field.name) for field in fields(Counters) if field.name.startswith("next_")}
+        return Counters(change=old.change, hits=old.hits, **kept)
+
+    def _counters_from_keys(self) -> Counters:
+        """Ids beyond all that are in use, where the counters themselves are damaged."""
+
+        def beyond(table: str) -> int:
+            last = next(self._before.view.scan(table, reverse=True), None)
+            return 1 if last is None else int.from_bytes(last[0], "big") + 1
+
+        group = -(-beyond(tables.CHUNKS) // GROUP)
+        return Counters(
+            change=self._before.view.count(tables.DOCUMENTS),
+            next_document=beyond(tables.DOCUMENTS),
+            next_group=group,
+            next_upper=max(1 << 40, beyond(tables.ABSTRACTS)),
+            next_entity=BLOCK * beyond(tables.ENTITIES),
+            next_tree=beyond(tables.TREES),
+            next_node=beyond(tables.NODES),
+            next_vector_block=beyond(tables.VECTORS),
+        )
+
+    def _documents(self) -> Iterator[list[Prepared]]:
+        """The documents that can be read, in portions, extracted anew."""
+        waiting: list[tuple[DocumentRecord, Extracted, Matrix | None]] = []
+        size = 0
+        for key, _ in self._before.view.scan(tables.DOCUMENTS):
+            number = records.U64.unpack(key)[0]
+            read = self._attempt(f"document {number}", self._extracted, number)
+            if read is None:
+                continue
+            waiting.append(read)
+            size += max(1, len(read[1].chunks))
+            if size >= _PORTION:
+                yield self._prepared(waiting)
+                waiting, size = [], 0
+        yield self._prepared(waiting)
+
+    def _extracted(self, number: int) -> tuple[DocumentRecord, Extracted, Matrix | None]:
+        record = self._before.documents.get(number)
+        text = self._before.documents.text(number).decode()
+        extracted = extract(
+            record.key,
+            text,
+            self._settings,
+            title=record.title,
+            source=record.source,
+            meta=record.meta,
+            format=record.format,
+            left_out=record.left_out,
+        )
+        vectors = self._vectors(record, extracted)
+        if record.own_vectors:
+            if vectors is None:
+                self._report.lost.append(
+                    f"document {record.key!r}: the vectors it was put with; put it again with them"
+                )
+            else:
+                extracted = with_vectors(extracted, vectors)
+        return record, extracted, vectors
+
+    def _vectors(self, record: DocumentRecord, extracted: Extracted) -> Matrix | None:
+        """The stored vectors of a document, where they can be read and its chunks are the same as ever."""
+        try:
+            stored = [self._before.chunks.get(chunk) for chunk in record.chunk_ids()]
+            places = [(chunk.start, chunk.end, chunk.section) for chunk in stored]
+            if places != [(draft.start, draft.end, draft.section) for draft in extracted.chunks]:
+                return None
+            vectors = self._before.vectors.gather([(chunk.block, chunk.row) for chunk in stored])
+        except KvstoreError:
+            return None
+        return vectors if np.isfinite(vectors).all() else None
+
+    def _prepared(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
+        made = vectors_for([(extracted, vectors) for _, extracted, vectors in waiting], self._embed)
+        prepared: list[Prepared] = []
+        for (record, extracted, vectors), rows in zip(waiting, made, strict=True):
+            kept = vectors is not None
+            prepared.append(Prepared(extracted, rows, record.own_vectors and kept, record.origin, record.changed_at))
+            self._report.documents += 1
+            self._report.chunks += len(extracted.chunks)
+            self._report.embedded += 0 if kept else len(extracted.chunks)
+        return prepared
+
+    def _triples(self) -> Iterator[tuple[str, DocumentTriples]]:
+        for key, _ in self._before.view.scan(tables.TRIPLES):
+            number = records.U64.unpack(key)[0]
+            read = self._attempt(f"the triples of document {number}", self._triples_of, number)
+            if read is not None:
+                yield read
+
+    def _triples_of(self, number: int) -> tuple[str, DocumentTriples]:
+        return self._before.documents.get(number).key, self._before.triples.of(number)
+
+    def _edges(self) -> Iterator[tuple[EdgeKey, StatedEdge]]:
+        for key, _ in self._before.view.scan(tables.STATED_EDGES):
+            child, parent = records.U64_PAIR.unpack(key)
+            edge = self._attempt(
+                f"the user's edge between tree nodes {child} and {parent}",
+                Forest(self._before.view, None).stated_edge,
+                child,
+                parent,
+            )
+            if edge is not None:
+                yield edge.key, edge
+
+    def _aliases(self) -> Iterator[tuple[str, Alias]]:
+        for key, _ in self._before.view.scan(tables.ALIASES):
+            name = bytes(key).decode()
+            alias = self._attempt(f"what {name!r} stands for", self._before.aliases.get, name)
+            if alias is not None:
+                yield name, alias
+
+    def _temperatures(self) -> Mapping[str, int]:
+        try:
+            known = self._before.filter.keys()
+            return {key: entry.temperature for key, entry in known if entry.temperature}
+        except KvstoreError:
+            return {}  # counts may be lost, data never
+
+    def _attempt(self, what: str, read: Callable[..., Read], *place: Any) -> Read | None:
+        try:
+            return read(*place)
+        except (CorruptionError, InputError, ValueError) as error:
+            self._report.lost.append(f"{what}: {error}")
+            return None
+
+
+Item = TypeVar("Item")
+
+
+def _portions(items: Iterator[Item]) -> Iterator[list[Item]]:
+    portion: list[Item] = []
+    for item in items:
+        portion.append(item)
+        if len(portion) == _PORTION:
+            yield portion
+            portion = []
+    if portion:
+        yield portion

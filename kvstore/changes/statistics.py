@@ -1,0 +1,29 @@
+"""Counts and sizes of everything in a store, for SHOW STATS and ``kvstore info``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from ..storage import tables
+from ..structures.state import StoreView
+
+
+def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
+    """Names and figures: totals, then the entity filter's, then the file's (``file`` is a dataclass of figures).
+
+    ``temperature`` is the number of hits folded in since the store was made.
+    """
+    counters = view.counters
+    totals = ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges", "change")
+    found: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
+    found["temperature"] = counters.hits
+    found["trees"] = sum(1 for _ in view.forest.trees())
+    found["stated_edges"] = view.view.count(tables.STATED_EDGES)
+    found["documents_with_triples"] = view.view.count(tables.TRIPLES)
+    found["aliases"] = view.view.count(tables.ALIASES)
+    found["ingested_files"] = view.view.count(tables.INGESTED_FILES)
+    in_filter = view.filter.statistics()
+    found.update({f"filter_{field.name}": getattr(in_filter, field.name) for field in fields(in_filter)})
+    found.update({f"file_{name}": value for name, value in asdict(file).items()})
+    return found

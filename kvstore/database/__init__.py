@@ -1,0 +1,1 @@
+"""An open store without its language: what can be read, changed, kept and brought in."""

@@ -1,0 +1,489 @@
+"""What can be read from a store: the same methods on a snapshot, inside a transaction, and on the store itself.
+
+Every method reads one state of all structures. ``where`` arguments are SQL conditions over the columns of
+``documents``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from ..answering.answer import Answer, written_answer
+from ..answering.confidence import Confidence, confidence_of, question_rarities
+from ..answering.extractive import CHUNKS, Relevance, extracted, not_answered
+from ..answering.passages import passages_of
+from ..arguments import check_clauses, check_methods, check_whole, is_text
+from ..errors import InputError, ModelUnavailableError
+from ..retrieval.decomposition import decompose
+from ..retrieval.evidence import Evidence, Hit, Location, Relative
+from ..retrieval.expansion import expand
+from ..retrieval.lookup import lookup
+from ..retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_options
+from ..retrieval.recognition import recognise
+from ..sql.nearby import near_names, no_entity
+from ..structures.counters import Counters
+from ..structures.documents.triples import Triple
+from ..structures.indexes.indexes import IndexStatus
+from ..structures.names.aliases import Alias
+from ..structures.state import StoreView
+from ..structures.vectors.vectors import cosines
+from ..systems import strategy_named
+from ..text.normalize import entity_key
+from ..text.words import stemmer
+from .context import Context
+
+#: Rows that a method can be asked for at most.
+MOST_ROWS = 2**31 - 1
+
+if TYPE_CHECKING:
+    from ..answering.prompt import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A stored document; ``bytes`` and ``chunks`` count its text, ``changed`` is UTC, ISO 8601.
+
+    ``source`` is the file it came from, ``origin`` the folder that was ingested.
+    """
+
+    key: str
+    title: str | None
+    source: str | None
+    meta: dict[str, Any]
+    format: str
+    text: str
+    bytes: int
+    chunks: int
+    changed: str
+    origin: str | None = None
+
+
+class Reading(ABC):
+    """The reading methods; what they read is what :meth:`reading` opens."""
+
+    _context: Context
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        check_methods(cls)
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[StoreView]:
+        """The parts of the store in one state, while the context is open: what every method here reads."""
+
+    def __len__(self) -> int:
+        with self.reading() as view:
+            return Counters.load(view.view).documents
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        with self.reading() as view:
+            return isinstance(key, str) and is_text(key) and view.documents.find(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def get(self, key: str) -> Document | None:
+        """The document of this key, or None.
+
+        >>> store.get("tea").title, store.get("cocoa")
+        ('Tea', None)
+        """
+        with self.reading() as view:
+            record = view.documents.find(key)
+            if record is None:
+                return None
+            text = view.documents.text(record.id).decode()
+            return Document(
+                record.key,
+                record.title,
+                record.source,
+                record.meta,
+                record.format,
+                text,
+                record.size,
+                record.chunk_count,
+                record.changed,
+                record.origin,
+            )
+
+    def triples(self, key: str) -> list[Triple]:
+        """The triples that were imported for the document of this key; empty where there is none.
+
+        >>> store.triples("tea")
+        []
+        """
+        with self.reading() as view:
+            record = view.documents.find(key)
+            return [] if record is None else list(view.triples.of(record.id).triples)
+
+    def keys(self, prefix: str = "", limit: int | None = None) -> list[str]:
+        """Keys of the documents that begin with ``prefix``, in order, at most ``limit``.
+
+        >>> store.keys(), store.keys("t"), store.keys(limit=1)
+        (['coffee', 'tea'], ['tea'], ['coffee'])
+        """
+        if limit is not None:
+            check_whole("limit", limit, 0, MOST_ROWS)
+        with self.reading() as view:
+            return list(islice(view.documents.keys(prefix), limit))
+
+    def names(self, prefix: str = "", limit: int = 20) -> list[str]:
+        """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``.
+
+        >>> store.names("ind"), store.names("dar")
+        (['India'], ['Darjeeling'])
+        """
+        check_whole("limit", limit, 0, MOST_ROWS)
+        with self.reading() as view:
+            return [record.name for record in islice(view.entities.beginning(entity_key(prefix)), limit)]
+
+    def lookup(self, *names: str, limit: int = 10) -> list[Location]:
+        """Where entities are found, the most telling places first; a name that is not known has none.
+
+        Each name found counts one for its temperature. Raises InputError for no names or a limit below one.
+
+        >>> [(place.tree, place.parent) for place in store.lookup("Darjeeling")]
+        [('places', 'India')]
+        """
+        if not names:
+            raise InputError("LOOKUP takes one name or more, and there is none; name an entity")
+        check_whole("limit", limit, 1)
+        with self.reading() as view:
+            found: list[Location] = []
+            for name in names:
+                rows = list(lookup(view, name, limit))
+                if rows:
+                    self._context.count_hits([entity_key(rows[0].entity)])
+                found += rows
+        self._context.last_lookup = names
+        return found
+
+    def aliases(self) -> list[Alias]:
+        """The names that stand for others, as stated by :meth:`Transaction.alias` and ``merge``, in order.
+
+        >>> _ = store.alias("Bharat", "India")
+        >>> store.aliases()
+        [Alias(name='Bharat', entity='India', kind='alias')]
+        """
+        with self.reading() as view:
+            return [alias for _, alias in view.aliases.scan()]
+
+    def expand(
+        self,
+        entity: str | None = None,
+        *,
+        direction: str = "both",
+        depth: int = 1,
+        tree: str | None = None,
+        limit: int = 100,
+    ) -> list[Relative]:
+        """Relatives of an entity, ``depth`` levels up and down; without one, of the names last looked up.
+
+        Raises InputError where there is nothing to expand, EntityNotFoundError for an unknown name given.
+
+        >>> [(relative.level, relative.relative) for relative in store.expand("Darjeeling", direction="up")]
+        [(0, 'Darjeeling'), (-1, 'India')]
+        """
+        names = (entity,) if entity is not None else self._context.last_lookup
+        if not names:
+            raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
+        check_whole("depth", depth, 0)
+        check_whole("limit", limit, 1)
+        with self.reading() as view:
+            rows: list[Relative] = []
+            for name in names:
+                rows += expand(view, name, direction=direction, depth=depth, tree=tree, limit=limit)
+            if not rows and entity is not None and not view.filter.find(entity_key(entity)):
+                raise no_entity(view, entity)
+        return rows
+
+    def describe_document(self, key: str) -> dict[str, Any]:
+        """The properties of a document, as DESCRIBE DOCUMENT gives them; raises DocumentNotFoundError.
+
+        >>> store.describe_document("coffee")["meta"]
+        {'year': 2024}
+        """
+        from ..sql import descriptions
+
+        with self.reading() as view:
+            return descriptions.document(view, key)
+
+    def describe_entity(self, name: str) -> dict[str, Any]:
+        """The properties of an entity, as DESCRIBE ENTITY gives them; raises EntityNotFoundError.
+
+        >>> store.describe_entity("india")["trees"]
+        ['places']
+        """
+        from ..sql import descriptions
+
+        with self.reading() as view:
+            return descriptions.entity(view, name)
+
+    def indexes(self) -> list[IndexStatus]:
+        """How each index stands, as SHOW INDEXES gives them.
+
+        >>> [(index.kind, index.state) for index in store.indexes()]
+        [('entities', 'exact'), ('lexical', 'exact'), ('vectors', 'exact')]
+        """
+        with self.reading() as view:
+            return view.index_statuses()
+
+    def dump(self) -> Iterator[str]:
+        """The statements that make these documents, edges and aliases again in a new store of the same settings.
+
+        One state of the store is read until the last has been taken. What no statement can say :meth:`not_in_dump`
+        tells; :meth:`Store.export` keeps that too.
+
+        >>> list(store.dump())[:2]
+        ['-- embedder hashing:256', 'BEGIN;']
+        """
+        from ..sql import dumping
+
+        with self.reading() as view:
+            yield from dumping.statements(view)
+
+    def not_in_dump(self) -> list[str]:
+        """What the statements of :meth:`dump` cannot say, one message each.
+
+        >>> store.not_in_dump()
+        []
+        """
+        from ..sql import dumping
+
+        with self.reading() as view:
+            return list(dumping.unsaid(view))
+
+    def nearest_names(self, name: str, limit: int = 3) -> list[str]:
+        """Known names that look like ``name``, for a message about one that is not known.
+
+        >>> store.nearest_names("Darjeling")
+        ['Darjeeling']
+        """
+        check_whole("limit", limit, 1, MOST_ROWS)
+        with self.reading() as view:
+            return near_names(view, name, limit)
+
+    def search(
+        self,
+        text: str,
+        *,
+        using: str = "hybrid",
+        where: str | None = None,
+        top: int = SEARCH_TOP,
+        vector: npt.ArrayLike | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+    ) -> list[Hit]:
+        """Chunks for a text by ``vector``, ``lexical`` or ``hybrid`` search, best first.
+
+        >>> [hit.document for hit in store.search("roasted seeds", using="lexical", where="key < 'd'")]
+        ['coffee']
+        """
+        if using.lower() not in ("vector", "lexical", "hybrid"):
+            raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
+        return self.retrieve(text, using=using, where=where, top=top, vector=vector, parameters=parameters).hits
+
+    def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
+        """Evidence for a question by a strategy (default: the session's), best chunks first.
+
+        The clauses are those of :class:`~kvstore.retrieval.query.Clauses`: ``using``, ``depth``, ``top``, ``within``,
+        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``. Raises UnknownStrategyError, InputError for
+        values out of range, EmbedderError and RerankerError where a model cannot be had.
+
+        >>> evidence = store.retrieve("Who took tea to India?", using="bridge", top=1)
+        >>> evidence.hits[0].document, evidence.steps[0].name
+        ('tea', 'recognise entities')
+        """
+        check_clauses("retrieve", clauses, Clauses.__annotations__)
+        with self.reading() as view:
+            strategy, query = self._asked(view, question, **clauses)
+            return strategy.retrieve(query)
+
+    def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
+        """Evidence for a question, and how likely the store is to answer it; takes and raises what :meth:`retrieve`
+        does.
+
+        >>> evidence, confidence = store.weigh("Which volcano erupted in Iceland?")
+        >>> confidence.value < 0.5, confidence.unknown
+        (True, ('Iceland',))
+        """
+        check_clauses("weigh", clauses, Clauses.__annotations__)
+        with self.reading() as view:
+            strategy, query = self._asked(view, question, **clauses)
+            evidence = strategy.retrieve(query)
+            return evidence, self._confidence(query, evidence)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        model: str | None = None,
+        on_text: Callable[[str], None] = lambda text: None,
+        **clauses: Unpack[Clauses],
+    ) -> Answer:
+        """An answer with citations: by the language model ``model``, else by the session's, else extractive.
+
+        Where its confidence (:meth:`weigh`) is below the setting ``least_confidence``, the answer has ``abstained``: it
+        says that the store does not answer, names the passages nearest to the question, and no model is asked.
+        ``on_text`` hears what a model writes, piece by piece, as it comes; together the pieces are the answer's text.
+        Where the model's server is down, busy or too slow, or breaks off, the answer is extractive and its ``problem``
+        says why, whatever was heard before. Raises what :meth:`retrieve` raises, and ModelError for a model that cannot
+        be asked.
+
+        >>> answer = store.ask("What is tea made from?")
+        >>> answer.text, answer.citations[0].document
+        ('Tea is made from leaves. [1]', 'tea')
+        """
+        check_clauses("ask", clauses, Clauses.__annotations__)
+        chosen = self._context.language_model(model)
+        with self.reading() as view:
+            strategy, query = self._asked(view, question, **clauses)
+            evidence = strategy.retrieve(query)
+            confidence = self._confidence(query, evidence)
+            if confidence.value < self._context.session.least_confidence:
+                text, citations = not_answered(evidence, confidence.unknown)
+                return Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
+            passages = passages_of(evidence.hits[:CHUNKS], view)
+            relevance = self._relevance(query)
+        # From here on the state need not stay: a model may write for minutes.
+        problem = None
+        if chosen is not None and evidence.hits:
+            prompt = self._prompt(evidence, query)
+            kept = self._context.session.answer_cache
+            try:
+                answer = written_answer(evidence, prompt, chosen, kept=kept, trace=query.trace, on_text=on_text)
+                return replace(answer, weighed=confidence)
+            except ModelUnavailableError as error:
+                problem = f"{error}. This answer is extractive."
+        with query.trace.step("choose sentences") as step:
+            text, citations = extracted(evidence, passages, relevance)
+            why = "no language model is configured" if problem is None else "the language model did not answer"
+            step.detail, step.count = f"extractive: {why}", len(citations)
+        return Answer(text, citations, True, None, evidence, problem=problem, weighed=confidence)
+
+    def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt:
+        """What :meth:`ask` would send to a language model, not sent; the clauses are those of :meth:`retrieve`.
+
+        >>> print(store.prompt("What is tea made from?", top=1).user.splitlines()[-1])
+        What is tea made from?
+        """
+        check_clauses("prompt", clauses, Clauses.__annotations__)
+        with self.reading() as view:
+            strategy, query = self._asked(view, question, **clauses)
+            return self._prompt(strategy.retrieve(query), query)
+
+    def _prompt(self, evidence: Evidence, query: Query) -> Prompt:
+        from ..answering.prompt import build_prompt
+
+        budget = self._context.session.prompt_tokens
+        with query.trace.step("build prompt") as step:
+            prompt = build_prompt(evidence, budget)
+            given, found = len(prompt.passages), len(evidence.hits)
+            size = f"about {prompt.tokens:,} tokens of {budget:,}"
+            step.detail, step.count = f"{given} of {found} passages, {prompt.abstracts} abstracts, {size}", given
+        return prompt
+
+    def _confidence(self, query: Query, evidence: Evidence) -> Confidence:
+        """How likely it is that the evidence answers the question, as a step of the query."""
+        with query.trace.step("weigh confidence") as step:
+            confidence = confidence_of(query, evidence.hits, evidence.context)
+            least = self._context.session.least_confidence
+            told = "answers" if confidence.value >= least else "does not answer"
+            step.detail, step.count = f"{confidence}; {told} from {least:g} on", len(evidence.hits)
+        return confidence
+
+    def _relevance(self, query: Query) -> Relevance:
+        """What scores statements by the question; by words alone in a store whose vectors are the user's own."""
+        view = query.view
+        stem = stemmer(view.settings.stemmer)
+        rarities = question_rarities(query.question, view)
+        if view.settings.embedder.startswith("none:"):
+            return Relevance(query.question, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
+        asked = replace(query, count_hits=lambda keys: None)
+        rest = query.vector_of(decompose(query.question, recognise(asked, as_written=True)).rest)
+
+        def similarity(texts: Sequence[str]) -> list[tuple[float, float]]:
+            vectors = self._context.embed(texts)
+            return list(zip(cosines(vectors, query.vector).tolist(), cosines(vectors, rest).tolist(), strict=True))
+
+        return Relevance(query.question, rarities, stem, similarity)
+
+    def _asked(
+        self,
+        view: StoreView,
+        question: str,
+        *,
+        using: str | None = None,
+        depth: int | None = None,
+        top: int | None = None,
+        within: int | None = None,
+        where: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        vector: npt.ArrayLike | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        reranker: str | None = None,
+    ) -> tuple[Strategy, Query]:
+        """The strategy to ask, and the question as it takes it."""
+        session = self._context.session
+        strategy = strategy_named(using or session.strategy)
+        check_options(strategy, options or {})
+        top = session.top if top is None else top
+        depth = session.depth if depth is None else depth
+        if not question.strip():
+            raise InputError("the question is empty; ask something")
+        check_whole("top", top, 1, 10_000)
+        check_whole("depth", depth, 0, 64)
+        if within is not None:
+            check_whole("within", within, 1)
+        allowed = None
+        if where is not None:
+            from ..sql.relational import matching_documents
+
+            allowed = frozenset(matching_documents(view, where, parameters))
+        query = Query(
+            question,
+            view,
+            self._context.embedder.embed_query,
+            top=top,
+            depth=depth,
+            allowed=allowed,
+            within=within,
+            options=options or {},
+            count_hits=self._context.count_hits,
+            rerank=self._context.reranker(reranker),
+            given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
+        )
+        return strategy, query
+
+
+check_methods(Reading)
+
+
+def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:
+    """A user's vectors as unit rows, shape (rows, dimension); one vector serves all rows. Raises InputError."""
+    try:
+        matrix = np.atleast_2d(np.asarray(vectors, np.float32))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"vectors are numbers, {dimension} to a row: {error}") from None
+    if matrix.ndim != 2 or matrix.shape[1] != dimension:
+        raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
+    if matrix.shape[0] not in (1, rows):
+        raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
+    # Row by row, so that a vector's length does not depend on those beside it.
+    norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+    if not np.isfinite(norms).all() or (norms == 0).any():
+        raise InputError("a vector is finite and not all zeros")
+    # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.
+    unit = abs(norms - 1) < 1e-6
+    units = matrix if unit.all() else np.where(unit, matrix, matrix / norms).astype(np.float32)
+    return np.repeat(units, rows // matrix.shape[0], axis=0)

@@ -1,0 +1,287 @@
+"""Abstracts: groups of up to five consecutive chunks, and a tree above them that means something (Bridge-RAG §4.1).
+
+In: a document's sections and chunks, and the terms and sentences of each chunk. Out: the leaf groups and the tree,
+with an extractive summary in every node: places of sentences. A group ends where a top-level section ends. Parents
+follow the document's headings; where one section holds more groups than can be read at a glance, neighbours are joined
+by the similarity of their terms. A function of the document alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+
+from ..structures.documents.chunks import GROUP
+from ..text.words import FUNCTION_WORDS, term_counts
+from .chunking import Chunk, Heading, Span
+
+#: More neighbours than this under one heading are joined by similarity first.
+_BROADEST = 5
+_SUMMARY_WORDS = 60
+
+
+@dataclass(slots=True)
+class Draft:
+    """An abstract to be: numbers of its children among the drafts, the chunks (by ordinal) below it, and the spans of
+    the sentences that sum them up, the most telling first."""
+
+    level: int
+    first_chunk: int
+    last_chunk: int
+    children: list[int]
+    section: int
+    parent: int | None = None
+    summary: list[Span] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class AbstractTree:
+    """The drafts of a document: the leaves first, in order of the text, and the root last."""
+
+    drafts: list[Draft]
+    leaves: int
+    of_section: list[int]  # for each section, the draft that stands for it
+
+    @property
+    def groups(self) -> list[int]:
+        """Chunks of each leaf."""
+        return [draft.last_chunk - draft.first_chunk + 1 for draft in self.drafts[: self.leaves]]
+
+
+TermCounts = dict[str, int]
+
+
+def build_tree(
+    sections: Sequence[Heading],
+    chunks: Sequence[Chunk],
+    sentences: Sequence[Mapping[Span, str]],
+    texts: Sequence[str],
+    stem: Callable[[str], str],
+) -> AbstractTree:
+    """The abstract tree of a document of at least one chunk.
+
+    ``sentences[i]`` are the sentences of chunk *i* by their spans, in order of the text; ``texts[i]`` is its text,
+    whose words ``stem`` makes terms.
+    """
+    return _TreeBuilder(sections, chunks, sentences, texts, stem).build()
+
+
+class _TreeBuilder:
+    def __init__(
+        self,
+        sections: Sequence[Heading],
+        chunks: Sequence[Chunk],
+        sentences: Sequence[Mapping[Span, str]],
+        texts: Sequence[str],
+        stem: Callable[[str], str],
+    ) -> None:
+        self._sections = sections
+        self._chunks = chunks
+        self._texts = texts
+        self._stem = stem
+        self._spans = [list(found) for found in sentences]
+        self._sentences = {span: sentence for found in sentences for span, sentence in found.items()}
+        self._drafts: list[Draft] = []
+        self._leaf_ends: list[int] = []
+
+    @cached_property  # most documents are too short to need it
+    def _content(self) -> list[TermCounts]:
+        """Of each chunk its terms without function words."""
+        return [term_counts(text, self._stem, FUNCTION_WORDS) for text in self._texts]
+
+    @cached_property
+    def _rarity(self) -> dict[str, float]:
+        """Of each such term how few chunks have it."""
+        spread = Counter(chain.from_iterable(self._content))
+        return {term: math.log(1 + len(self._texts) / count) for term, count in spread.items()}
+
+    def build(self) -> AbstractTree:
+        for first, last in self._leaf_spans():
+            section = self._common_section(first, last)
+            self._drafts.append(Draft(0, first, last, [], section))
+        leaves = len(self._drafts)
+        self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
+        for draft in self._drafts:
+            spans = self._spans[draft.first_chunk : draft.last_chunk + 1]
+            draft.summary = self._choose([span for found in spans for span in found])
+        node_of: dict[int, int] = {}
+        self._node(-1, range(leaves), node_of)
+        return AbstractTree(
+            self._drafts, leaves, [self._draft_of(index, node_of) for index in range(len(self._sections))]
+        )
+
+    def _path(self, section: int) -> list[int]:
+        path = []
+        while section >= 0:
+            path.append(section)
+            section = self._sections[section].parent
+        return path[::-1]
+
+    def _common_section(self, first: int, last: int) -> int:
+        """The innermost section that holds all of these chunks."""
+        one, other = self._path(self._chunks[first].section), self._path(self._chunks[last].section)
+        common = -1
+        for a, b in zip(one, other, strict=False):
+            if a != b:
+                break
+            common = a
+        return common
+
+    def _leaf_spans(self) -> list[tuple[int, int]]:
+        top = self._top_level()
+        spans: list[tuple[int, int]] = []
+        start = 0
+        for index in range(1, len(self._chunks) + 1):
+            full = index - start == GROUP
+            ended = index == len(self._chunks) or self._top_section(index, top) != self._top_section(index - 1, top)
+            if full or ended:
+                spans.append((start, index - 1))
+                start = index
+        return spans
+
+    def _top_level(self) -> int:
+        """The level of top-level sections: the shallowest, or the next one where a lone first heading is the title."""
+        levels = sorted({section.level for section in self._sections})
+        if not levels:
+            return 0
+        lone = sum(section.level == levels[0] for section in self._sections) == 1
+        titled = lone and self._sections[0].level == levels[0]
+        return levels[1] if titled and len(levels) > 1 else levels[0]
+
+    def _top_section(self, chunk: int, top: int) -> int:
+        for section in reversed(self._path(self._chunks[chunk].section)):
+            if self._sections[section].level <= top:
+                return section
+        return -1
+
+    def _node(self, section: int, leaves: Sequence[int], node_of: dict[int, int]) -> int:
+        """The draft that stands for a section's leaves; made unless one child says it all."""
+        children: list[int] = []
+        index = 0
+        while index < len(leaves):
+            inner = self._step_towards(section, self._drafts[leaves[index]].section)
+            if inner is None:
+                children.append(leaves[index])
+                index += 1
+                continue
+            stop = index
+            while stop < len(leaves) and self._step_towards(section, self._drafts[leaves[stop]].section) == inner:
+                stop += 1
+            children.append(self._node(inner, leaves[index:stop], node_of))
+            index = stop
+        if len(children) > _BROADEST and all(child in leaves for child in children):
+            children = self._join_similar(children, section)
+        number = children[0] if len(children) == 1 else self._parent(children, section)
+        node_of[section] = number
+        return number
+
+    def _step_towards(self, section: int, inner: int) -> int | None:
+        """The child of ``section`` on the way down to ``inner``, or None where ``inner`` is ``section`` itself."""
+        path = self._path(inner)
+        if section == -1:
+            return path[0] if path else None
+        depth = path.index(section) + 1
+        return path[depth] if depth < len(path) else None
+
+    def _draft_of(self, section: int, node_of: dict[int, int]) -> int:
+        if section in node_of:
+            return node_of[section]
+        leaf = bisect_right(self._leaf_ends, self._sections[section].start)
+        return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1
+
+    def _parent(self, children: list[int], section: int) -> int:
+        drafts = [self._drafts[child] for child in children]
+        level = 1 + max(draft.level for draft in drafts)
+        parent = Draft(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
+        parent.summary = self._choose([span for draft in drafts for span in draft.summary])
+        number = len(self._drafts)
+        for draft in drafts:
+            draft.parent = number
+        self._drafts.append(parent)
+        return number
+
+    def _join_similar(self, children: list[int], section: int) -> list[int]:
+        """Join neighbours, the most similar first, until few enough stand side by side (average-link, adjacent
+        only)."""
+        while len(children) > _BROADEST:
+            groups = _agglomerate([self._vector(child) for child in children], _BROADEST)
+            children = [
+                children[group[0]] if len(group) == 1 else self._parent([children[i] for i in group], section)
+                for group in groups
+            ]
+        return children
+
+    def _vector(self, number: int) -> dict[str, float]:
+        draft = self._drafts[number]
+        counts: TermCounts = {}
+        for chunk in range(draft.first_chunk, draft.last_chunk + 1):
+            for term, count in self._content[chunk].items():
+                counts[term] = counts.get(term, 0) + count
+        return {term: (1 + math.log(count)) * self._rarity[term] for term, count in counts.items()}
+
+    def _choose(self, candidates: list[Span]) -> list[Span]:
+        """The sentences that carry most of what the candidates are about, within the length of a summary."""
+        texts = [(span, self._sentences[span].lower().split()) for span in candidates if self._sentences[span]]
+        # Central words are long and shared; the first sentences of a text say what it is about.
+        central = [{word for word in set(words) if len(word) > 3} for _, words in texts]
+        weights = {word: math.log(1 + count) for word, count in Counter(chain.from_iterable(central)).items()}
+        scored = []
+        for order, ((span, words), long) in enumerate(zip(texts, central, strict=True)):
+            # Added exactly: a set has no order, and the same text always gets the same summary.
+            weight = math.fsum(map(weights.__getitem__, long)) / (4 + len(words))
+            scored.append((-weight * (1 + 1 / (2 + order)), span, len(words)))
+        chosen: list[Span] = []
+        room = _SUMMARY_WORDS
+        for _, span, length in sorted(scored):
+            if length <= room or not chosen:
+                chosen.append(span)
+                room -= length
+            if room < 8 or len(chosen) == 3:
+                break
+        return chosen
+
+
+def _agglomerate(vectors: list[dict[str, float]], largest: int) -> list[list[int]]:
+    """Groups of neighbouring vectors, at most ``largest`` in one and about half as many groups as vectors or fewer."""
+    following = list(range(1, len(vectors) + 1))
+    previous = list(range(-1, len(vectors) - 1))
+    members: list[list[int]] = [[index] for index in range(len(vectors))]
+    sums = [dict(vector) for vector in vectors]
+    version = [0] * len(vectors)
+    heap = [(-_cosine(sums[i], sums[i + 1]), i, i + 1, 0, 0) for i in range(len(vectors) - 1)]
+    heapq.heapify(heap)
+    groups, wanted = len(vectors), math.ceil(len(vectors) / 3)
+    while heap and groups > wanted:
+        _, left, right, left_version, right_version = heapq.heappop(heap)
+        if not members[left] or not members[right] or (version[left], version[right]) != (left_version, right_version):
+            continue
+        if len(members[left]) + len(members[right]) > largest:
+            continue
+        members[left] += members[right]
+        members[right] = []
+        for term, weight in sums[right].items():
+            sums[left][term] = sums[left].get(term, 0.0) + weight
+        version[left] += 1
+        following[left] = following[right]
+        if following[left] < len(vectors):
+            previous[following[left]] = left
+        groups -= 1
+        for a, b in ((previous[left], left), (left, following[left])):
+            if a >= 0 and b < len(vectors):
+                heapq.heappush(heap, (-_cosine(sums[a], sums[b]), a, b, version[a], version[b]))
+    return [group for group in members if group]
+
+
+def _cosine(one: dict[str, float], other: dict[str, float]) -> float:
+    if len(other) < len(one):
+        one, other = other, one
+    product = sum(weight * other.get(term, 0.0) for term, weight in one.items())
+    norms = math.sqrt(sum(w * w for w in one.values())) * math.sqrt(sum(w * w for w in other.values()))
+    # Rounded, so that the same texts join alike however the sums were ordered.
+    return round(product / norms, 9) if norms else 0.0

@@ -1,0 +1,325 @@
+"""Extraction: everything that is derived from one document alone.
+
+In: a document's key, title, text and format, and the store's fixed settings. Out: an :class:`Extracted`: chunks with
+their terms, the outline, the abstract tree, the names it introduces, the relations it states. A pure function, so that
+it can run in other processes and on other machines. Empty or over-long text is an InputError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import repeat
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..models.language import ENGLISH, open_language
+from ..settings import FixedSettings
+from ..structures.documents.documents import Section, heading_path
+from ..text.blocks import Block, blocks, plain, summary_sentence
+from ..text.languages import are_english
+from ..text.names import Name, SentenceNames, code_terms, identifiers, is_name_key, title_names, written_terms
+from ..text.normalize import entity_key
+from ..text.words import chunk_terms, stemmer
+from .abstracts import AbstractTree, build_tree
+from .chunking import Chunk, Heading, Span, chunk_text
+from .occurring import occurring
+from .outline_relations import outline_relations
+from .pairs import pairs_of
+from .prose import Prose, read_prose
+from .relation import Relation, tree_of
+from .validation import LONGEST_ENTITY_KEY, Examined, content_digest, examine, stated_tree
+
+#: Makes something of embedding texts.
+TextsKnown = Callable[[list[str]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDraft:
+    """A chunk to be: bytes ``start`` to ``end`` of the text, its section, and its terms (title and headings
+    included)."""
+
+    start: int
+    end: int
+    section: int
+    text: str
+    terms: dict[str, int]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """A name a document introduces: its normal form, as written, and the kind of name."""
+
+    key: str
+    form: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted(Examined):
+    """A document and all that is derived from it alone.
+
+    Both names of every relation are among the introductions.
+    """
+
+    outline: list[Section] = field(default_factory=list)
+    chunks: list[ChunkDraft] = field(default_factory=list)
+    tree: AbstractTree | None = None
+    introductions: list[Introduction] = field(default_factory=list)
+    relations: list[Relation] = field(default_factory=list)
+
+    def embedding_texts(self) -> list[str]:
+        """For each chunk the text its vector is made from: where it stands, then what it says."""
+        return [embedding_text(self.title, self.headings(chunk.section), chunk.text) for chunk in self.chunks]
+
+    def headings(self, section: int) -> list[str]:
+        """Titles of the sections around a chunk, outermost first."""
+        return heading_path(self.outline, section)
+
+
+def embedding_text(title: str | None, headings: list[str], text: str) -> str:
+    """What a chunk's vector is made from: its document's title and the headings above it, each once, and its text."""
+    parts = list(dict.fromkeys(part for part in [title, *headings] if part))
+    return (" > ".join(parts) + "\n" if parts else "") + plain(text)
+
+
+def extract(
+    key: str,
+    text: str,
+    settings: FixedSettings,
+    *,
+    title: str | None = None,
+    source: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+    format: str = "text",
+    left_out: int = 0,
+) -> Extracted:
+    """Derive everything that follows from one document; raises InputError where it cannot be a document."""
+    return derive(examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out), settings)
+
+
+def derive(given: Examined, settings: FixedSettings) -> Extracted:
+    """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
+    found = next(derive_all([given], settings))
+    if isinstance(found, InputError):
+        raise found
+    return found
+
+
+def forget_texts(texts: list[str]) -> None:
+    """Make nothing of embedding texts."""
+
+
+def derive_all(
+    documents: Iterable[Examined],
+    settings: FixedSettings,
+    texts_known: TextsKnown = forget_texts,
+) -> Iterator[Extracted | InputError]:
+    """Everything that follows from each of some documents, in order, or why it cannot be one; raises LanguageError.
+
+    It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster. ``texts_known`` is
+    told all their embedding texts before anything is parsed.
+    """
+    begun: list[_Written | Extracted | InputError] = []
+    for document in documents:
+        try:
+            begun.append(_begun(document, settings))
+        except InputError as error:
+            begun.append(error)
+    written = [item for item in begun if isinstance(item, _Written)]
+    texts_known([text for item in written for text in item.embedding_texts()])
+    pipeline = open_language(settings.language)
+    parsed = [(item.text, item.parsed_by(settings.language), item.to_bytes) for item in written]
+    prose = repeat(Prose()) if pipeline is None else read_prose(parsed, pipeline)
+    for item in begun:
+        yield _derived(item, next(prose), settings) if isinstance(item, _Written) else item
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A document of prose, cut into chunks."""
+
+    given: Examined
+    text: str
+    blocks: list[Block]
+    sections: list[Heading]
+    chunks: list[Chunk]
+    to_bytes: npt.NDArray[np.int64]
+    english: list[bool]
+
+    def parsed_by(self, language: str) -> list[Chunk]:
+        """The chunks that a pipeline is to parse: what is no English says nothing to ``en``."""
+        if language != ENGLISH:
+            return self.chunks
+        return [chunk for chunk, english in zip(self.chunks, self.english, strict=True) if english]
+
+    def embedding_texts(self) -> list[str]:
+        """As :meth:`Extracted.embedding_texts`."""
+        return [
+            embedding_text(
+                self.given.title, heading_path(self.sections, chunk.section), self.text[chunk.start : chunk.end]
+            )
+            for chunk in self.chunks
+        ]
+
+
+def _begun(given: Examined, settings: FixedSettings) -> _Written | Extracted:
+    text = given.text.decode()
+    if given.format == "pairs":
+        stated_tree(tree_of(given.key, given.meta))
+        relations = pairs_of(text)
+        introductions = _introductions(_related(relations, "tree"), None, given.key)
+        return _extracted(given, introductions=introductions, relations=relations)
+    found = blocks(text, given.format)
+    sections, chunks = chunk_text(text, found, settings.chunk_tokens)
+    if not chunks:
+        raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
+    english = are_english([text[chunk.start : chunk.end] for chunk in chunks])
+    return _Written(given, text, found, sections, chunks, _byte_offsets(text, len(given.text)), english)
+
+
+def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extracted:
+    given, text, sections, chunks = written.given, written.text, written.sections, written.chunks
+    to_bytes = written.to_bytes
+    stem = stemmer(settings.stemmer)
+    pieces = [text[chunk.start : chunk.end] for chunk in chunks]
+    tree = build_tree(sections, chunks, [_sentences(text, chunk, to_bytes) for chunk in chunks], pieces, stem)
+    outline = [
+        Section(s.level, s.title, s.parent, int(to_bytes[s.start]), int(to_bytes[s.end]), tree.of_section[index])
+        for index, s in enumerate(sections)
+    ]
+    stated = outline_relations(written.blocks, to_bytes, any(written.english)) if _has_tree(given) else []
+    relations = [
+        relation
+        for relation in (*stated, *prose.relations)
+        if all(is_name_key(entity_key(form), settings.name_words) for form in (relation.child, relation.parent))
+    ]
+    names = [*_names(written), *_related(stated, "tree"), *prose.names()]
+    introductions = _introductions(names, settings.name_words, given.key)
+    placed = {entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
+    places = [*([plain(given.title)] if given.title else []), *(section.title for section in sections)]
+    sought = [name.key for name in introductions if name.key not in placed]
+    placed |= occurring([*places, *pieces], sought, settings.name_words)
+    introductions = [name for name in introductions if name.key in placed]
+    extracted = _extracted(given, outline=outline, tree=tree, introductions=introductions, relations=relations)
+    for chunk, piece in zip(chunks, pieces, strict=True):
+        terms = chunk_terms(given.title, extracted.headings(chunk.section), piece, stem)
+        start, end = int(to_bytes[chunk.start]), int(to_bytes[chunk.end])
+        extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, sum(terms.values())))
+    return extracted
+
+
+def _extracted(given: Examined, **derived: Any) -> Extracted:
+    return Extracted(**{field.name: getattr(given, field.name) for field in fields(given)}, **derived)
+
+
+def _has_tree(given: Examined) -> bool:
+    """Whether a document can have a tree of its own: a key too long for the name of a tree states no outline."""
+    return len(tree_of(given.key, given.meta).encode()) <= LONGEST_ENTITY_KEY
+
+
+def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
+    return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
+
+
+def vectors_for(
+    documents: Sequence[tuple[Extracted, npt.NDArray[np.float32] | None]],
+    embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
+    kept: Mapping[str, npt.NDArray[np.float32]] = MappingProxyType({}),
+) -> list[npt.NDArray[np.float32]]:
+    """The vectors of each document's chunks, shape (chunks, dimension): those it comes with, else ``embed``'s.
+
+    ``kept`` has vectors of embedding texts that need not be made again. ``embed`` is called once for all that are
+    missing, and not for no text.
+    """
+    texts = [extracted.embedding_texts() if vectors is None else [] for extracted, vectors in documents]
+    missing = [text for of_document in texts for text in of_document if text not in kept]
+    embedded = iter(embed(missing) if missing else ())
+    found = []
+    for (_, vectors), of_document in zip(documents, texts, strict=True):
+        if vectors is None:
+            rows = [kept[text] if text in kept else next(embedded) for text in of_document]
+            vectors = np.stack(rows) if rows else np.empty((0, 0), np.float32)
+        found.append(vectors)
+    return found
+
+
+def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extracted:
+    """The same document with vectors of the user's own, which count for its digest; shape (chunks, dimension)."""
+    e = extracted
+    own = vectors.astype("<f4").tobytes()
+    digest = content_digest(e.title, e.source, e.meta, e.format, e.text, own, e.left_out)
+    return replace(extracted, digest=digest)
+
+
+def _byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
+    """The byte offset of every character of ``text``, and of its end."""
+    if length == len(text):
+        return np.arange(length + 1)
+    points = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    sizes = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
+    return np.concatenate(([0], np.cumsum(sizes)))
+
+
+def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict[Span, str]:
+    """The sentences of a chunk as a summary gives them, by their places in bytes; headings and table rules are none."""
+    spans = []
+    for unit in chunk.units:
+        piece = text[unit.start : unit.end]
+        if not piece.startswith(("#", "|--", "|:", "```", "---")):
+            spans.append((unit.end - len(piece.lstrip("#>-+| ")), unit.end))
+    spans = [span for span in spans if any(c.isalnum() for c in text[slice(*span)])] or [(chunk.start, chunk.end)]
+    return {(int(to_bytes[start]), int(to_bytes[end])): summary_sentence(text[start:end]) for start, end in spans}
+
+
+def _names(written: _Written) -> Iterator[Name]:
+    """The names found by rule."""
+    text, english = written.text, any(written.english)
+    if written.given.title:
+        yield from title_names(written.given.title, "title", english)
+    for section in written.sections:
+        yield from title_names(section.title, "heading", english)
+    units = [
+        (text[unit.start : unit.end], unit.kind, english)
+        for chunk, english in zip(written.chunks, written.english, strict=True)
+        for unit in chunk.units
+    ]
+    code = [unit for unit, kind, _ in units if kind == "code"]
+    # What stands above the rule of a table are the heads of its columns, capitalised for that.
+    heads = {number for number, (unit, _, _) in enumerate(units[1:]) if unit.startswith("|--")}
+    written_out = [
+        (unit, kind, english)
+        for number, (unit, kind, english) in enumerate(units)
+        if kind != "code" and number not in heads and not unit.startswith(("#", "|--"))
+    ]
+    prose = [(unit, kind) for unit, kind, english in written_out if english]
+    seen = SentenceNames(unit for unit, _ in prose)
+    for index, (unit, kind) in enumerate(prose):
+        yield from seen.names(index)
+        yield from identifiers(unit)
+        yield from written_terms(unit, kind)
+    for unit, _, english in written_out:
+        yield from () if english else code_terms(unit)
+    for unit in code:
+        yield from identifiers(unit)
+
+
+def _introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:
+    """Each name once, under its first form and the kind it was seen as first."""
+    found: dict[str, Introduction] = {}
+    for form, kind in names:
+        name_key = entity_key(form)
+        if most_words is None:
+            if not 0 < len(name_key.encode()) <= LONGEST_ENTITY_KEY:
+                raise InputError(
+                    f"document {document!r}: a name in a tree has 1 to {LONGEST_ENTITY_KEY} bytes, not {form!r}"
+                )
+        elif not is_name_key(name_key, most_words):
+            continue
+        found.setdefault(name_key, Introduction(name_key, form, kind))
+    return [found[name_key] for name_key in sorted(found)]

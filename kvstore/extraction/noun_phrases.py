@@ -1,0 +1,276 @@
+"""Names of noun phrases: what a parsed phrase is called where it stands in a relation.
+
+In: a :class:`~kvstore.extraction.syntax.Sentence` and the place of a noun in it. Out: the phrase's name: the noun with
+the nouns and classing adjectives before it, or a proper name as it is written, and the nouns that stand beside it. What
+names nothing (pronouns, words like *thing*, what is denied) has none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ..text.everyday import ADJECTIVE, OTHER, VERB, everyday_kind
+from ..text.names import PASSING, PLAIN, is_term, singular
+from .syntax import Sentence, Word
+
+#: Nouns that stand for others or for nothing: on their own they name nothing.
+_EMPTY = frozenset(
+    """
+    thing something anything nothing everything one way lot deal number amount kind sort type form variety example
+    instance case fact reason problem matter point part piece portion rest half majority minority
+    other others more most many few some any all each both either neither none following above below same such
+    time year month week day hour minute second today tomorrow yesterday people person somebody someone
+    everyone anyone bit couple dozen hundred thousand million billion percent pair range series set
+    """.split()
+)
+#: The first half of a word that is broken at the end of a line.
+_BROKEN = re.compile(r"\w[-\u2010]\s+\Z")
+_DENYING = frozenset(("no", "neither", "nor", "not"))
+#: Tags of finite verbs: no list of nouns goes on over them.
+FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
+#: Prepositions inside a proper name, and the labels by which what stands left of a noun belongs to it.
+_INSIDE = frozenset(("of", "for", "de", "von", "van", "da", "di", "del"))
+_BEFORE = frozenset(("compound", "flat", "amod", "nmod:desc", "nmod:unmarked", "nummod", "obl:unmarked", "nmod"))
+
+
+class Term(NamedTuple):
+    """The name of a common noun phrase, and whether it is made of nouns alone."""
+
+    form: str
+    of_nouns: bool
+
+
+class NounPhrases:
+    """The noun phrases of one sentence."""
+
+    def __init__(self, sentence: Sentence) -> None:
+        self._sentence = sentence
+        self._words = sentence.words
+        self._members: dict[int, tuple[int, ...]] = {}
+
+    def name(self, place: int) -> str | None:
+        """What the phrase around the noun at ``place`` is called, a plural in the singular; None where it names
+        nothing."""
+        word = self._words[place]
+        if not word.nominal or self._is_denied(place):
+            return None
+        first, last = self.extent(place)
+        if first == last and (word.lemma in _EMPTY or word.lemma in PASSING or len(word.text) < 2):
+            return None
+        if not any(character.isalpha() for character in word.text):
+            return None
+        start, end = self._words[first].start, self._words[last].end
+        form = " ".join(self._sentence.text[start:end].split())
+        before = self._sentence.text[max(0, start - 40) : start]
+        if not is_term(form) or before.endswith(("-", "/")) or _BROKEN.search(before):
+            return None  # no name, or cut off of what stands before it
+        if word.proper or last != place:
+            return form
+        if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
+            form = form[0].lower() + form[1:]
+        return form[: len(form) - len(word.text)] + _base(word, form[len(form) - len(word.text) :])
+
+    def terms(self) -> list[Term]:
+        """The names of common noun phrases of several words."""
+        inside = ("compound", "flat", "amod", "nmod:desc")
+        found = []
+        for at, word in enumerate(self._words):
+            if word.nominal and not word.proper and word.label not in inside:
+                name = self.name(at)
+                of_nouns = self.is_of_nouns(at)
+                if name is None or " " not in name or name.split()[0].lower() in PLAIN:
+                    continue
+                plain = everyday_kind(name.split()[0]) not in (VERB, OTHER)
+                if of_nouns or (plain and word.lemma not in _EMPTY):
+                    # A plural is a name as it is written too: nothing else of it may stand in the text.
+                    first, last = self.extent(at)
+                    written = self._sentence.text[self._words[first].start : self._words[last].end]
+                    found += [Term(form, of_nouns) for form in dict.fromkeys((name, " ".join(written.split())))]
+        return found
+
+    def is_of_nouns(self, place: int) -> bool:
+        """Whether a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
+        first, last = self.extent(place)
+        words = self._words[first : last + 1]
+        if not all(word.nominal or word.tag == "HYPH" for word in words):
+            return False
+        return first < last and not any(everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
+
+    def extent(self, place: int) -> tuple[int, int]:
+        """Places of the first and last word of the name around a noun."""
+        head = self._words[place]
+        first = place
+        while first > 0 and self._goes_before(first - 1, first, place):
+            first -= 1
+        while first < place and self._words[first].tag in ("HYPH", "CD", ":", ",", "``", "''"):
+            first += 1
+        last = place
+        while last + 1 < len(self._words) and self._goes_after(last + 1, place, last):
+            last += 1
+        if head.proper:
+            last = self._with_complement(last)
+        return first, last
+
+    def described_by(self, place: int) -> int | None:
+        """The common noun right before a proper name that says what it is (``the mathematician Emmy Noether``)."""
+        if not self._words[place].proper:
+            return None
+        first, _ = self.extent(place)
+        before = first - 1
+        if before < 0 or not self._is_descriptor(self._words[before]) or not self._words[before].text.isalpha():
+            return None
+        if self._words[place].text.isupper() or self._words[place].text[:-1].isupper():
+            return None  # the backup API: what the letters stand for is the kind, and what is before them its name
+        head = self._words[before].head
+        return before if first <= head <= place or self._words[first].head == before else None
+
+    def members(self, place: int) -> tuple[int, ...]:
+        """The noun at ``place`` and those coordinated with it, clauses left out."""
+        if place not in self._members:  # each member of a long list asks for the list
+            self._members[place] = tuple(self._gathered(place))
+        return self._members[place]
+
+    def _gathered(self, place: int) -> list[int]:
+        found = [place]
+        determiners = self._sentence.lemmas(place, "det")
+        for other in self._sentence.having(place, "conj", "appos"):
+            inner = self._list_goes_on(place, other, determiners)
+            if self.is_phrase(other) and (self._words[other].label == "conj" or inner):
+                if any(word.tag in FINITE or word.text in ";:" for word in self._words[found[-1] + 1 : other]):
+                    break
+                found += [other, *inner]
+        return found
+
+    def listed(self, place: int) -> list[int]:
+        """The noun at ``place`` and all that its list goes on with (``X, the Y and Z``), however they are attached."""
+        found = [place]
+        words = self._words
+        at = self.extent(place)[1] + 1
+        joined = False
+        while at < len(words) and not joined and words[at].text in (",", "and", "or"):
+            joined = words[at].text != ","
+            at += 1
+            if at < len(words) and words[at].text in ("and", "or"):
+                joined = True
+                at += 1
+            head = self._next_head(at)
+            if head is None or head <= found[-1]:
+                break
+            found.append(head)
+            at = self.extent(head)[1] + 1
+        last_of_clause = at < len(words) and (words[at].tag in FINITE or words[at].label in ("cop", "aux"))
+        parsed = self.members(place)
+        if not joined or last_of_clause or len(found) < 3:
+            return list(parsed)
+        return [*found, *(other for other in parsed if other > found[-1])]
+
+    def _next_head(self, at: int) -> int | None:
+        """The head of a plain noun phrase that begins right here, or None."""
+        words = self._words
+        while at < len(words) and (words[at].pos in ("DET", "NUM") or words[at].tag in ("JJ", "PRP$", "VBN", "HYPH")):
+            if words[at].nominal:
+                break
+            at += 1
+        if at == len(words) or not words[at].nominal:
+            return None
+        while at + 1 < len(words) and words[at + 1].nominal and _adjoin(words[at], words[at + 1]):
+            at += 1
+        while words[at].label == "flat" and 0 <= words[at].head < at and words[words[at].head].nominal:
+            at = words[at].head
+        return at
+
+    def _list_goes_on(self, place: int, other: int, determiners: set[str]) -> list[int]:
+        """The conjuncts of an apposition that is none but the middle of a list: ``the nose, the throat and the
+        lungs``."""
+        if self._words[other].label != "appos" or self._words[place].tag == "NNS":
+            return []
+        alike = self._words[place].proper == self._words[other].proper and (
+            determiners == self._sentence.lemmas(other, "det")
+        )
+        return [inner for inner in self._sentence.having(other, "conj") if self.is_phrase(inner)] if alike else []
+
+    def is_phrase(self, place: int) -> bool:
+        """Whether the word heads a noun phrase, not a clause."""
+        labels = {self._words[child].label.partition(":")[0] for child in self._words[place].children}
+        return self._words[place].nominal and not labels & {"cop", "nsubj", "expl"}
+
+    def complements(self, place: int, *prepositions: str) -> list[int]:
+        """The nouns that follow the noun at ``place`` with one of these prepositions, those coordinated included."""
+        return [
+            member
+            for child in self._sentence.having(place, "nmod", "obl")
+            if child > place and self.prepositions(child) & set(prepositions)
+            for member in self.listed(child)
+        ]
+
+    def prepositions(self, place: int) -> set[str]:
+        """The prepositions of the phrase around a noun (or of another word), wherever in it they hang."""
+        first, last = self.extent(place) if self._words[place].nominal else (place, place)
+        return set().union(*(self._sentence.lemmas(at, "case") for at in range(first, last + 1)))
+
+    def _goes_before(self, at: int, after: int, place: int) -> bool:
+        word, head = self._words[at], self._words[place]
+        if word.tag in ("HYPH",) or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
+            return at > 0 and word.end == self._words[after].start and self._words[at - 1].end == word.start
+        glued = word.end == self._words[after].start and self._words[after].text in "-–/"
+        if not glued and (word.head < 0 or not (after <= word.head <= place) or word.label not in _BEFORE):
+            return False
+        if word.tag == "CD":
+            return at > 0 and self._words[at - 1].nominal and self._words[at - 1].head == place
+        if word.nominal:
+            if word.lemma in ("example", "instance") and at > 0 and self._words[at - 1].text.lower() == "for":
+                return False
+            # A common noun before a proper name says what it is, and is no part of it.
+            return not (head.proper and self._is_descriptor(word))
+        if head.proper and word.text[:1].isupper():
+            return word.pos not in ("DET", "PRON", "ADP", "ADV")
+        fits = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or glued
+        return fits and word.lemma not in PASSING and word.text.lower() not in PASSING
+
+    def _goes_after(self, at: int, place: int, last: int) -> bool:
+        word, before = self._words[at], self._words[last]
+        if word.head != place and self._words[word.head].head != place:
+            return False
+        if word.label == "flat":
+            return word.pos not in ("PUNCT", "ADP")
+        return (
+            self._words[place].proper and word.tag == "CD" and word.end - before.end <= 8 and word.label == "nummod"
+        ) and before.end + 1 == word.start
+
+    def _with_complement(self, last: int) -> int:
+        """The last word of a proper name that may go on: ``Faculty of Law``, ``Bureau of Weights and Measures``."""
+        words = self._words
+        while last + 2 < len(words) and words[last + 1].text in _INSIDE:
+            after = last + 3 if words[last + 2].text == "the" and last + 3 < len(words) else last + 2
+            if not (words[after].proper and words[after].text[:1].isupper()):
+                break
+            last = after
+            while last + 1 < len(words) and words[last + 1].proper and words[last + 1].text[:1].isupper():
+                last += 1
+            joined = last + 2 < len(words) and words[last + 1].text == "and" and words[last + 2].proper
+            if joined and after == last and words[last + 2].head == after:
+                last += 2  # "Weights and Measures", but not "Law and the Faculty"
+        return last
+
+    def _is_denied(self, place: int) -> bool:
+        return bool(self._sentence.lemmas(place, "det", "cc", "advmod") & _DENYING)
+
+    @staticmethod
+    def _is_descriptor(word: Word) -> bool:
+        return word.tag in ("NN", "NNS") and not word.proper and word.text[:1].islower()
+
+
+def _adjoin(one: Word, other: Word) -> bool:
+    """Whether a single space stands between two words."""
+    return one.end + 1 == other.start
+
+
+def _base(word: Word, written: str) -> str:
+    """A noun as written, or its singular where it is a common plural."""
+    if word.proper or word.tag != "NNS" or not word.text[1:].islower():
+        return written
+    single = singular(written)
+    if single is None and word.lemma[:2] == word.text[:2].lower() and not word.text.lower().endswith("s"):
+        return word.lemma  # mice, children
+    return single or written

@@ -1,0 +1,41 @@
+"""Which names occur in a document: only those can be found again, and only those are introduced.
+
+In: the texts of a document that mentions are looked for in (title, headings, chunks), and normal forms. Out: those that
+occur in one of the texts, by the definition of :mod:`~kvstore.text.normalize`. The cost grows with the length of the
+texts, not with the number of names: a name is looked for only where its longest word stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..structures.filter.entity_filter import occurrences
+from ..text.normalize import fold
+
+_WORD = re.compile(r"\w+")
+
+
+def occurring(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set[str]:
+    """The normal forms that occur in one of some texts.
+
+    >>> sorted(occurring(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
+    ['ada', "ada's engine", 'engine']
+    """
+    wanted: dict[str, set[str]] = {}
+    for key in keys:
+        found = _WORD.findall(key)
+        if found:
+            wanted.setdefault(max(found, key=len), set()).add(key)
+    occur: set[str] = set()
+    for text in texts:
+        if not wanted:
+            break
+        data = fold(text).data
+        for word in wanted.keys() & set(_WORD.findall(data.decode())):
+            here = {key for key in wanted[word] if occurrences(data, key.encode(), most_words)}
+            occur |= here
+            wanted[word] -= here
+            if not wanted[word]:
+                del wanted[word]
+    return occur

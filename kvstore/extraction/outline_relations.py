@@ -1,0 +1,90 @@
+"""Hierarchies that a document is laid out in: nested lists and headings under headings.
+
+In: the blocks of a text. Out: :class:`~kvstore.extraction.relation.Relation` objects of full confidence: the item of an
+inner list under the item it stands in, a heading under the one above it. Only what is a name counts: a sentence, a
+question or a heading that any document may have (*Introduction*, *See also*) is passed over, and what stands below it
+belongs to the next name above.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..text.blocks import Block
+from ..text.names import PARTS_OF_TEXT, says_something, title_forms
+from ..text.normalize import entity_key
+from ..text.words import FUNCTION_WORDS
+from .relation import Relation
+
+LIST, HEADING = "list", "heading"
+_LONGEST_NAME = 6
+
+#: Words that a name may run over; with any other function word in it, it is a phrase or a sentence.
+_JOINING = frozenset("of the and or for in to with on by a an from at as under over between".split())
+_EXPLAINED = re.compile(r"\s*(?::\s|\s[-–—]\s).*\Z", re.DOTALL)
+_TASK = re.compile(r"\A\[[ xX]\]\s+")
+_SENTENCE_MARKS = re.compile(r"[.?!;:](?:\s|\Z)|[,=<>{}|\\]|\w\(")
+
+
+def outline_relations(found: Sequence[Block], to_bytes: npt.NDArray[np.int64], english: bool = True) -> list[Relation]:
+    """The relations of the lists and headings among the blocks of a text, each pair of names once a kind.
+
+    ``to_bytes`` gives the byte offset of every character of the text; ``english`` says whether any of it is.
+    """
+    stated: dict[tuple[str, str, str], Relation] = {}
+    for kind, child, parent, block in _pairs(found, english):
+        key = entity_key(child), entity_key(parent), kind
+        if key[0] != key[1] and key not in stated:
+            span = int(to_bytes[block.start]), int(to_bytes[block.end])
+            stated[key] = Relation(child, parent, kind, 1.0, *span)
+    return list(stated.values())
+
+
+def _pairs(found: Sequence[Block], english: bool) -> Iterator[tuple[str, str, str, Block]]:
+    """Kind, child, parent, and the block that the child stands in."""
+    headings: list[tuple[int, str | None]] = []
+    items: list[tuple[int, str | None]] = []
+    for block in found:
+        if block.kind == "heading":
+            items.clear()
+            yield from _place(HEADING, headings, block, _heading_name(block.title, english))
+        elif block.kind == "item" and block.title:
+            yield from _place(LIST, items, block, _item_name(block.title))
+        elif block.level == 0:
+            items.clear()
+
+
+def _place(
+    kind: str, above: list[tuple[int, str | None]], block: Block, name: str | None
+) -> Iterator[tuple[str, str, str, Block]]:
+    while above and above[-1][0] >= block.level:
+        above.pop()
+    parent = next((known for _, known in reversed(above) if known), None)
+    if name and parent:
+        yield kind, name, parent, block
+    above.append((block.level, name))
+
+
+def _heading_name(title: str, english: bool) -> str | None:
+    forms = title_forms(title)
+    return forms[0] if forms and _is_name(forms[0]) and says_something(forms[-1], english) else None
+
+
+def _item_name(title: str) -> str | None:
+    term = _EXPLAINED.sub("", _TASK.sub("", title)).strip(" .,:")
+    return term if _is_name(term) else None
+
+
+def _is_name(form: str) -> bool:
+    words = form.lower().split()
+    if not 0 < len(words) <= _LONGEST_NAME or _SENTENCE_MARKS.search(form):
+        return False
+    if words[0] in FUNCTION_WORDS - {"the"} or words[-1] in FUNCTION_WORDS:
+        return False
+    if any(word in FUNCTION_WORDS and word not in _JOINING for word in words):
+        return False
+    return any(character.isalpha() for character in form) and " ".join(words) not in PARTS_OF_TEXT

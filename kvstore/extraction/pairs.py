@@ -1,0 +1,39 @@
+"""Hierarchies given as data: CSV lines ``child,parent``, each a relation of full confidence.
+
+In: the text of a document of format ``pairs``. Out: :class:`~kvstore.extraction.relation.Relation` objects, each pair
+of names once, with the bytes of its line. A line that is not two names is an InputError; one that names the same twice
+states nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from ..errors import InputError
+from ..text.normalize import entity_key
+from .relation import Relation
+
+KIND = "pair"
+
+
+def pairs_of(text: str) -> list[Relation]:
+    """The relations that a document of format ``pairs`` states, in its order."""
+    lines = io.StringIO(text).readlines()
+    found: dict[tuple[str, str], Relation] = {}
+    reader = csv.reader(lines)
+    line, start = 0, 0
+    try:
+        for row in reader:
+            size = sum(len(part.encode()) for part in lines[line : reader.line_num])
+            if len(row) != 2 or not all(cell.strip() for cell in row):
+                raise InputError(f"a pair has two names, child and parent, not {row!r}")
+            child, parent = (" ".join(cell.split()) for cell in row)
+            keys = entity_key(child), entity_key(parent)
+            if keys[0] != keys[1] and keys not in found:
+                end = start + size - lines[reader.line_num - 1].endswith("\n")
+                found[keys] = Relation(child, parent, KIND, 1.0, start, end)
+            line, start = reader.line_num, start + size
+    except csv.Error as error:
+        raise InputError(f"pairs are lines of CSV, child and parent: {error}") from None
+    return list(found.values())

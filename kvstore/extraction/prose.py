@@ -1,0 +1,137 @@
+"""What the parse of a document's prose brings: relations, and terms that it keeps using.
+
+In: a text, its chunks and a language pipeline. Out: :class:`~kvstore.extraction.relation.Relation` objects with the
+bytes of the sentence that states each, and names. Every chunk is parsed once, as one text: its sentences and list items
+without their marks; headings, tables, code and what is hardly made of words are not parsed. Documents go through the
+pipeline together, because that is faster; the parse of a text depends on nothing but the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ..models.language import LanguagePipeline, Parse
+from ..text.blocks import plain
+from ..text.names import Name
+from .chunking import Chunk, Unit
+from .noun_phrases import NounPhrases, Term
+from .relation import Relation
+from .relations import Statement, statements
+from .syntax import sentences_of
+
+#: How often a document uses a term of several words that it introduces.
+REPEATED = 2
+
+#: What a passage states, and its noun phrases.
+_Found = tuple[list[Statement], list[Term]]
+
+_MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
+
+
+@dataclass(slots=True)
+class Prose:
+    """What was found in the prose of a document: relations, and the names of its noun phrases as often as they
+    occur."""
+
+    relations: list[Relation] = field(default_factory=list)
+    phrases: Counter[Term] = field(default_factory=Counter)
+
+    def names(self) -> Iterator[Name]:
+        """The names introduced: both ends of each relation, terms of several nouns, and of several words used more than
+        once."""
+        for relation in self.relations:
+            yield _named(relation.child)
+            yield _named(relation.parent)
+        for term, count in self.phrases.items():
+            if term.of_nouns or count >= REPEATED:
+                yield _named(term.form)
+
+
+@dataclass(slots=True)
+class _Passage:
+    """The prose of a chunk; ``starts[i]`` is where unit *i* begins in it."""
+
+    text: str = ""
+    starts: list[int] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+
+    def add(self, piece: str, unit: Unit, apart: bool) -> None:
+        if self.units:
+            self.text += "\n\n" if apart else " "
+        self.starts.append(len(self.text))
+        self.units.append(unit)
+        self.text += piece
+
+    def unit_at(self, offset: int) -> Unit:
+        return self.units[max(0, int(np.searchsorted(self.starts, offset, "right")) - 1)]
+
+
+def read_prose(
+    documents: Iterable[tuple[str, Sequence[Chunk], npt.NDArray[np.int64]]], pipeline: LanguagePipeline
+) -> Iterator[Prose]:
+    """Parse the prose of documents: of each its text, its chunks, and the byte offset of every character.
+
+    Raises LanguageError where the pipeline cannot be loaded.
+    """
+    passages = [
+        ([passage for chunk in chunks if (passage := _passage(text, chunk)).units], to_bytes)
+        for text, chunks, to_bytes in documents
+    ]
+    read = pipeline.read((passage.text for of_document, _ in passages for passage in of_document), _read)
+    for of_document, to_bytes in passages:
+        # The document's passages first: zip must not take a result that has no passage.
+        yield _prose(zip(of_document, read, strict=False), to_bytes)
+
+
+def _prose(passages: Iterable[tuple[_Passage, _Found]], to_bytes: npt.NDArray[np.int64]) -> Prose:
+    prose = Prose()
+    for passage, (stated, phrases) in passages:
+        prose.phrases.update(phrases)
+        for statement in stated:
+            first, last = passage.unit_at(statement.start), passage.unit_at(statement.end - 1)
+            span = int(to_bytes[first.start]), int(to_bytes[last.end])
+            prose.relations.append(
+                Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
+            )
+    return prose
+
+
+def _read(_: str, parses: Sequence[Parse]) -> _Found:
+    stated: list[Statement] = []
+    phrases: list[Term] = []
+    for parse in parses:
+        for sentence in sentences_of(parse.doc):
+            for found in statements(sentence):
+                if found.telling:
+                    stated.append(found.shifted(parse.start))
+            phrases += NounPhrases(sentence).terms()
+    return stated, phrases
+
+
+def _passage(text: str, chunk: Chunk) -> _Passage:
+    passage = _Passage()
+    end = chunk.start
+    for unit in chunk.units:
+        if unit.kind in ("prose", "item"):
+            piece = plain(_LINK.sub(r"\1", _MARKER.sub("", text[unit.start : unit.end], count=1)))
+            if _is_prose(piece):
+                passage.add(piece, unit, "\n" in text[end : unit.start])
+        end = unit.end
+    return passage
+
+
+def _is_prose(piece: str) -> bool:
+    """Whether something is made of words: three or more, and two thirds of it letters."""
+    letters = sum(character.isalpha() for character in piece)
+    return piece.count(" ") >= 2 and 3 * letters >= 2 * (len(piece) - piece.count(" "))
+
+
+def _named(form: str) -> Name:
+    return Name(form, "name" if form[:1].isupper() else "term")

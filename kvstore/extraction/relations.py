@@ -1,0 +1,430 @@
+"""Relations that prose states (CFT-RAG §2.2, Bridge-RAG §3.2): which of two names stands under the other.
+
+In: a parsed sentence. Out: :class:`Statement` objects, always from child to parent: belonging, parts, kinds,
+dependence, place, and ``X of Y``. A noun before a noun states nothing that its words do not say (*disk space*). Rules
+over the heads and labels of Universal Dependencies; what is denied, asked, supposed or doubted states nothing.
+Conjuncts stand under one parent each.
+
+The confidence of a statement says how seldom its shape means something else: what a verb says outright 0.9, a list of
+examples 0.85, a predicate 0.85, apposition 0.75, ``X of Y`` 0.6; what only can or may be so
+counts for four fifths of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ..text.normalize import entity_key
+from .factuality import Statedness
+from .noun_phrases import FINITE, NounPhrases
+from .relation_words import (
+    ACT_ENDINGS,
+    BELONGS_TO,
+    COLLECTIONS,
+    DEPENDS_ON,
+    EXAMPLE_PHRASES,
+    EXAMPLES,
+    FRAMES,
+    IS_A,
+    KINDS,
+    LEADING,
+    NAMED_CLASSES,
+    NOT_HAD,
+    OF,
+    ONLY_VERBS,
+    PART_OF,
+    PARTS,
+    THINGS,
+)
+from .syntax import Sentence
+from .telling import Telling
+
+_OUTRIGHT, _LISTED, _PREDICATE, _APPOSED, _POSSESSED = 0.9, 0.85, 0.85, 0.75, 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """That ``child`` stands under ``parent``; ``start`` to ``end`` are the characters that the two names lie in.
+
+    ``telling`` where it says something outside its sentence too (:mod:`~kvstore.extraction.telling`).
+    """
+
+    child: str
+    parent: str
+    kind: str
+    confidence: float
+    start: int
+    end: int
+    telling: bool = True
+
+    def shifted(self, by: int) -> Statement:
+        """The same statement in a text that begins ``by`` characters earlier."""
+        return replace(self, start=self.start + by, end=self.end + by) if by else self
+
+
+def statements(sentence: Sentence) -> list[Statement]:
+    """The relations that a sentence states, each pair of names once a kind, the most confident."""
+    found = _Reading(sentence).statements()
+    best: dict[tuple[str, str, str], Statement] = {}
+    for statement in found:
+        key = entity_key(statement.child), entity_key(statement.parent), statement.kind
+        if key[0] != key[1] and (key not in best or best[key].confidence < statement.confidence):
+            best[key] = statement
+    return list(best.values())
+
+
+class _Reading:
+    """One reading of a sentence, rule by rule."""
+
+    def __init__(self, sentence: Sentence) -> None:
+        self._sentence = sentence
+        self._words = sentence.words
+        self._phrases = NounPhrases(sentence)
+        self._stated = Statedness(sentence)
+        self._telling = Telling(sentence, self._phrases)
+        # A sentence without a verb in it is a title, or a verb in it was taken for a noun.
+        verbs = any(word.tag in FINITE or word.pos in ("VERB", "AUX") for word in self._words)
+        self._misread = not verbs and len(self._words) > 4 and self._words[-1].text == "."
+        # Nouns whose "of" was already read: "the capital of France" said of Paris.
+        self._described: set[int] = set()
+
+    def statements(self) -> Iterator[Statement]:
+        if self._words[-1].text == "?":
+            return
+        for place, word in enumerate(self._words):
+            if word.text.lower() == "including":
+                yield from self._examples_by_preposition(place)
+            elif self._frame(place):
+                yield from self._verb(place)
+            elif word.lemma in ("become", "remain", "form"):
+                yield from self._becoming(place)
+            elif word.lemma == "be" and word.label == "cop" and word.head >= 0:
+                yield from self._predicate(word.head)
+        for place, word in enumerate(self._words):
+            if word.label == "appos" and word.head >= 0:
+                yield from self._apposition(word.head, place)
+            if word.text.lower() in ("such", "as"):
+                yield from self._examples_by_preposition(place)
+            elif word.lemma in EXAMPLES or self._opens_examples(place):
+                yield from self._examples_by_adverb(place)
+        for place, word in enumerate(self._words):
+            if word.nominal and not self._misread:
+                yield from self._noun(place)
+
+    # Verbs.
+
+    def _frame(self, verb: int) -> str:
+        """The name under which :data:`FRAMES` knows a verb, or an empty string."""
+        lemma = self._words[verb].lemma
+        if lemma == "make":
+            return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""
+        return lemma if lemma in FRAMES else ""
+
+    def _verb(self, verb: int) -> Iterator[Statement]:
+        weight = self._stated.weight(verb)
+        if not weight:
+            return
+        word = self._words[verb]
+        passive = self._is_passive(verb)
+        subjects = list(self._subjects(verb))
+        for frame in FRAMES[self._frame(verb)]:
+            if frame.passive is not None and frame.passive != passive:
+                continue
+            others = self._obliques(verb, frame.prepositions) if frame.prepositions else self._objects(verb)
+            for subject in subjects:
+                kind = frame.kind
+                if word.lemma == "include" and not frame.prepositions and self._words[subject].tag == "NNS":
+                    kind = IS_A
+                lower, upper = ([subject], others) if frame.upward else (others, [subject])
+                yield from self._relate(lower, upper, kind, _OUTRIGHT * weight)
+
+    def _becoming(self, verb: int) -> Iterator[Statement]:
+        """``X became a Y``, ``X forms part of Y``."""
+        weight = self._stated.weight(verb)
+        if not weight or self._is_passive(verb):
+            return
+        predicates = [
+            member
+            for child in self._sentence.having(verb, "xcomp", "obj")
+            if self._words[child].nominal
+            for member in self._phrases.members(child)
+        ]
+        if self._words[verb].lemma == "form":
+            predicates = [place for place in predicates if self._words[place].lemma == "part"]
+        yield from self._describe(list(self._subjects(verb)), predicates, _PREDICATE * weight)
+
+    def _predicate(self, predicate: int) -> Iterator[Statement]:
+        """``X is a Y``."""
+        weight = self._stated.weight(predicate)
+        subjects = list(self._subjects(predicate))
+        if not weight or not subjects:
+            return
+        word = self._words[predicate]
+        if word.lemma in ("dependent", "reliant"):
+            others = self._obliques(predicate, ("on", "upon"))
+            yield from self._relate(subjects, others, DEPENDS_ON, _OUTRIGHT * weight)
+        elif not self._sentence.lemmas(predicate, "case"):
+            others = [place for place in self._sentence.having(predicate, "conj") if self._phrases.is_phrase(place)]
+            yield from self._describe(subjects, [predicate, *others], _PREDICATE * weight)
+
+    def _subjects(self, verb: int) -> Iterator[int]:
+        """The nouns a verb or predicate is about, relative pronouns and missing subjects resolved."""
+        word = self._words[verb]
+        own = [place for place in self._sentence.having(verb, "nsubj") if place != verb]
+        for place in own:
+            if not self._is_relative(place):
+                yield from self._resolved(place)
+            else:
+                yield from self._antecedent_of(place, verb)
+        if own or word.head < 0:
+            return
+        pronoun = next((at for at in self._sentence.having(verb, "obj") if at < verb and self._is_relative(at)), None)
+        if pronoun is not None and all(other.tag.startswith("RB") for other in self._words[pronoun + 1 : verb]):
+            # "which belonged": the pronoun right before a verb without another subject is its subject.
+            yield from self._antecedent_of(pronoun, verb)
+            return
+        if word.label.startswith("acl") and word.tag in ("VBN", "VBG"):
+            yield from self._antecedents(word.head)
+        elif word.label == "conj" or (word.label == "advcl" and word.tag in ("VBN", "VBG")):
+            governor = self._words[word.head]
+            yield from (
+                self._antecedents(word.head)
+                if governor.nominal and word.label == "advcl"
+                else self._subjects(word.head)
+            )
+
+    def _antecedent_of(self, pronoun: int, verb: int) -> Iterator[int]:
+        """What a relative pronoun stands for: after a comma the noun before it, else what its clause hangs on."""
+        word = self._words[verb]
+        before = self._phrase_before(pronoun)
+        apart = pronoun > 0 and self._words[pronoun - 1].text == ","
+        if word.label == "acl:relcl" and word.head >= 0 and (before is None or not apart):
+            yield from self._antecedents(word.head)
+        elif before is not None:
+            yield from self._antecedents(before)
+
+    def _antecedents(self, noun: int) -> Iterator[int]:
+        if self._words[noun].nominal:
+            yield from self._resolved(noun)
+
+    def _resolved(self, noun: int) -> Iterator[int]:
+        """A noun and its conjuncts; where they only lead to the noun after their ``of``, that one."""
+        for member in self._phrases.listed(noun):
+            yield from self._led_to(member)
+
+    def _led_to(self, noun: int) -> list[int]:
+        """A noun, or what stands after its ``of`` where it only leads to that."""
+        behind = self._phrases.complements(noun, "of")
+        leads = self._words[noun].lemma in LEADING or not self._words[noun].nominal
+        return behind if behind and leads else [noun]
+
+    def _objects(self, verb: int) -> list[int]:
+        return [place for child in self._sentence.having(verb, "obj") for place in self._resolved(child)]
+
+    def _obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
+        found: list[int] = []
+        for child in self._sentence.having(verb, "obl", "nmod"):
+            if not self._phrases.prepositions(child) & set(prepositions):
+                continue
+            if not self._is_relative(child):
+                found += self._resolved(child)
+            elif self._words[verb].label == "acl:relcl" and self._words[verb].head >= 0:
+                found += self._antecedents(self._words[verb].head)
+        return found
+
+    def _is_relative(self, place: int) -> bool:
+        return self._words[place].tag in ("WDT", "WP") or self._words[place].lemma in ("which", "that", "who", "whom")
+
+    def _is_passive(self, verb: int) -> bool:
+        word = self._words[verb]
+        if any(True for _ in self._sentence.having(verb, "aux:pass", "nsubj:pass")):
+            return True
+        bare = not self._sentence.lemmas(verb, "aux", "nsubj")
+        return word.tag == "VBN" and bare and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
+
+    # Nouns.
+
+    def _describe(self, subjects: list[int], predicates: Iterable[int], confidence: float) -> Iterator[Statement]:
+        """What nouns said of others state: kinds, parts, members, and what they are the Y of."""
+        for predicate in predicates:
+            word = self._words[predicate]
+            behind = self._phrases.complements(predicate, "of")
+            if behind and (word.lemma == "one" or not word.nominal):
+                yield from self._describe(subjects, behind, confidence)
+                continue
+            self._described.add(predicate)
+            if behind and word.lemma in KINDS:
+                yield from self._relate(subjects, behind, IS_A, confidence)
+            elif behind and word.lemma in PARTS:
+                yield from self._relate(subjects, behind, PART_OF, confidence)
+            elif behind and word.lemma == "member":
+                yield from self._relate(subjects, behind, BELONGS_TO, confidence)
+            elif behind and word.lemma in COLLECTIONS:
+                yield from self._relate(behind, subjects, PART_OF, confidence)
+            elif word.nominal and not word.proper and not self._is_bare(predicate):
+                possessors = self._sentence.having(predicate, "nmod:poss")
+                owners = [*behind, *(place for place in possessors if self._words[place].proper)]
+                definite = "the" in self._sentence.lemmas(predicate, "det")
+                for subject in subjects:
+                    if definite and not owners and not self._words[subject].proper:
+                        continue
+                    yield from self._relate([subject], [predicate], IS_A, confidence)
+                    yield from self._relate([subject], owners, OF, confidence)
+
+    def _is_bare(self, predicate: int) -> bool:
+        """Whether a singular noun has no article before it: an adjective or a participle taken for a noun."""
+        word = self._words[predicate]
+        return (
+            word.tag == "NN"
+            and word.label != "conj"
+            and not any(True for _ in self._sentence.having(predicate, "det", "nmod:poss", "nummod"))
+        )
+
+    def _apposition(self, noun: int, apposed: int) -> Iterator[Statement]:
+        """``X, a Y`` and ``Ys, X and Z``."""
+        if not (self._words[noun].nominal and self._words[apposed].nominal):
+            return
+        if apposed in self._phrases.members(noun):
+            return
+        members = self._phrases.listed(apposed)
+        upper = list(self._resolved(noun))
+        is_proper = self._words[noun].proper
+        if self._words[apposed].proper or (self._words[noun].tag == "NNS" and len(members) > 1):
+            if not is_proper:
+                yield from self._relate(members, upper, IS_A, _APPOSED)
+        elif self._is_set_off(noun, apposed) and (
+            self._sentence.lemmas(apposed, "det") & {"a", "an", "the"}
+            or (is_proper and self._phrases.complements(apposed, "of"))
+        ):
+            yield from self._describe([noun], members, _APPOSED)
+
+    def _is_set_off(self, noun: int, apposed: int) -> bool:
+        """Whether an apposition stands behind a comma, a bracket or a dash, or right behind its noun: what follows a
+        colon explains, or lists something else."""
+        between = {word.text for word in self._words[min(noun, apposed) + 1 : self._phrases.extent(apposed)[0]]}
+        return not between & {":", ";", "/", '"', "”"}
+
+    def _opens_examples(self, place: int) -> bool:
+        if place == 0 or self._words[place - 1].text not in ",(;:":
+            return False
+        return tuple(word.text.lower() for word in self._words[place : place + 2]) in EXAMPLE_PHRASES
+
+    def _examples_by_preposition(self, place: int) -> Iterator[Statement]:
+        """``Ys such as X``, ``such Ys as X``, ``Ys including X``."""
+        words = self._words
+        if words[place].text.lower() == "such":
+            if place + 1 == len(words) or words[place + 1].text != "as":
+                return
+            first = self._next_phrase(place + 2)
+            upper = self._phrase_before(place)
+        elif words[place].text.lower() == "as":
+            upper = self._phrase_before(place)
+            if upper is None or not any(words[child].text.lower() == "such" for child in words[upper].children):
+                return
+            first = self._next_phrase(place + 1)
+        else:
+            first = self._next_phrase(place + 1)
+            upper = self._phrase_before(place)
+        if first is None or upper is None:
+            return
+        plural = words[upper].tag in ("NNS", "NNPS")
+        kind = PART_OF if words[place].text.lower() == "including" and not plural else IS_A
+        yield from self._relate(self._listed_from(first), self._led_to(upper), kind, _LISTED)
+
+    def _examples_by_adverb(self, place: int) -> Iterator[Statement]:
+        """``Ys, especially X``, ``Ys, for example X``."""
+        if place == 0 or self._words[place - 1].text not in (",", "(", ";", ":", "–", "—"):
+            return
+        length = 1 if self._words[place].lemma in EXAMPLES else 2
+        first = place + length
+        if first < len(self._words) and self._words[first].text in (",", ":"):
+            first += 1
+        lower, upper = self._next_phrase(first), self._phrase_before(place)
+        if lower is not None and upper is not None and self._words[upper].tag == "NNS":
+            yield from self._relate(self._listed_from(lower), [upper], IS_A, _LISTED)
+
+    def _next_phrase(self, place: int) -> int | None:
+        """The head of the noun phrase that begins at ``place``."""
+        for at in range(place, min(place + 8, len(self._words))):
+            word = self._words[at]
+            if word.nominal and not (at < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")):
+                return at
+            if word.pos in ("VERB", "AUX", "ADP", "SCONJ") or word.text in ",;:.":
+                return None
+        return None
+
+    def _phrase_before(self, place: int) -> int | None:
+        """The noun right before ``place``, a comma or bracket aside."""
+        at = place - 1
+        while at >= 0 and self._words[at].text in (",", "(", ";", ":", "–", "—"):
+            at -= 1
+        if at < 0 or not self._words[at].nominal:
+            return None
+        while self._words[at].label == "flat" and 0 <= self._words[at].head < at:
+            at = self._words[at].head
+        return at
+
+    def _listed_from(self, first: int) -> list[int]:
+        """A noun and the nouns coordinated with it that follow it."""
+        word = self._words[first]
+        found = self._phrases.listed(first)
+        if word.label == "conj" and word.head >= 0:
+            found += [other for other in self._phrases.members(word.head) if other > first]
+        return found
+
+    def _noun(self, place: int) -> Iterator[Statement]:
+        """What a noun phrase says by itself."""
+        word = self._words[place]
+        if word.label == "conj" and word.head >= 0 and "other" in self._sentence.lemmas(place, "amod", "det"):
+            lower = [other for other in self._phrases.members(word.head) if other < place]
+            yield from self._relate(lower, [place], IS_A, _LISTED)
+        described = self._phrases.described_by(place)
+        if described is not None:
+            yield from self._relate([place], [described], IS_A, _APPOSED)
+        following = self._words[place + 1].tag if place + 1 < len(self._words) else ""
+        # An article or a pronoun follows at once after verbs taken for nouns.
+        if word.proper or word.lemma in ONLY_VERBS or following in ("DT", "PRP", "PRP$"):
+            return
+        if place not in self._described:
+            yield from self._possession(place)
+
+    def _possession(self, place: int) -> Iterator[Statement]:
+        """``X of Y``, ``Y's X``, ``Y, whose X``."""
+        word = self._words[place]
+        for owner in self._sentence.having(place, "nmod:poss"):
+            relative = self._words[owner].lemma == "whose"
+            clause = self._clause_above(place) if relative else -1
+            owners = [self._words[clause].head] if clause >= 0 else self._phrases.members(owner)
+            yield from self._relate([place], owners, OF, _POSSESSED)
+        behind = self._phrases.complements(place, "of")
+        if word.lemma in NAMED_CLASSES:
+            named = [noun for noun in behind if self._words[noun].proper]
+            if named and word.tag == "NN":
+                yield from self._relate(named, [place], IS_A, _APPOSED)
+                return
+        if word.lemma in NOT_HAD or (word.lemma.endswith(ACT_ENDINGS) and word.lemma not in THINGS):
+            return
+        yield from self._relate([place], behind, OF, _POSSESSED)
+
+    def _clause_above(self, place: int) -> int:
+        """The relative clause that a word stands in, or -1."""
+        for _ in range(len(self._words)):
+            if place < 0 or self._words[place].label == "acl:relcl":
+                break
+            place = self._words[place].head
+        return place if place >= 0 and self._words[place].head >= 0 else -1
+
+    def _relate(self, lower: Iterable[int], upper: Iterable[int], kind: str, confidence: float) -> Iterator[Statement]:
+        parents = [(place, self._phrases.name(place)) for place in upper]
+        for place in lower:
+            child = self._phrases.name(place)
+            for above, parent in parents:
+                if child and parent:
+                    yield self._statement(child, parent, kind, confidence, place, above)
+
+    def _statement(self, child: str, parent: str, kind: str, confidence: float, lower: int, upper: int) -> Statement:
+        first, last = min(lower, upper), max(lower, upper)
+        span = self._words[first].start, self._words[last].end
+        telling = self._telling.tells(kind, lower, upper, confidence)
+        return Statement(child, parent, kind, round(confidence, 3), *span, telling)

@@ -1,0 +1,160 @@
+"""A document as it is given, checked: nothing of it is derived yet but its digest.
+
+In: a key, a text and what goes with it. Out: an :class:`Examined`, whose digest says whether the store has it as it is
+already, before anything dear is done with it. What cannot be a document is an InputError.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..storage.records import pack
+from ..structures.documents.triples import DocumentTriples, Triple
+from ..text.normalize import entity_key
+
+#: The format of a document that is rows of a tree, and no text.
+PAIRS = "pairs"
+FORMATS = ("text", "markdown", PAIRS)
+#: Bytes of the longest text of one document.
+LONGEST_TEXT = 32 << 20
+#: Bytes of the longest document key, and of the longest name of a tree or its members.
+LONGEST_KEY = 4096
+LONGEST_ENTITY_KEY = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A document as given, its lines ended by ``\\n``; ``digest`` changes when any part of it does.
+
+    ``left_out``: how many characters of the page it was read from were left out as navigation.
+    """
+
+    key: str
+    title: str | None
+    source: str | None
+    format: str
+    meta: dict[str, Any]
+    text: bytes
+    digest: bytes
+    left_out: int = 0
+
+
+def examine(
+    key: str,
+    text: str,
+    *,
+    title: str | None = None,
+    source: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+    format: str = "text",
+    left_out: int = 0,
+) -> Examined:
+    """Take a document as it is given; raises InputError where it cannot be one."""
+    if not isinstance(left_out, int) or left_out < 0:
+        raise InputError(f"what was left out of document {key!r} is a number of characters, not {left_out!r}")
+    for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
+        if not isinstance(value, str) and (value is not None or what in ("key", "text")):
+            raise InputError(f"a document's {what} is a string, not {type(value).__name__}")
+    if meta is not None and not isinstance(meta, Mapping):
+        raise InputError(f"document {key!r}: metadata is a mapping of names to JSON values, not {type(meta).__name__}")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    encoded = _check(key, text, format)
+    try:
+        # What is stored is what JSON keeps: an export then says all of it.
+        details = json.loads(json.dumps(dict(meta or {})))
+        pack(details)
+        digest = content_digest(title, source, details, format, encoded, left_out=left_out)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(
+            f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
+        ) from None
+    return Examined(key, title, source, format, details, encoded, digest, left_out)
+
+
+def content_digest(
+    title: str | None,
+    source: str | None,
+    meta: Mapping[str, Any],
+    format: str,
+    text: bytes,
+    vectors: bytes = b"",
+    left_out: int = 0,
+) -> bytes:
+    """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
+    parts = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
+    head = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+    digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
+    for part in (head, vectors, text):
+        digest.update(part)
+    return digest.digest()
+
+
+def stated_tree(name: str) -> str:
+    """The name of a tree; raises InputError where it is empty or too long."""
+    return _checked(name, name, "the name of a tree")
+
+
+def stated_name(name: str) -> str:
+    """A name as the user typed it, its white space single; raises InputError where it is empty or too long."""
+    if not isinstance(name, str):
+        raise InputError(f"a name is a text, not {name!r}")
+    form = " ".join(name.split())
+    try:
+        return _checked(form, entity_key(form), "a name")
+    except UnicodeEncodeError:
+        raise InputError(f"a name is a text, and {form!r} has half of a surrogate pair in it") from None
+
+
+def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
+    """Triples and names as somebody found them in a document, each once and its white space single.
+
+    Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
+    """
+    rows: dict[Triple, None] = {}
+    for row in triples:
+        if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
+            raise InputError(f"a triple is a subject, a relation and an object, not {row!r}")
+        relation = " ".join(row[1].split())
+        rows[Triple(stated_name(row[0]), _checked(relation, relation, "a relation"), stated_name(row[2]))] = None
+    return DocumentTriples(tuple(dict.fromkeys(map(stated_name, names))), tuple(rows))
+
+
+def _checked(form: str, key: str, what: str) -> str:
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError:
+        raise InputError(f"{what} is a text, and {form!r} has half of a surrogate pair in it") from None
+    if not 0 < size <= LONGEST_ENTITY_KEY:
+        raise InputError(f"{what} has 1 to {LONGEST_ENTITY_KEY} bytes, not {size:,}; give it another")
+    return form
+
+
+def _check(key: str, text: str, format: str) -> bytes:
+    if not key:
+        raise InputError("a document's key is empty; give it a name of 1 byte or more")
+    if len(key.encode("utf-8", "replace")) > LONGEST_KEY:
+        raise InputError(
+            f"a document's key has 1 to {LONGEST_KEY:,} bytes, not {len(key):,} characters; choose a shorter one"
+        )
+    if format not in FORMATS:
+        raise InputError(f"a document's format is one of {', '.join(FORMATS)}, not {format!r}")
+    if not text.strip():
+        raise InputError(f"document {key!r} is empty; give it some text, or delete it")
+    try:
+        key.encode()
+        encoded = text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"document {key!r}: character {error.start:,} is half of a surrogate pair and no text"
+        ) from None
+    if len(encoded) > LONGEST_TEXT:
+        raise InputError(
+            f"document {key!r} has {len(encoded):,} bytes of text; the limit is {LONGEST_TEXT:,}: "
+            "split it into several documents"
+        )
+    return encoded

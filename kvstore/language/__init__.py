@@ -1,0 +1,34 @@
+"""The query language for programs that edit, show or complete it: the shell, and any other.
+
+In: text, half-typed text included. Out: its tokens, whether it is complete, what may follow it, and values as the
+language writes them. To run statements use :meth:`kvstore.Store.execute`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..sql.tokens import Token, is_complete, tokens
+
+if TYPE_CHECKING:
+    from ..sql.literals import literal, name
+    from .cursor import Cursor
+    from .syntax import expected, keywords
+
+__all__ = ["Cursor", "Token", "expected", "is_complete", "keywords", "literal", "name", "tokens"]
+
+#: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
+_HOMES = {
+    "Cursor": ".cursor",
+    "expected": ".syntax",
+    "keywords": ".syntax",
+    "literal": "..sql.literals",
+    "name": "..sql.literals",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name], __package__), name)

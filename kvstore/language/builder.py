@@ -1,0 +1,170 @@
+"""The tree of a parsed statement to its dataclass.
+
+In: a tree of ``grammar.lark``, the text it came from and the values of the parameters by the place where they stand.
+Out: the statement. A clause that stands twice, a number out of range and a parameter of the wrong kind get a
+:class:`~kvstore.errors.StatementError` that shows the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lark import Token as Terminal
+from lark import Tree
+
+from ..sql.diagnosis import failure
+from ..sql.literals import SqlValue, Value, word_value
+from ..sql.tokens import unquote
+from . import statements as s
+
+_STATEMENTS: dict[str, Callable[..., s.Statement]] = {
+    "explain": s.Explain,
+    "lookup": lambda *entities, **clauses: s.Lookup(entities, **clauses),
+    "expand": s.Expand,
+    "search": s.Search,
+    "retrieve": s.Retrieve,
+    "ask": s.Ask,
+    "ingest": s.Ingest,
+    "insert_document": s.InsertDocument,
+    "update_document": s.UpdateDocument,
+    "delete_document": s.DeleteDocument,
+    "delete_documents": s.DeleteDocuments,
+    "insert_edge": s.InsertEdge,
+    "delete_edge": s.DeleteEdge,
+    "merge_entity": s.MergeEntity,
+    "unmerge_entity": s.UnmergeEntity,
+    "create_alias": s.CreateAlias,
+    "drop_alias": s.DropAlias,
+    "create_index": s.CreateIndex,
+    "drop_index": s.DropIndex,
+    "refresh": s.Refresh,
+    "begin": s.Begin,
+    "commit": s.Commit,
+    "rollback": s.Rollback,
+    "select": s.Select,
+    "show": s.Show,
+    "describe_table": s.DescribeTable,
+    "describe_document": s.DescribeDocument,
+    "describe_entity": s.DescribeEntity,
+    "describe_strategy": s.DescribeStrategy,
+    "check": s.Check,
+    "compact": s.Compact,
+    "backup": s.Backup,
+    "export": s.Export,
+    "import": s.Import,
+    "set": s.SetSetting,
+}
+#: Clauses whose rule is not called what the field is.
+_FIELDS = {
+    "in_tree": "tree",
+    "with_options": "options",
+    "body": "text",
+    "new_title": "title",
+    "new_body": "text",
+    "new_meta": "meta",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """The value given for a ``:name`` or, its name being empty, for a ``?``."""
+
+    name: str
+    value: SqlValue
+
+
+class Builder:
+    """Builds the statements of one text."""
+
+    def __init__(self, text: str, parameters: Mapping[int, Parameter]) -> None:
+        self._text = text
+        self._parameters = parameters
+
+    def statement(self, tree: Tree[Terminal]) -> s.Statement:
+        """The dataclass that ``tree``, the rule of a statement, stands for."""
+        if tree.data == "select":
+            return self._select(*tree.scan_values(lambda terminal: True))
+        arguments: list[Any] = []
+        clauses: dict[str, Any] = {}
+        for child in tree.children:
+            assert isinstance(child, Tree)  # statements keep no terminals
+            if child.data in _STATEMENTS:
+                arguments.append(self.statement(child))
+            elif child.data in ("text", "name", "count", "value"):
+                arguments.append(self._value(child))
+            else:
+                self._add_clause(clauses, child)
+        return _STATEMENTS[tree.data](*arguments, **clauses)
+
+    def _add_clause(self, clauses: dict[str, Any], tree: Tree[Terminal]) -> None:
+        name = _FIELDS.get(tree.data, tree.data)
+        if name in clauses:
+            clause = "UP, DOWN or BOTH" if name == "direction" else name.upper()
+            raise failure(self._text, tree.meta.start_pos, f"{clause} stands here for the second time")
+        clauses[name] = self._clause(tree)
+
+    def _clause(self, tree: Tree[Terminal]) -> Any:
+        if tree.data == "with_options":
+            return self._options(tree)
+        if not tree.children:
+            return True  # a word that is there or not
+        child = tree.children[0]
+        if isinstance(child, Tree):
+            return self._value(child)
+        return str(child) if child.type == "CONDITION" else child.lower()
+
+    def _options(self, tree: Tree[Terminal]) -> dict[str, Value]:
+        options: dict[str, Value] = {}
+        for option in tree.children:
+            assert isinstance(option, Tree)
+            name, value = (self._value(child) for child in option.children if isinstance(child, Tree))
+            if name in options:
+                raise failure(self._text, option.meta.start_pos, f"option {name} stands here for the second time")
+            options[name] = value
+        return options
+
+    def _value(self, tree: Tree[Terminal]) -> Any:
+        *sign, terminal = tree.children
+        assert isinstance(terminal, Terminal)
+        if terminal.type == "PARAMETER":
+            return self._parameter(tree.data, terminal)
+        if terminal.type == "NUMBER":
+            return self._count(terminal) if tree.data == "count" else _number(terminal, negative=bool(sign))
+        if terminal.type == "NAME":
+            return word_value(str(terminal)) if tree.data == "value" else str(terminal)
+        return unquote(terminal)
+
+    def _count(self, terminal: Terminal) -> int:
+        if not (terminal.isdigit() and len(terminal) <= 18):
+            raise failure(self._text, _place(terminal), f"expected a whole number below 10^18, met {terminal:.40}")
+        return int(terminal)
+
+    def _parameter(self, rule: str, terminal: Terminal) -> SqlValue:
+        value = self._parameters[_place(terminal)].value
+        if rule == "count":
+            wanted = "a whole number from 0"
+            fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        elif rule == "value":
+            wanted, fits = "text, a number, true, false or NULL", not isinstance(value, bytes)
+        else:
+            wanted, fits = "text", isinstance(value, str)
+        if not fits:
+            raise failure(self._text, _place(terminal), f"expected {wanted}, the value given is {value!r:.60}")
+        return value
+
+    def _select(self, query: Terminal) -> s.Select:
+        inside = [p for place, p in self._parameters.items() if _place(query) <= place < (query.end_pos or 0)]
+        named = {parameter.name: parameter.value for parameter in inside if parameter.name}
+        return s.Select(str(query), named or tuple(parameter.value for parameter in inside))
+
+
+def _place(terminal: Terminal) -> int:
+    assert terminal.start_pos is not None  # syntax.py gives every terminal its place
+    return terminal.start_pos
+
+
+def _number(terminal: Terminal, *, negative: bool) -> int | float:
+    value = int(terminal) if terminal.isdigit() and len(terminal) <= 18 else float(terminal)
+    return -value if negative else value

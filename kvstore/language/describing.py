@@ -1,0 +1,81 @@
+"""The statements that look at the store itself: SHOW and DESCRIBE.
+
+In: a statement. Out: cursors. DESCRIBE of a document, an entity or a strategy gives rows of property and value; what is
+not there is an error with the nearest name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
+from typing import Any
+
+from ..errors import InputError
+from ..sql import descriptions
+from ..systems import STRATEGIES, strategy_named
+from . import statements as s
+from .cursor import Cursor, Row
+from .finding import select
+from .running import Running
+
+_PROPERTIES = ("property", "value")
+
+
+def show(running: Running, statement: s.Show) -> Cursor:
+    match statement.subject:
+        case "tables":
+            return _listed(
+                ("name", "columns", "description"),
+                (
+                    (table.name, ", ".join(column.name for column in table.columns), table.description)
+                    for table in descriptions.tables()
+                ),
+            )
+        case "indexes":
+            return select(running, s.Select("SELECT kind, state, built, stale, detail FROM indexes"))
+        case "strategies":
+            return _listed(
+                ("name", "description"), ((strategy.name, strategy.description) for strategy in STRATEGIES.values())
+            )
+        case "settings":
+            return _listed(("name", "value", "fixed"), running.session.settings_table())
+        case "stats":
+            return _listed(("name", "value"), running.session.statistics().items())
+
+
+def _listed(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -> Cursor:
+    found = list(rows)
+    return Cursor(kind, columns, found, rowcount=len(found))
+
+
+def describe_table(running: Running, statement: s.DescribeTable) -> Cursor:
+    try:
+        columns = descriptions.table(statement.table).columns
+    except InputError as error:
+        raise running.failure(str(error), at=statement.table) from None
+    return _listed(("column", "type", "index"), map(astuple, columns), "DESCRIBE")
+
+
+def describe_document(running: Running, statement: s.DescribeDocument) -> Cursor:
+    return _properties(running.target.describe_document(statement.key))
+
+
+def describe_entity(running: Running, statement: s.DescribeEntity) -> Cursor:
+    return _properties(running.target.describe_entity(statement.name))
+
+
+def _properties(found: Mapping[str, Any]) -> Cursor:
+    """A row for each property; several values are parted by semicolons."""
+    rows = ((name, "; ".join(value) if isinstance(value, list) else value) for name, value in found.items())
+    rows = ((name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value) for name, value in rows)
+    return _listed(_PROPERTIES, rows, "DESCRIBE")
+
+
+def describe_strategy(running: Running, statement: s.DescribeStrategy) -> Cursor:
+    strategy = strategy_named(statement.strategy)
+    rows: list[Row] = [("name", strategy.name), ("description", strategy.description)]
+    for name, option in strategy.options.items():
+        limits = f"{option.low:g} to {option.high:g}, by default {option.default:g}"
+        rows.append((f"option {name}", f"{option.description} ({limits})"))
+    return _listed(_PROPERTIES, rows, "DESCRIBE")

@@ -1,0 +1,190 @@
+"""EXPLAIN: how a statement finds its rows, step by step.
+
+In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST. Out: a cursor with one row a step: what was done, with
+what, and how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step was
+the first to read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a language
+model asked by ANALYZE only, and an INGEST is estimated. Any other statement is an error."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, replace
+
+from ..ingest.sources import by_reason
+from ..retrieval.evidence import Step, Trace
+from ..retrieval.query import SEARCH_TOP
+from ..sql.reader import Reader
+from ..storage.measured_view import MeasuredView
+from ..structures.filter import addresses
+from ..text.normalize import entity_key
+from . import statements as s
+from .changing import included, reader_options
+from .cursor import Cursor
+from .finding import answer, evidence, expand, retrieval_clauses, selected
+from .running import Running
+
+#: Kinds of parts of pages that EXPLAIN INGEST shows as left out, those with the most characters first.
+MOST_LEFT_OUT = 20
+
+
+def explain(running: Running, statement: s.Explain) -> Cursor:
+    columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
+    rows = [astuple(step)[: len(columns)] for step in steps(running, statement.statement, analyze=statement.analyze)]
+    return Cursor("EXPLAIN", columns, rows, rowcount=len(rows))
+
+
+def steps(running: Running, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
+    """The steps of a statement; with ``analyze`` what each cost, the last one being the whole statement."""
+    with _measured(running) as (measuring, measured):
+        if isinstance(statement, s.Select):
+            return _select_steps(measuring, statement, analyze)
+        start = time.perf_counter()
+        found = _steps(measuring, statement, analyze)
+        whole = round(1000 * (time.perf_counter() - start), 3)
+    return [*found, _whole(None, whole, measured)] if analyze else found
+
+
+def _whole(count: int | None, milliseconds: float, measured: MeasuredView | None) -> Step:
+    return Step("run", "the whole statement", count, milliseconds, None if measured is None else measured.pages)
+
+
+def _steps(running: Running, statement: s.PlainStatement, analyze: bool) -> list[Step]:
+    match statement:
+        case s.Lookup():
+            return _lookup_steps(running, statement)
+        case s.Expand():
+            return _expand_steps(running, statement)
+        case s.Search():
+            using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
+            return evidence(running, s.Retrieve(statement.text, using, top=top, where=statement.where)).steps
+        case s.Retrieve():
+            return running.target.weigh(statement.question, **retrieval_clauses(running, statement))[0].steps
+        case s.Ask():
+            return _ask_steps(running, statement, analyze)
+        case s.Ingest() if not analyze:
+            return _ingest_steps(running, statement)
+    raise running.failure(
+        "EXPLAIN takes LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST, which ANALYZE cannot run"
+    )
+
+
+def _ingest_steps(running: Running, statement: s.Ingest) -> list[Step]:
+    """What would be ingested, estimated from a sample of the files, and what would be asked of whom."""
+    options = reader_options(running, statement)
+    found = running.session.forecast_ingest(
+        statement.path, format=statement.format, include=included(running, statement), options=options
+    )
+    sample = f"about, from {found.sampled:,} of the files; nothing is ingested"
+    embedder = f"{found.embedder}: about {found.tokens:,} tokens"
+    passed_over = f"skipped: {by_reason(found.skipped_by)}" if found.skipped else "none skipped"
+    if found.calls:
+        embedder += f" in {found.calls:,} requests to an endpoint; none is sent now"
+    steps = [
+        Step("find files", f"{found.bytes:,} bytes to read; {passed_over}", found.files, None),
+        Step("pass over", "ingested before, and as they were", found.known, None),
+        Step("read and extract", sample, found.documents, None),
+        Step("embed", embedder, found.chunks, None),
+    ]
+    if found.seconds is not None:
+        steps.append(Step("take", f"about {found.seconds:,.0f} seconds of one processor", None, None))
+    for part in found.left_out[:MOST_LEFT_OUT]:
+        told = f"{part.element}, {part.reason}, {part.characters:,} characters on {part.pages:,} pages: {part.text}"
+        steps.append(Step("leave out", told, part.pages, None))
+    return [*steps, *(Step("fail", failure, None, None) for failure in found.failures)]
+
+
+def _ask_steps(running: Running, statement: s.Ask, analyze: bool) -> list[Step]:
+    """How an answer is found; without ``analyze`` a language model is not asked, and what it would be sent is shown."""
+    model = running.session.language_model(statement.model)
+    if model is None or analyze:
+        return answer(running, statement).evidence.steps
+    prompt = running.target.prompt(statement.question, **retrieval_clauses(running, statement))
+    messages = [Step(f"{message['role']} message", message["content"], None, None) for message in prompt.messages]
+    not_sent = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
+    return [*prompt.evidence.steps, Step("ask model", not_sent, None, None), *messages]
+
+
+@contextmanager
+def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]:
+    """The statement on a state whose pages are counted. An open transaction's are not: they are no pages of the file
+    yet."""
+    if running.session._begun is not None:
+        yield replace(running, on_text=None), None
+        return
+    snapshot = running.session.snapshot()
+    try:
+        measured = MeasuredView(snapshot._view.view)
+        snapshot._view = copy.copy(snapshot._view)
+        snapshot._view.view = measured
+        yield replace(running, state=snapshot, on_text=None), measured
+    finally:
+        snapshot.close()
+
+
+def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
+    with running.target.reading() as view:
+        trace = Trace(view.view)
+        for name in statement.entities:
+            with trace.step("normalise") as step:
+                key = entity_key(name)
+                step.detail, step.count = f"{name} as {key}", 1
+            with trace.step("probe filter") as step:
+                entry = view.filter.find(key) if key else None
+                step.count = int(entry is not None)
+                known = entry and f"known, temperature {entry.temperature}"
+                step.detail = known or "not known: its fingerprint, or its key behind it, is not there"
+            identity = view.resolve(key) if entry else None
+            if identity is not None and len(identity.names) > 1:
+                with trace.step("follow aliases") as step:
+                    step.detail, step.count = "; ".join(form for form, _ in identity.names), len(identity.names)
+            with trace.step("read block list") as step:
+                found = [] if identity is None else view.addresses_of(identity).tolist()
+                nodes = sum(1 for address in found if addresses.split(address)[0] == addresses.NODE)
+                step.detail, step.count = f"{nodes} tree nodes, {len(found) - nodes} abstracts", len(found)
+            with trace.step("read locations") as step:
+                limit = {} if statement.limit is None else {"limit": statement.limit}
+                step.detail, step.count = "the most telling first", len(running.target.lookup(name, **limit))
+    return trace.steps
+
+
+def _expand_steps(running: Running, statement: s.Expand) -> list[Step]:
+    with running.target.reading() as view:
+        trace = Trace(view.view)
+        with trace.step("walk trees") as step:
+            found = expand(running, statement).fetchall()
+            trees = sorted({str(row[1]) for row in found})
+            step.detail, step.count = f"{statement.direction} in {', '.join(trees) or 'no tree'}", len(found)
+    return trace.steps
+
+
+def _select_steps(running: Running, statement: s.Select, analyze: bool) -> list[Step]:
+    """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
+    found: list[Step] = []
+    depth = {0: -1}
+    with running.target.reading() as view:
+        planned = Reader(view, running.session.settings_table)
+        for row in selected(running, statement, planned, "EXPLAIN QUERY PLAN "):
+            number, parent = int(str(row[0])), int(str(row[1]))
+            depth[number] = depth.get(parent, -1) + 1
+            found.append(Step("plan", "  " * depth[number] + _plan(str(row[3])), None, None))
+        if analyze:
+            reader = Reader(view, running.session.settings_table)
+            start = time.perf_counter()
+            count = sum(1 for _ in selected(running, statement, reader))
+            whole = round(1000 * (time.perf_counter() - start), 3)
+            for table, cost in sorted(reader.costs.items()):
+                spent = (None, None) if reader.measured is None else (round(1000 * cost.seconds, 3), cost.pages)
+                found.append(Step("read", table, cost.rows, *spent))
+            found.append(_whole(count, whole, reader.measured))
+    return found
+
+
+def _plan(detail: str) -> str:
+    """SQLite's words for a step, with the way into a table named: what went straight to LMDB's keys."""
+    table, virtual, way = detail.partition(" VIRTUAL TABLE INDEX 0:")
+    if not virtual:
+        return detail
+    return f"{table} BY {way}" if way else f"{table} FULLY"

@@ -1,0 +1,160 @@
+"""The statements that find: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK and SELECT.
+
+In: a statement with a clause or without; what is left out is the session's or the method's default. Out: cursors with
+the columns that LANGUAGE.md names. A name that is not known has no rows, and the message says which name is near."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from itertools import chain, islice
+from typing import Any
+
+from ..answering.answer import Answer
+from ..errors import StatementError
+from ..retrieval.evidence import Evidence, Hit
+from ..sql.diagnosis import failure
+from ..sql.nearby import no_entity
+from ..sql.reader import Reader
+from ..sql.relational import Selection
+from . import statements as s
+from .cursor import Cursor, Row
+from .running import Running
+
+LOOKUP_COLUMNS = ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
+EXPAND_COLUMNS = ("entity", "tree", "level", "relative", "via", "text")
+HIT_COLUMNS = ("rank", "score", "document", "chunk", "text")
+ANSWER_COLUMNS = ("answer", "citations", "extractive", "model", "dropped", "confidence", "abstained")
+
+#: A query of no more rows than this leaves no snapshot open.
+_READ_AT_ONCE = 1000
+
+
+def given(**clauses: Any) -> dict[str, Any]:
+    """The clauses that were written."""
+    return {name: value for name, value in clauses.items() if value is not None}
+
+
+def lookup(running: Running, statement: s.Lookup) -> Cursor:
+    locations = running.target.lookup(*statement.entities, **given(limit=statement.limit))
+    message = None
+    if not locations:
+        with running.target.reading() as view:
+            message = "\n".join(str(no_entity(view, name)) for name in statement.entities)
+    return Cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), rowcount=len(locations), message=message)
+
+
+def expand(running: Running, statement: s.Expand) -> Cursor:
+    clauses = given(depth=statement.depth, tree=statement.tree, limit=statement.limit)
+    relatives = running.target.expand(statement.entity, direction=statement.direction, **clauses)
+    return Cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), rowcount=len(relatives))
+
+
+def search(running: Running, statement: s.Search) -> Cursor:
+    hits = running.target.search(
+        statement.text, **given(using=statement.using, where=statement.where, top=statement.top)
+    )
+    return Cursor("SEARCH", HIT_COLUMNS, map(_hit, hits), rowcount=len(hits))
+
+
+def _hit(hit: Hit) -> Row:
+    return hit.rank, hit.score, hit.document, hit.chunk, hit.text
+
+
+def retrieve(running: Running, statement: s.Retrieve) -> Cursor:
+    hits = evidence(running, statement).hits
+    rows = ((*_hit(hit), hit.path) for hit in hits)
+    return Cursor("RETRIEVE", (*HIT_COLUMNS, "path"), rows, rowcount=len(hits))
+
+
+def evidence(running: Running, statement: s.Retrieve) -> Evidence:
+    """What a RETRIEVE finds, and how."""
+    return running.target.retrieve(statement.question, **retrieval_clauses(running, statement))
+
+
+def retrieval_clauses(running: Running, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
+    """The clauses of a RETRIEVE or ASK, as methods take them."""
+    options = dict(statement.options)
+    reranker = options.pop("reranker", None)
+    if not (reranker is None or isinstance(reranker, str)):
+        raise running.failure("the option reranker is a name: none, combination or a cross-encoder")
+    return given(
+        using=statement.using,
+        depth=statement.depth,
+        top=statement.top,
+        within=statement.within,
+        where=statement.where,
+        options=options or None,
+        reranker=reranker,
+    )
+
+
+def ask(running: Running, statement: s.Ask) -> Cursor:
+    found = answer(running, statement)
+    with running.target.reading() as view:
+        records = {c.document: view.documents.find(c.document) for c in found.citations}
+    # Another may have deleted a document while a model wrote.
+    sources = {key: None if record is None else record.source for key, record in records.items()}
+    citations = [
+        {
+            "number": c.number,
+            "document": c.document,
+            "source": sources[c.document],
+            "chunk": c.chunk,
+            "start": c.start,
+            "end": c.end,
+        }
+        for c in found.citations
+    ]
+    row = (
+        found.text,
+        citations,
+        found.extractive,
+        found.model,
+        found.dropped,
+        round(found.confidence, 3),
+        found.abstained,
+    )
+    return Cursor("ASK", ANSWER_COLUMNS, [row], rowcount=1, message="\n".join(found.remarks) or None)
+
+
+def answer(running: Running, statement: s.Ask) -> Answer:
+    """What an ASK answers, and how."""
+    clauses = retrieval_clauses(running, statement)
+    return running.target.ask(statement.question, **clauses, **given(model=statement.model, on_text=running.on_text))
+
+
+def select(running: Running, statement: s.Select) -> Cursor:
+    begun = running.session._begun
+    if begun is not None:  # its state changes with the next statement, so nothing may be read later
+        with begun.reading() as view:
+            selection = selected(running, statement, Reader(view, running.session.settings_table))
+            rows = list(selection)
+        return Cursor("SELECT", selection.columns, rows, rowcount=len(rows))
+    snapshot = running.session.snapshot()
+    try:
+        selection = selected(running, statement, Reader(snapshot._view, running.session.settings_table))
+        first = list(islice(selection, _READ_AT_ONCE))
+    except BaseException:
+        snapshot.close()
+        raise
+    if len(first) < _READ_AT_ONCE:
+        snapshot.close()
+        return Cursor("SELECT", selection.columns, first, rowcount=len(first))
+
+    def release() -> None:
+        selection.close()
+        snapshot.close()
+
+    return Cursor("SELECT", selection.columns, chain(first, selection), release=release)
+
+
+def selected(running: Running, statement: s.Select, reader: Reader, before: str = "") -> Selection:
+    """The rows of a query on one state, ``before`` put in front of it; its errors show the place in the user's text."""
+    start = running.text.find(statement.text, running.start)
+
+    def failed(place: int | None, reason: str) -> StatementError:
+        if place is None:
+            return running.failure(reason)
+        return failure(running.text, start + max(0, place - len(before)), reason)
+
+    return Selection(before + statement.text, statement.parameters, reader, failed)

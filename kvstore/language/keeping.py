@@ -1,0 +1,80 @@
+"""The statements that keep the store and the session: CHECK, BACKUP, COMPACT, EXPORT, IMPORT, SET.
+
+In: a statement. On disk: a copy, one file, or the store's own file made smaller or, by CHECK REPAIR, whole;
+CHECK REPAIR, IMPORT and COMPACT stand outside a transaction. Out: cursors that say what was found or done.
+"""
+
+from __future__ import annotations
+
+from ..sql.literals import literal
+from . import statements as s
+from .changing import counted
+from .cursor import Cursor, Row
+from .running import Running
+from .session import Exchanged
+
+
+def set_setting(running: Running, statement: s.SetSetting) -> Cursor:
+    running.session.set(statement.name, statement.value)
+    return Cursor("SET", message=f"{statement.name} = {literal(statement.value)}")
+
+
+def check(running: Running, statement: s.Check) -> Cursor:
+    if statement.repair:
+        return _repair(running)
+    problems = running.session.check()
+    message = f"{counted(len(problems), 'problem')} found" if problems else "the store is sound"
+    return Cursor(
+        "CHECK",
+        ("problem",),
+        ((problem,) for problem in problems),
+        rowcount=len(problems),
+        message=message,
+        failed=bool(problems),
+    )
+
+
+def _repair(running: Running) -> Cursor:
+    running.require_no_transaction("CHECK REPAIR is a commit of its own")
+    report = running.session.repair()
+    rows: list[Row] = [(problem, "repaired") for problem in report.found if problem not in report.remaining]
+    rows += [(loss, "lost") for loss in report.lost]
+    rows += [(problem, "remains") for problem in report.remaining]
+    if report.rebuilt is None:
+        message = "the store is sound"
+    else:
+        message = f"rebuilt from {counted(report.rebuilt.documents, 'document')}; " + (
+            f"{len(report.lost):,} lost, {counted(len(report.remaining), 'problem')} left"
+        )
+    failed = bool(report.lost or report.remaining)
+    return Cursor("CHECK", ("problem", "outcome"), rows, rowcount=len(rows), message=message, failed=failed)
+
+
+def backup(running: Running, statement: s.Backup) -> Cursor:
+    running.session.backup(statement.path)
+    return Cursor("BACKUP", message=f"copied to {statement.path}")
+
+
+def export(running: Running, statement: s.Export) -> Cursor:
+    report = running.session.export(statement.path)
+    return Cursor("EXPORT", rowcount=report.documents, message=f"{_counts(report)} written to {statement.path}")
+
+
+def compact(running: Running, statement: s.Compact) -> Cursor:
+    running.require_no_transaction("COMPACT waits until nobody writes")
+    report = running.session.compact()
+    row = (report.bytes_before, report.bytes_after)
+    return Cursor("COMPACT", ("bytes_before", "bytes_after"), [row], rowcount=1)
+
+
+def import_file(running: Running, statement: s.Import) -> Cursor:
+    running.require_no_transaction("IMPORT commits batch by batch")
+    report = running.session.import_(statement.path)
+    message = f"{_counts(report)} imported, {report.unchanged:,} unchanged"
+    return Cursor("IMPORT", rowcount=report.documents, message=message)
+
+
+def _counts(report: Exchanged) -> str:
+    aliases = f"{report.aliases:,} {'alias' if report.aliases == 1 else 'aliases'}"
+    triples = f"the triples of {counted(report.triples, 'document')}, " if report.triples else ""
+    return f"{counted(report.documents, 'document')}, {triples}{counted(report.edges, 'edge')} and {aliases}"

@@ -1,0 +1,83 @@
+"""One statement under way: the session it belongs to, what it reads, and the transaction it changes.
+
+In: a session and the statement's place in the text. Out: the state to read, the transaction to write to, and errors
+that show the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import StatementError, TransactionError
+from ..sql.condition import ConditionError, Places, place_of
+from ..sql.diagnosis import failure
+from .session import Readable, Session, Writable
+
+if TYPE_CHECKING:
+    from ..ingest.pipeline import IngestProgress
+    from ..structures.indexes.index_building import IndexProgress
+
+#: Hears how far an INGEST or an index is.
+Progress = Callable[["IngestProgress | IndexProgress"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A statement of ``text`` that begins at character ``start``.
+
+    ``places`` say where its condition stands; ``progress`` hears how far an INGEST or an index is, ``on_text`` what a
+    language model writes; ``state`` is what the statement reads where that is settled already.
+    """
+
+    session: Session
+    text: str
+    start: int
+    places: Places = ()
+    progress: Progress | None = None
+    on_text: Callable[[str], None] | None = None
+    state: Readable | None = None
+
+    @property
+    def target(self) -> Readable:
+        """What the statement reads: ``state``, the open transaction, else the last commit."""
+        return self.state or self.session._begun or self.session
+
+    @contextmanager
+    def writing(self, *, models: bool = False) -> Iterator[Writable]:
+        """The transaction to change: the one that BEGIN opened, else one that is committed at the end.
+
+        ``models``: whether documents are put, which needs the models.
+        """
+        if self.session._begun is not None:
+            yield self.session._begun
+            return
+        transaction = self.session.transaction(models=models)
+        try:
+            yield transaction
+        except BaseException:
+            transaction.rollback()
+            raise
+        transaction.commit()
+
+    def require_no_transaction(self, why: str) -> None:
+        """Raise TransactionError where BEGIN has opened a transaction; ``why`` says why the statement cannot be in
+        it."""
+        if self.session._begun is not None:
+            raise TransactionError(f"{why}, so it stands outside BEGIN; COMMIT or ROLLBACK first")
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Errors within the statement's condition are shown in the text."""
+        try:
+            yield
+        except ConditionError as error:
+            if error.offset is None:
+                raise self.failure(error.reason) from error
+            raise failure(self.text, place_of(error.offset, self.places), error.reason) from error
+
+    def failure(self, reason: str, at: str = "") -> StatementError:
+        """An error that shows the beginning of the statement, or of ``at`` where it stands in the statement."""
+        return failure(self.text, max(self.start, self.text.find(at, self.start)), reason)

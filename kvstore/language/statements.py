@@ -1,0 +1,396 @@
+"""The statements of the language: one frozen dataclass each, and the text that stands for it.
+
+In: the values that :mod:`.syntax` found in a text, parameters already put in. Out: plain values that the executor
+carries out; ``str(statement)`` is a statement of the language that parses back to an equal one. A missing clause is
+None (or an empty mapping), so that the store's own default applies. Ranges are checked by whoever uses a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..sql.literals import SqlValue, Value, literal, name
+
+Direction = Literal["up", "down", "both"]
+Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]
+
+
+def _clauses(*pairs: tuple[str, SqlValue]) -> str:
+    return "".join(f" {keyword} {literal(value)}" for keyword, value in pairs if value is not None)
+
+
+def _with(options: Mapping[str, Value]) -> str:
+    inner = ", ".join(f"{name(option)} = {literal(value)}" for option, value in options.items())
+    return f" WITH ({inner})" if options else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    entities: tuple[str, ...]
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        return "LOOKUP " + ", ".join(map(literal, self.entities)) + _clauses(("LIMIT", self.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Without an entity, the result of the session's last LOOKUP is expanded."""
+
+    entity: str | None = None
+    direction: Direction = "both"
+    depth: int | None = None
+    tree: str | None = None
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        entity = "" if self.entity is None else " " + literal(self.entity)
+        rest = _clauses(("DEPTH", self.depth), ("IN TREE", self.tree), ("LIMIT", self.limit))
+        return f"EXPAND{entity} {self.direction.upper()}{rest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    text: str
+    using: str | None = None
+    where: str | None = None
+    top: int | None = None
+
+    def __str__(self) -> str:
+        return f"SEARCH {literal(self.text)}" + _retrieval_clauses(using=self.using, top=self.top, where=self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """``within`` is a number of tokens; ``options`` belong to the strategy."""
+
+    question: str
+    using: str | None = None
+    depth: int | None = None
+    top: int | None = None
+    within: int | None = None
+    where: str | None = None
+    options: Mapping[str, Value] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"RETRIEVE {literal(self.question)}" + _retrieval_clauses(
+            self.using, self.depth, self.top, self.within, self.where, self.options
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """RETRIEVE, and an answer from what was found, by ``model`` where one is named."""
+
+    question: str
+    using: str | None = None
+    depth: int | None = None
+    top: int | None = None
+    within: int | None = None
+    where: str | None = None
+    options: Mapping[str, Value] = field(default_factory=dict)
+    model: str | None = None
+
+    def __str__(self) -> str:
+        clauses = _retrieval_clauses(self.using, self.depth, self.top, self.within, self.where, self.options)
+        return f"ASK {literal(self.question)}{clauses}" + _clauses(("MODEL", self.model))
+
+
+def _retrieval_clauses(
+    using: str | None = None,
+    depth: int | None = None,
+    top: int | None = None,
+    within: int | None = None,
+    where: str | None = None,
+    options: Mapping[str, Value] | None = None,
+) -> str:
+    text = "" if using is None else f" USING {name(using)}"
+    text += _clauses(("DEPTH", depth), ("TOP", top))
+    text += "" if within is None else f" WITHIN {within} TOKENS"
+    text += "" if where is None else f" WHERE {where}"
+    return text + _with(options or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    path: str
+    format: str | None = None
+    options: Mapping[str, Value] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        form = "" if self.format is None else f" AS {self.format}"
+        return f"INGEST {literal(self.path)}{form}{_with(self.options)}"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertDocument:
+    """``meta`` is JSON text."""
+
+    key: str
+    text: str
+    title: str | None = None
+    meta: str | None = None
+    source: str | None = None
+    format: str | None = None
+
+    def __str__(self) -> str:
+        form = "" if self.format is None else f" AS {self.format}"
+        before, meta = _clauses(("SOURCE", self.source), ("TITLE", self.title)), _clauses(("META", self.meta))
+        return f"INSERT DOCUMENT {literal(self.key)}{form}{before} TEXT {literal(self.text)}{meta}"
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateDocument:
+    """What is None stays as it is; ``meta`` is JSON text."""
+
+    key: str
+    text: str | None = None
+    title: str | None = None
+    meta: str | None = None
+
+    def __str__(self) -> str:
+        changes = (("TEXT", self.text), ("TITLE", self.title), ("META", self.meta))
+        listed = ", ".join(f"{column} = {literal(value)}" for column, value in changes if value is not None)
+        return f"UPDATE DOCUMENT {literal(self.key)} SET {listed}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDocument:
+    key: str
+
+    def __str__(self) -> str:
+        return f"DELETE DOCUMENT {literal(self.key)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDocuments:
+    where: str
+
+    def __str__(self) -> str:
+        return f"DELETE FROM documents WHERE {self.where}"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertEdge:
+    child: str
+    parent: str
+    tree: str | None = None
+
+    def __str__(self) -> str:
+        return f"INSERT EDGE {literal(self.child)} UNDER {literal(self.parent)}" + _clauses(("IN TREE", self.tree))
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEdge:
+    child: str
+    parent: str
+    tree: str | None = None
+
+    def __str__(self) -> str:
+        return f"DELETE EDGE {literal(self.child)} UNDER {literal(self.parent)}" + _clauses(("IN TREE", self.tree))
+
+
+@dataclass(frozen=True, slots=True)
+class MergeEntity:
+    name: str
+    into: str
+
+    def __str__(self) -> str:
+        return f"MERGE ENTITY {literal(self.name)} INTO {literal(self.into)}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnmergeEntity:
+    name: str
+
+    def __str__(self) -> str:
+        return f"UNMERGE ENTITY {literal(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAlias:
+    name: str
+    entity: str
+
+    def __str__(self) -> str:
+        return f"ALIAS {literal(self.name)} FOR {literal(self.entity)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropAlias:
+    name: str
+
+    def __str__(self) -> str:
+        return f"DROP ALIAS {literal(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    kind: str
+    options: Mapping[str, Value] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"CREATE INDEX {name(self.kind)}{_with(self.options)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    kind: str
+
+    def __str__(self) -> str:
+        return f"DROP INDEX {name(self.kind)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Everything stale, or one index."""
+
+    index: str | None = None
+
+    def __str__(self) -> str:
+        return "REFRESH" if self.index is None else f"REFRESH INDEX {name(self.index)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    def __str__(self) -> str:
+        return "BEGIN"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    def __str__(self) -> str:
+        return "COMMIT"
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    def __str__(self) -> str:
+        return "ROLLBACK"
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A query for SQLite as it was typed, with the values of its own parameters."""
+
+    text: str
+    parameters: Sequence[SqlValue] | Mapping[str, SqlValue] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    subject: Subject
+
+    def __str__(self) -> str:
+        return f"SHOW {self.subject.upper()}"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTable:
+    table: str
+
+    def __str__(self) -> str:
+        # These three words begin another statement.
+        bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
+        return f"DESCRIBE {name(self.table)}" if bare else f'DESCRIBE "{self.table}"'
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDocument:
+    key: str
+
+    def __str__(self) -> str:
+        return f"DESCRIBE DOCUMENT {literal(self.key)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeEntity:
+    name: str
+
+    def __str__(self) -> str:
+        return f"DESCRIBE ENTITY {literal(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeStrategy:
+    strategy: str
+
+    def __str__(self) -> str:
+        return f"DESCRIBE STRATEGY {name(self.strategy)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    repair: bool = False
+
+    def __str__(self) -> str:
+        return "CHECK REPAIR" if self.repair else "CHECK"
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    def __str__(self) -> str:
+        return "COMPACT"
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    path: str
+
+    def __str__(self) -> str:
+        return f"BACKUP TO {literal(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    path: str
+
+    def __str__(self) -> str:
+        return f"EXPORT TO {literal(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    path: str
+
+    def __str__(self) -> str:
+        return f"IMPORT FROM {literal(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetSetting:
+    name: str
+    value: Value
+
+    def __str__(self) -> str:
+        return f"SET {name(self.name)} = {literal(self.value)}"
+
+
+#: Everything but EXPLAIN, which holds one of these.
+PlainStatement = (
+    Lookup | Expand | Search | Retrieve | Ask
+    | Ingest | InsertDocument | UpdateDocument | DeleteDocument | DeleteDocuments
+    | InsertEdge | DeleteEdge | MergeEntity | UnmergeEntity | CreateAlias | DropAlias
+    | CreateIndex | DropIndex | Refresh | Begin | Commit | Rollback
+    | Select | Show | DescribeTable | DescribeDocument | DescribeEntity | DescribeStrategy
+    | Check | Compact | Backup | Export | Import | SetSetting
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """How ``statement`` finds its rows; with ``analyze``, also what each step cost."""
+
+    statement: PlainStatement
+    analyze: bool = False
+
+    def __str__(self) -> str:
+        return f"EXPLAIN {'ANALYZE ' if self.analyze else ''}{self.statement}"
+
+
+Statement = PlainStatement | Explain

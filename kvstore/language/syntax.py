@@ -1,0 +1,260 @@
+"""Text to statements, and what may follow a text.
+
+In: one statement or a script, and the values of its parameters. Out: for each statement its dataclass and its place.
+Bad input gets a :class:`~kvstore.errors.StatementError` that shows the line, a caret under the place, what was expected
+there and the nearest keyword. The grammar is ``grammar.lark`` (LALR); it is read once, when the first statement is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from lark import Lark
+from lark import Token as Terminal
+from lark.exceptions import UnexpectedToken
+from lark.lexer import Lexer
+
+from ..errors import StatementError
+from ..sql import condition as conditions
+from ..sql.diagnosis import failure, nearest
+from ..sql.literals import SqlValue, literal
+from ..sql.tokens import Token, split, unquote
+from . import statements as s
+from .builder import Builder, Parameter
+
+Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
+
+#: What the grammar's terminals that are no keywords are called in an error.
+_DESCRIPTIONS = {
+    "STRING": "a string in single quotes",
+    "NUMBER": "a number",
+    "NAME": "a name",
+    "CONDITION": "a condition",
+    "QUERY": "SELECT",
+    "COMMA": "','",
+    "EQUAL": "'='",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "$END": "the end of the statement",
+}
+#: Terminals that an error need not mention: they stand where another of the list does.
+_UNMENTIONED = frozenset({"PARAMETER", "QUOTED", "MINUS"})
+_MARKS = {",": "COMMA", "=": "EQUAL", "(": "LPAR", ")": "RPAR", "-": "MINUS"}
+_QUERY_STARTS = frozenset({"SELECT", "WITH", "VALUES"})
+
+
+class _NoLexer(Lexer):
+    """The parser is fed token by token, so it needs no lexer of its own."""
+
+    def __init__(self, lexer_conf: Any) -> None:
+        pass
+
+    def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Terminal]:
+        return iter(())
+
+
+#: How other databases begin what is said in other words here.
+_ELSEWHERE = {
+    "ANALYZE": "EXPLAIN ANALYZE",
+    "COPY": "INGEST",
+    "DUMP": "EXPORT",
+    "END": "COMMIT",
+    "LOAD": "INGEST",
+    "PRAGMA": "SHOW SETTINGS",
+    "REINDEX": "REFRESH",
+    "REPAIR": "CHECK REPAIR",
+    "TABLES": "SHOW TABLES",
+    "VACUUM": "COMPACT",
+}
+
+
+@functools.cache
+def _grammar() -> Lark:
+    text = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", lexer=_NoLexer, propagate_positions=True, maybe_placeholders=True)
+
+
+@functools.cache
+def keywords() -> frozenset[str]:
+    """Every keyword of the language, in capitals, the first words of a query included."""
+    strings = {terminal.name for terminal in _grammar().terminals if str(terminal.pattern.value).isalpha()}
+    return frozenset(strings | _QUERY_STARTS)
+
+
+def _unexpected(text: str, token: Token | None, expected: set[str]) -> StatementError:
+    """``token`` (None: the end) stands where only the terminals of ``expected`` may."""
+    names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED]
+    names.sort(key=lambda name: (not name.isupper(), name))
+    wanted = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    if token is None:
+        return failure(text, len(text.rstrip()), f"the statement ends too early; expected {wanted}")
+    if "QUERY" in expected:
+        near = _ELSEWHERE.get(token.text.upper()) or nearest(token.text, _words(expected))
+        remedy = f"did you mean {near}?" if near else f"a statement begins with {wanted}"
+        return failure(text, token.start, f"no statement begins with {_shown(token)}; {remedy}")
+    reason = f"expected {wanted}, met {_shown(token)}"
+    if "STRING" in expected and token.kind in ("word", "quoted"):
+        plain = token.text if token.kind == "word" else unquote(token.text)
+        reason += f"; text stands in single quotes: {literal(plain)}"
+    elif token.kind == "word" and (near := nearest(token.text, _words(expected))):
+        reason += f"; did you mean {near}?"
+    return failure(text, token.start, reason)
+
+
+def _words(terminals: Iterable[str]) -> list[str]:
+    words = [terminal for terminal in terminals if terminal in keywords()]
+    return words + sorted(_QUERY_STARTS) if "QUERY" in terminals else words
+
+
+def _shown(token: Token) -> str:
+    return token.text if len(token.text) <= 40 else token.text[:40] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A statement, the character of the text at which it begins, and where the parts of its condition stand there."""
+
+    statement: s.Statement
+    start: int
+    places: conditions.Places
+
+
+def parse(text: str, parameters: Parameters = ()) -> list[Parsed]:
+    """Parse a script: statements separated by ``;``.
+
+    ``parameters`` are the values of ``?`` (a sequence, in order over the whole script) or of ``:name`` (a mapping).
+    Raises StatementError for the first thing that is wrong, the wrong number or kind of parameters included.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise failure(text.encode(errors="replace").decode(), error.start, "this character is not Unicode") from None
+    scripts = list(split(text))
+    values = _bind(text, [token for script in scripts for token in script if token.kind == "parameter"], parameters)
+    return [_parse_statement(text, script, values) for script in scripts]
+
+
+def _bind(text: str, found: list[Token], parameters: Parameters) -> dict[int, Parameter]:
+    """The parameters by the place where each stands."""
+    if isinstance(parameters, (str, bytes)):
+        raise StatementError("parameters are a sequence or a mapping; for one value write (value,)")
+    named = isinstance(parameters, Mapping)
+    bound: dict[int, Parameter] = {}
+    for position, token in enumerate(found):
+        name = token.text[1:]
+        if named != (token.text[0] == ":") or (name and not named):
+            remedy = "give the values as a mapping" if token.text[0] == ":" else "write :name" if named else "write ?"
+            raise failure(text, token.start, f"{token.text} does not fit the values given; {remedy}")
+        if isinstance(parameters, Mapping):
+            if name not in parameters:
+                raise failure(text, token.start, f"no value was given for {token.text}")
+            value = parameters[name]
+        else:
+            value = parameters[position] if position < len(parameters) else None
+        if value is not None and not isinstance(value, (str, int, float, bytes)):
+            raise failure(text, token.start, f"a {type(value).__name__} cannot be the value of a parameter")
+        if isinstance(value, str) and not _is_unicode(value):
+            raise failure(text, token.start, "the value given holds a character that is not Unicode")
+        bound[token.start] = Parameter(name, value)
+    if not named and len(found) != len(parameters):
+        raise StatementError(f"as many values as parameters are needed: {len(found)}, not {len(parameters)}")
+    return bound
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _parse_statement(text: str, script: list[Token], values: dict[int, Parameter]) -> Parsed:
+    parser: Any = _grammar().parse_interactive()
+    position = 0
+    places: conditions.Places = ()
+    while position < len(script):
+        position, found = _feed(parser, text, script, position, values)
+        places = places or found
+    try:
+        tree = parser.feed_eof(_terminal("$END", script[-1]))
+    except UnexpectedToken:
+        raise _unexpected(text[: script[-1].end], None, parser.accepts()) from None
+    return Parsed(Builder(text, values).statement(tree), script[0].start, places)
+
+
+def expected(text: str) -> frozenset[str]:
+    """What may follow ``text``, the beginning of a statement: keywords in capitals and the grammar's other terminals.
+
+    QUERY says that a query may begin, CONDITION that a condition may; QUERY_TEXT and CONDITION_TEXT that one goes on,
+    the latter with the keywords of the clauses that may follow it. Nothing may follow what is wrong.
+    """
+    parser: Any = _grammar().parse_interactive()
+    script = next(split(text), [])
+    values = {token.start: Parameter("", None) for token in script}
+    position = 0
+    inside: frozenset[str] = frozenset()
+    while position < len(script):
+        choices = parser.choices()
+        if _begins_query(script[position], choices):
+            return frozenset({"QUERY_TEXT"})
+        inside = frozenset({"CONDITION_TEXT"} if "CONDITION" in choices else ())
+        try:
+            position, _ = _feed(parser, text, script, position, values)
+        except StatementError:
+            return inside  # of a condition, a parenthesis may yet be closed
+    return inside | frozenset(parser.accepts())
+
+
+def _terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:
+    return Terminal(
+        kind, token.text if text is None else text, start_pos=token.start, end_pos=token.end if end is None else end
+    )
+
+
+def _feed(
+    parser: Any, text: str, script: list[Token], position: int, values: Mapping[int, Parameter]
+) -> tuple[int, conditions.Places]:
+    """Give the parser what stands at ``position``; returns the position after it and, of a condition, its places."""
+    token = script[position]
+    conditions.refuse_damaged(text, token)
+    choices = parser.choices()
+    after = position + 1
+    places: conditions.Places = ()
+    if _begins_query(token, choices):
+        after = len(script)
+        for part in script[position:]:
+            conditions.refuse_damaged(text, part)
+        terminal = _terminal("QUERY", token, text=text[token.start : script[-1].end], end=script[-1].end)
+    elif "CONDITION" in choices:
+        after = conditions.end(text, script, position)
+        if after == position:
+            raise _unexpected(text, token, {"CONDITION"})
+        given = {place: parameter.value for place, parameter in values.items()}
+        source, places = conditions.inlined(script[position:after], given)
+        terminal = _terminal("CONDITION", token, text=source, end=script[after - 1].end)
+    else:
+        terminal = _terminal(_kind(token, choices), token)
+    try:
+        parser.feed_token(terminal)
+    except UnexpectedToken:
+        raise _unexpected(text, token, parser.accepts()) from None
+    return after, places
+
+
+def _begins_query(token: Token, choices: Mapping[str, Any]) -> bool:
+    return "QUERY" in choices and token.kind == "word" and token.text.upper() in _QUERY_STARTS
+
+
+def _kind(token: Token, choices: Mapping[str, Any]) -> str:
+    """The grammar's name for ``token`` where the terminals ``choices`` may stand."""
+    if token.kind == "word":
+        word = token.text.upper()
+        return word if word in choices and word in keywords() else "NAME"
+    if token.kind == "operator":
+        return _MARKS.get(token.text, "OPERATOR")
+    return token.kind.upper()

@@ -1,1 +1,0 @@
-"""The query language: text to statements, statements to rows. What users type is described in ``LANGUAGE.md``."""

@@ -1,0 +1,111 @@
+"""What there is to say of one table, document, entity or strategy: DESCRIBE, and the methods that go with it.
+
+In: one state of the store, and a key or a name. Out: a mapping of property to value, or a :class:`Table`. What is not
+there is an error that names the nearest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..structures.filter.addresses import NODE
+from ..structures.state import StoreView
+from ..text.normalize import entity_key
+from .diagnosis import nearest
+from .nearby import no_document, no_entity
+from .reader import Reader
+from .sql_table import SqlTable
+from .tables import TABLES
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its SQL ``type`` (None: any), and which conditions go straight to its rows."""
+
+    name: str
+    type: str | None
+    index: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that SELECT reads."""
+
+    name: str
+    columns: tuple[Column, ...]
+    description: str
+
+
+def tables() -> list[Table]:
+    """Every table that SELECT reads."""
+    return [_table(table) for table in TABLES.values()]
+
+
+def table(name: str) -> Table:
+    """The table of a name, in any case; raises InputError for one that is not there."""
+    found = TABLES.get(name.lower())
+    if found is None:
+        near = nearest(name, TABLES)
+        remedy = f"did you mean {near}?" if near else f"there are {', '.join(TABLES)}"
+        raise InputError(f"there is no table {name}; {remedy}")
+    return _table(found)
+
+
+def _table(table: SqlTable) -> Table:
+    columns = (Column(name, kind or None, _ways_in(table, name)) for name, (kind, _) in table.columns.items())
+    return Table(table.name, tuple(columns), table.description)
+
+
+def _ways_in(table: SqlTable, column: str) -> str | None:
+    """Which conditions on a column reach its rows without a scan."""
+    ways = [way for way, columns in (("equality", table.equal), ("range", table.between)) if column in columns]
+    return ", ".join(ways) or None
+
+
+def document(view: StoreView, key: str) -> dict[str, Any]:
+    """The properties of a document; raises DocumentNotFoundError."""
+    record = view.documents.find(key) if key else None
+    if record is None:
+        raise no_document(view, key)
+    return {
+        "key": record.key,
+        "title": record.title,
+        "source": record.source,
+        "format": record.format,
+        "meta": record.meta,
+        "bytes": record.size,
+        "chunks": record.chunk_count,
+        "abstracts": sum(1 for _ in record.abstract_ids()),
+        "changed": record.changed,
+        "headings": [section.title for section in view.documents.outline(record.id)],
+        "triples": len(view.triples.of(record.id).triples),
+        "introduces": sorted({view.entities.get(entity).name for entity, _, _ in view.entities.introduced(record.id)}),
+    }
+
+
+def entity(view: StoreView, name: str) -> dict[str, Any]:
+    """The properties of an entity; raises EntityNotFoundError."""
+    reader = Reader(view, list)
+    key = entity_key(name)
+    found = reader.entity_id(key)
+    if found is None:
+        raise no_entity(view, name)
+    record = view.entities.get(found)
+    entry = view.filter.find(key)
+    places = reader.addresses_of(key)
+    stated = view.aliases.get(key)
+    standing = map(view.aliases.get, view.aliases.stated_for(key))
+    return {
+        "name": record.name,
+        "key": record.key,
+        "kind": record.kind,
+        "forms": sorted(record.forms),
+        "stands for": None if stated is None else stated.entity,
+        "also called": [alias.name for alias in standing if alias is not None],
+        "mentions": reader.mention_count(found, key),
+        "abstracts": sum(1 for rank, _ in places if rank != NODE),
+        "trees": sorted({reader.tree_name(view.forest.node(place).tree) for rank, place in places if rank == NODE}),
+        "temperature": 0 if entry is None else entry.temperature,
+    }

@@ -1,0 +1,127 @@
+"""The tables of documents, of their parts, and of the files they came from; see ``tables.py``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..storage import tables
+from ..storage.records import U64
+from ..structures.documents.documents import heading_path
+from .reader import Reader
+from .sql_table import Row, Rows, SqlTable, counted, hashed_number, maybe, number_range, one_stored
+
+
+def _document_range(reader: Reader, low: str | None, high: str | None) -> Rows:
+    # A long key is stored cut and hashed, so its place in the order is known by its first bytes only.
+    first = b"" if low is None else low.encode()[:400]
+    last = None if high is None else high.encode()[:400]
+    for stored, document in reader.view.view.scan(tables.DOCUMENT_KEYS, first):
+        if last is not None and bytes(stored[:400]) > last:
+            return
+        yield U64.unpack(document)[0]
+
+
+def _document_key(reader: Reader, row: Row, record: Any) -> str:
+    return reader.document(record.document).key
+
+
+DOCUMENTS = SqlTable(
+    "documents",
+    "what was put in or ingested, one row a document",
+    {
+        "key": ("TEXT", lambda reader, row, record: record.key),
+        "title": ("TEXT", lambda reader, row, record: record.title),
+        "source": ("TEXT", lambda reader, row, record: record.source),
+        "meta": ("TEXT", lambda reader, row, record: json.dumps(record.meta, ensure_ascii=False)),
+        "bytes": ("INTEGER", lambda reader, row, record: record.size),
+        "chunks": ("INTEGER", lambda reader, row, record: record.chunk_count),
+        "changed": ("TEXT", lambda reader, row, record: record.changed),
+        "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
+    },
+    scan=lambda reader: reader.ids(tables.DOCUMENTS),
+    load=lambda reader, row: reader.document(row),
+    equal={
+        "key": lambda reader, key: maybe(reader.document_id(key)),
+        "rowid": one_stored(tables.DOCUMENTS),
+    },
+    between={"key": _document_range, "rowid": number_range(tables.DOCUMENTS)},
+    size=counted(tables.DOCUMENTS),
+)
+
+
+def _heading(reader: Reader, row: Row, record: Any) -> str | None:
+    return " > ".join(heading_path(reader.outline(record.document), record.section)) or None
+
+
+CHUNKS = SqlTable(
+    "chunks",
+    "pieces of documents' texts; start and end are bytes of the stored text",
+    {
+        "id": ("INTEGER", lambda reader, row, record: row),
+        "document": ("TEXT", _document_key),
+        "ordinal": ("INTEGER", lambda reader, row, record: record.ordinal),
+        "heading": ("TEXT", _heading),
+        "start": ("INTEGER", lambda reader, row, record: record.start),
+        "end": ("INTEGER", lambda reader, row, record: record.end),
+        "text": (
+            "TEXT",
+            lambda reader, row, record: reader.view.documents.text_slice(record.document, record.start, record.end),
+        ),
+    },
+    scan=lambda reader: reader.ids(tables.CHUNKS),
+    load=lambda reader, row: reader.view.chunks.get(row),
+    equal={
+        "id": one_stored(tables.CHUNKS),
+        "rowid": one_stored(tables.CHUNKS),
+        "document": lambda reader, key: reader.chunks_of(key),
+    },
+    between={"id": number_range(tables.CHUNKS), "rowid": number_range(tables.CHUNKS)},
+    size=counted(tables.CHUNKS),
+)
+
+
+def _abstracts_of(reader: Reader, key: str) -> Rows:
+    document = reader.document_id(key)
+    return iter(()) if document is None else reader.document(document).abstract_ids()
+
+
+ABSTRACTS = SqlTable(
+    "abstracts",
+    "summaries: level 0 over up to five chunks, higher levels over those below them",
+    {
+        "id": ("INTEGER", lambda reader, row, record: row),
+        "document": ("TEXT", _document_key),
+        "ordinal": ("INTEGER", lambda reader, row, record: reader.document(record.document).abstract_ordinal(row)),
+        "parent": ("INTEGER", lambda reader, row, record: record.parent),
+        "level": ("INTEGER", lambda reader, row, record: record.level),
+        "first_chunk": ("INTEGER", lambda reader, row, record: record.first_chunk),
+        "last_chunk": ("INTEGER", lambda reader, row, record: record.last_chunk),
+        "text": ("TEXT", lambda reader, row, record: reader.view.abstracts.text(record)),
+    },
+    scan=lambda reader: reader.ids(tables.ABSTRACTS),
+    load=lambda reader, row: reader.view.abstracts.get(row),
+    equal={
+        "id": one_stored(tables.ABSTRACTS),
+        "rowid": one_stored(tables.ABSTRACTS),
+        "document": _abstracts_of,
+    },
+    between={"id": number_range(tables.ABSTRACTS), "rowid": number_range(tables.ABSTRACTS)},
+    size=counted(tables.ABSTRACTS),
+)
+
+FILES = SqlTable(
+    "files",
+    "files that were ingested whole, and are passed over while they and their documents are as they were then",
+    {
+        "path": ("TEXT", lambda reader, row, record: record.path),
+        "source": ("TEXT", lambda reader, row, record: record.source),
+        "bytes": ("INTEGER", lambda reader, row, record: record.signature[0]),
+        "documents": ("INTEGER", lambda reader, row, record: len(record.documents)),
+    },
+    scan=lambda reader: (file.source for file in reader.view.ingested_files.scan()),
+    load=lambda reader, row: reader.view.ingested_files.get(row),
+    number=hashed_number,
+    equal={"source": lambda reader, source: maybe(source if reader.view.ingested_files.get(source) else None)},
+    size=counted(tables.INGESTED_FILES),
+)

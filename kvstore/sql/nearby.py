@@ -1,0 +1,57 @@
+"""What was probably meant by a key or a name that the store does not have.
+
+In: one state of the store, and the key or name. Out: the nearest of those it has, best first, and the error that names
+them. Only what shares the beginning is compared, and so much of it at most: a misspelling costs no scan of the store.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from itertools import islice
+
+from ..errors import DocumentNotFoundError, EntityNotFoundError
+from ..structures.state import StoreView
+from ..text.normalize import entity_key
+from .literals import literal
+
+#: Keys or names that a misspelt one is compared with, at most.
+_COMPARED = 20_000
+#: How like two of them must be, as difflib counts.
+_ALIKE = 0.75
+
+
+def near_keys(view: StoreView, key: str, limit: int = 3) -> list[str]:
+    """Keys of documents that look like ``key``."""
+    for prefix in (key[: max(1, len(key) // 2)], ""):
+        near = difflib.get_close_matches(key, islice(view.documents.keys(prefix), _COMPARED), limit, _ALIKE)
+        if near:
+            return near
+    return []
+
+
+def near_names(view: StoreView, name: str, limit: int = 3) -> list[str]:
+    """Names of entities that look like ``name``."""
+    key = entity_key(name)
+    # Names near a misspelt one mostly share its beginning: the index gives those without a scan.
+    for length in (max(1, len(key) // 2), 1):
+        nearby = [other for other, _ in islice(view.entities.names(key[:length]), _COMPARED)]
+        near = difflib.get_close_matches(key, nearby, limit, _ALIKE)
+        if near:
+            return [view.entities.get(entity).name for entity in map(view.entities.identify, near) if entity]
+    return []
+
+
+def no_document(view: StoreView, key: str) -> DocumentNotFoundError:
+    """The error for a key that no document has."""
+    hint = _meant(near_keys(view, key)) or "; SELECT key FROM documents lists them"
+    return DocumentNotFoundError(f"there is no document {literal(key)}{hint}")
+
+
+def no_entity(view: StoreView, name: str) -> EntityNotFoundError:
+    """The error for a name that no entity has."""
+    return EntityNotFoundError(f"no entity is called {literal(name)}{_meant(near_names(view, name))}")
+
+
+def _meant(near: Sequence[str]) -> str:
+    return f"; did you mean {' or '.join(map(literal, near))}?" if near else ""

@@ -1,0 +1,129 @@
+"""One state of the store as the tables of SELECT read it.
+
+In: a view of everything the store holds, a snapshot or a write transaction. Out: ids, records and names, those looked
+up often kept while the statement runs. Damage met on the way is a :class:`~kvstore.errors.CorruptionError`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..storage import tables
+from ..storage.measured_view import MeasuredView
+from ..storage.records import U64, u64
+from ..structures.documents.chunks import FIRST_UPPER
+from ..structures.filter import addresses
+from ..structures.forest.forest import Statement
+from ..structures.graph import TRIPLE
+from ..structures.state import StoreView
+from ..text.normalize import entity_key
+
+#: Name, value, and whether it was fixed when the store was made.
+Setting = tuple[str, Any, bool]
+#: Child node, parent node, and one statement of the edge between them.
+Edge = tuple[int, int, Statement]
+
+#: Bytes of the longest key of LMDB: no stored name is longer.
+LONGEST_KEY = 511
+#: After so many entities one by one, mentions are counted for all of them at once.
+_COUNTED_SINGLY = 16
+
+
+@dataclass(slots=True)
+class Cost:
+    """Rows read of a table; where that is measured, the seconds it took and the pages read for the first time."""
+
+    rows: int = 0
+    seconds: float = 0.0
+    pages: int = 0
+
+
+class Reader:
+    """One state of the store as the tables read it; what is looked up often is kept while the statement runs."""
+
+    def __init__(self, view: StoreView, settings: Callable[[], Sequence[Setting]]) -> None:
+        self.view = view
+        self._settings = settings
+        #: What reading each table has cost so far.
+        self.costs: defaultdict[str, Cost] = defaultdict(Cost)
+        #: Counts pages, where the view is measured.
+        self.measured = view.view if isinstance(view.view, MeasuredView) else None
+        self.document = lru_cache(256)(view.documents.get)
+        self.outline = lru_cache(16)(view.documents.outline)
+        self.entity_name = lru_cache(4096)(lambda entity: view.entities.get(entity).name)
+        self.tree_name = lru_cache(256)(view.forest.tree_name)
+        self.mentions_in = lru_cache(64)(view.mentions.in_chunk)
+        self.triples = lru_cache(256)(view.triples.of)
+        self._counted = 0
+
+    def ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
+        """The numbers under which ``table`` stores its rows; nothing is decoded."""
+        for key, _ in self.view.view.scan(table, u64(start), None if stop is None else u64(stop)):
+            yield U64.unpack(key)[0]
+
+    def stored(self, table: str, number: int) -> bool:
+        return 0 <= number < 1 << 64 and self.view.view.get(table, u64(number)) is not None
+
+    def document_id(self, key: str) -> int | None:
+        return self.view.documents.identify(key) if key else None
+
+    def entity_id(self, name: str) -> int | None:
+        """The entity of a name in any spelling."""
+        key = entity_key(name)
+        return self.view.entities.identify(key) if 0 < len(key.encode()) <= LONGEST_KEY else None
+
+    def tree_id(self, name: str) -> int | None:
+        return self.view.forest.tree(name) if 0 < len(name.encode()) <= LONGEST_KEY else None
+
+    def chunks_of(self, key: str) -> Iterator[int]:
+        document = self.document_id(key)
+        return iter(()) if document is None else self.document(document).chunk_ids()
+
+    def addresses_of(self, name: str) -> list[tuple[int, int]]:
+        """Rank and place of every address of an entity."""
+        if self.entity_id(name) is None:
+            return []
+        return [addresses.split(int(address)) for address in self.view.filter.addresses(entity_key(name))]
+
+    def mention_chunks(self, name: str) -> Iterator[int]:
+        """Chunks that may mention an entity, in order."""
+        leaves = {place for rank, place in self.addresses_of(name) if rank != addresses.NODE and place < FIRST_UPPER}
+        for leaf in sorted(leaves):
+            for chunk in self.view.abstracts.chunk_ids(leaf):
+                if self.stored(tables.CHUNKS, chunk):
+                    yield chunk
+
+    def documents_with_triples(self, name: str) -> Iterator[int]:
+        """Documents for which triples with this name were imported."""
+        entity = self.entity_id(name)
+        if entity is None:
+            return
+        number = np.array([entity], np.uint32)
+        _, passages, strengths = self.view.graph.entities(number, self.view.graph.heads(number), most=1 << 62)
+        yield from {self.view.chunks.get(chunk).document for chunk in passages[(strengths & TRIPLE) != 0].tolist()}
+
+    def mention_count(self, entity: int, key: str) -> int:
+        """How often an entity is mentioned in chunks."""
+        self._counted += 1
+        if self._counted > _COUNTED_SINGLY:
+            return self._mention_counts.get(entity, 0)
+        return sum(
+            mention.entity == entity for chunk in self.mention_chunks(key) for mention in self.mentions_in(chunk)
+        )
+
+    @cached_property
+    def _mention_counts(self) -> Mapping[int, int]:
+        counts: Counter[int] = Counter()
+        for _, mentions in self.view.mentions.scan():
+            counts.update(mention.entity for mention in mentions)
+        return counts
+
+    @cached_property
+    def settings(self) -> Sequence[Setting]:
+        return self._settings()

@@ -1,0 +1,387 @@
+"""SELECT over the store: SQLite computes, the store's tables are its virtual tables.
+
+In: the text of a query or of a condition, parameters, and a :class:`~kvstore.sql.reader.Reader`. Out: column names
+and rows, or the documents that fulfil the condition. A query only reads, and all of it reads the reader's one state.
+What SQLite refuses is a :class:`~kvstore.errors.StatementError` that shows the place and the nearest table, column or
+word. Making a connection costs more than a short query, so they are pooled; each serves one query at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from ..errors import InputError, StatementError
+from ..structures.language_version import fixed_settings
+from ..structures.state import StoreView
+from . import condition as conditions
+from .diagnosis import nearest
+from .literals import SqlValue, literal
+from .reader import Reader
+from .sql_table import Row, Rows, SqlTable
+from .tables import TABLES
+from .tokens import unquote
+
+#: Makes the error for a place in the query (None: no place is known) and a reason.
+Failure = Callable[[int | None, str], StatementError]
+Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
+
+_OPERATORS = {
+    apsw.SQLITE_INDEX_CONSTRAINT_EQ: "=",
+    apsw.SQLITE_INDEX_CONSTRAINT_GE: ">=",
+    apsw.SQLITE_INDEX_CONSTRAINT_GT: ">",
+    apsw.SQLITE_INDEX_CONSTRAINT_LE: "<=",
+    apsw.SQLITE_INDEX_CONSTRAINT_LT: "<",
+}
+_ALLOWED = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE})
+#: Columns that at most one row of their table can have a given value of.
+_UNIQUE = frozenset({"rowid", "id", "key", "name"})
+#: Words that a misspelt word of a query is compared with.
+_WORDS = (
+    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
+    "CROSS", "NATURAL", "ON", "USING", "UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT", "AS", "AND", "OR", "NOT",
+    "LIKE", "GLOB", "BETWEEN", "IN", "IS", "NULL", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST", "COLLATE",
+    "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
+)  # fmt: skip
+_END = object()
+
+
+class _Cursor:
+    """One scan of a table, as SQLite drives it."""
+
+    def __init__(self, connection: _Connection, table: SqlTable) -> None:
+        self._reader = connection.open_reader
+        self._table = table
+        self._kinds = {name: kind for name, (kind, _) in table.columns.items()}
+        self._reads = [read for _, read in table.columns.values()]
+        self._rows: Rows = iter(())
+        self._row: Row = _END
+        self._record: Any = _END
+
+    def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
+        self.Close()
+        self._rows = self._found(plan, arguments) if plan else self._table.scan(self._reader)
+        self.Next()
+
+    def _found(self, plan: str, arguments: Sequence[SqlValue]) -> Rows:
+        bounds: dict[str, SqlValue] = {}
+        for part, value in zip(plan.split(" AND "), arguments, strict=True):
+            column, operator, _ = part.split(" ")
+            if value is None:
+                return iter(())  # nothing compares with NULL
+            wanted = str if self._kinds.get(column, "INTEGER") == "TEXT" else int
+            if not isinstance(value, wanted):
+                return self._table.scan(self._reader)  # compared after conversion, which is SQLite's business
+            bounds[operator[0]] = value
+        if "=" in bounds:
+            return self._table.equal[column](self._reader, bounds["="])
+        return self._table.between[column](self._reader, bounds.get(">"), bounds.get("<"))
+
+    def Eof(self) -> bool:
+        return self._row is _END
+
+    def Next(self) -> None:
+        self._record = _END
+        self._row = next(self._rows, _END)
+        if self._row is not _END:
+            self._reader.costs[self._table.name].rows += 1
+
+    def Column(self, number: int) -> SqlValue:
+        if number < 0:
+            return self.Rowid()
+        if self._record is _END:
+            self._record = self._table.load(self._reader, self._row)
+        return self._reads[number](self._reader, self._row, self._record)
+
+    def Rowid(self) -> int:
+        return self._table.number(self._reader, self._row)
+
+    def Close(self) -> None:
+        close = getattr(self._rows, "close", None)
+        if close is not None:
+            close()  # ends the scan of LMDB with it
+        self._rows = iter(())
+
+
+class _MeasuredCursor(_Cursor):
+    """A scan that says what it costs."""
+
+    def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
+        with self._measured():
+            super().Filter(number, plan, arguments)
+
+    def Next(self) -> None:
+        with self._measured():
+            super().Next()
+
+    def Column(self, number: int) -> SqlValue:
+        with self._measured():
+            return super().Column(number)
+
+    @contextmanager
+    def _measured(self) -> Iterator[None]:
+        measured, cost = self._reader.measured, self._reader.costs[self._table.name]
+        if measured is None or self._under_way:  # Filter calls Next
+            yield
+            return
+        self._under_way = True
+        pages, start = measured.pages, time.perf_counter()
+        try:
+            yield
+        finally:
+            self._under_way = False
+            cost.seconds += time.perf_counter() - start
+            cost.pages += measured.pages - pages
+
+    _under_way = False
+
+
+class _Table:
+    """A table of one connection: says how a query may enter it, and opens it."""
+
+    def __init__(self, connection: _Connection, table: SqlTable) -> None:
+        self._connection = connection
+        self._table = table
+        self._names = list(table.columns)
+
+    def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
+        usable = []
+        for index in range(info.nConstraint):
+            operator = _OPERATORS.get(info.get_aConstraint_op(index))
+            if operator and info.get_aConstraint_usable(index) and info.get_aConstraint_collation(index) == "BINARY":
+                column = info.get_aConstraint_iColumn(index)
+                usable.append((index, self._names[column] if column >= 0 else "rowid", operator))
+        size = self._table.size(self._connection.open_reader)
+        chosen, rows = self._choose(usable, size)
+        for position, (index, _, _) in enumerate(chosen, 1):
+            info.set_aConstraintUsage_argvIndex(index, position)
+        info.idxStr = " AND ".join(f"{column} {operator} ?" for _, column, operator in chosen) or None
+        info.estimatedRows = max(1, int(rows))
+        info.estimatedCost = 10 + rows
+        return True
+
+    def _choose(
+        self, usable: Sequence[tuple[int, str, str]], size: int
+    ) -> tuple[Sequence[tuple[int, str, str]], float]:
+        """The constraints to enter by, and about how many rows they leave."""
+        for column in self._table.equal:
+            for constraint in usable:
+                if constraint[1:] == (column, "="):
+                    return [constraint], 1 if column in _UNIQUE else min(size, 20)
+        for column in self._table.between:
+            lower = [c for c in usable if c[1] == column and c[2][0] == ">"][:1]
+            upper = [c for c in usable if c[1] == column and c[2][0] == "<"][:1]
+            if lower or upper:
+                return lower + upper, size / (2 if not (lower and upper) else 8)
+        return [], size
+
+    def Open(self) -> _Cursor:
+        measured = self._connection.open_reader.measured is not None
+        return (_MeasuredCursor if measured else _Cursor)(self._connection, self._table)
+
+    def Disconnect(self) -> None:
+        pass
+
+    Destroy = Disconnect
+
+
+class _Module:
+    """Makes one table of one connection."""
+
+    def __init__(self, connection: _Connection, table: SqlTable) -> None:
+        self._connection = connection
+        self._table = table
+
+    def Connect(self, *_: object) -> tuple[str, _Table]:
+        return self._table.declaration, _Table(self._connection, self._table)
+
+    Create = Connect
+
+
+class _Connection:
+    """A SQLite connection with the store's tables; ``reader`` is the state that the query under way reads."""
+
+    def __init__(self) -> None:
+        self.reader: Reader | None = None
+        self.sqlite = apsw.Connection(":memory:")
+        # A name in double quotes that is no column shall be an error, not a string.
+        self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+        for table in TABLES.values():
+            module: Any = _Module(self, table)
+            self.sqlite.create_module(
+                table.name, module, use_bestindex_object=True, eponymous_only=True, read_only=True
+            )
+        # Tables of a module stand in no schema; who looks for them there finds them all the same.
+        self.sqlite.pragma("writable_schema", True)
+        self.sqlite.executemany(
+            "INSERT INTO sqlite_master VALUES ('table', ?1, ?1, 0, ?2)",
+            [(table.name, table.declaration) for table in TABLES.values()],
+        )
+        self.sqlite.pragma("writable_schema", False)
+        self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED else apsw.SQLITE_DENY
+        # Python is entered now and then, so that Ctrl-C is heard in a long computation.
+        self.sqlite.set_progress_handler(lambda: False, 20_000)
+
+    @property
+    def open_reader(self) -> Reader:
+        assert self.reader is not None  # set before a query is prepared, until it is over
+        return self.reader
+
+
+class _Pool:
+    """Idle connections; a process after a fork starts with none."""
+
+    def __init__(self, most: int = 8) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Connection] = []
+        self._most = most
+
+    def take(self, reader: Reader) -> _Connection:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        connection = connection or _Connection()
+        connection.reader = reader
+        return connection
+
+    def give_back(self, connection: _Connection) -> None:
+        connection.reader = None
+        with self._lock:
+            if len(self._idle) < self._most:
+                self._idle.append(connection)
+
+    def forget(self) -> None:
+        self._lock = threading.Lock()
+        self._idle = []
+
+
+_pool = _Pool()
+os.register_at_fork(after_in_child=_pool.forget)
+
+
+class Selection:
+    """A query under way: ``columns``, and the rows by iteration; over when it is read to its end or closed."""
+
+    _connection: _Connection | None = None
+
+    def __init__(self, text: str, parameters: Parameters, reader: Reader, failed: Failure) -> None:
+        self.columns: tuple[str, ...] = ()
+        self._text = text
+        self._failed = failed
+        self._connection = _pool.take(reader)
+        self._cursor = self._connection.sqlite.cursor()
+        self._cursor.exec_trace = self._describe
+        try:
+            self._cursor.execute(text, parameters)
+        except Exception as error:
+            self.close()
+            raise self._translated(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _describe(self, cursor: apsw.Cursor, text: str, bindings: object) -> bool:
+        # Called before the first row, the only time when columns are known whether or not there are rows.
+        self.columns = tuple(name for name, _ in cursor.get_description())
+        return True
+
+    def __iter__(self) -> Iterator[tuple[SqlValue, ...]]:
+        return self
+
+    def __next__(self) -> tuple[SqlValue, ...]:
+        if self._connection is None:
+            raise StopIteration
+        try:
+            return next(self._cursor)
+        except StopIteration:
+            self.close()
+            raise
+        except Exception as error:
+            self.close()
+            raise self._translated(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the query; its connection serves another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._cursor.close(True)
+            _pool.give_back(connection)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, apsw.Error):
+            offset = getattr(error, "error_offset", -1)
+            place = len(self._text.encode()[:offset].decode()) if offset >= 0 else None
+            return self._explained(str(error), place)
+        if isinstance(error, OverflowError):
+            return InputError("a parameter is a whole number of more than 64 bits; give it as text")
+        if isinstance(error, UnicodeDecodeError):
+            return self._failed(
+                None, "a text that the query makes is not UTF-8; hex() shows the bytes of a blob as text"
+            )
+        if isinstance(error, UnicodeEncodeError):
+            return InputError("a parameter has half of a surrogate pair, which is no text; give another")
+        if isinstance(error, TypeError):
+            return InputError(f"a parameter is a text, a number, bytes or None: {error}")
+        return error
+
+    def _explained(self, message: str, place: int | None) -> StatementError:
+        """SQLite's message in this project's words, with the nearest name where one is misspelt."""
+        kind, _, name = message.partition(": ")
+        name = name.removeprefix("main.")
+        if kind == "no such table":
+            place = self._text.lower().find(name.lower()) if place is None else place
+            near = nearest(name, TABLES)
+            remedy = f"did you mean {near}?" if near else f"there are {', '.join(TABLES)}"
+            return self._failed(max(place, 0), f"there is no table {name}; {remedy}")
+        if kind == "no such column" and (quoted := re.match(r'("[^"]+") - should this be a string', name)):
+            text = literal(unquote(quoted[1]))
+            return self._failed(place, f"there is no column {quoted[1]}; text stands in single quotes: {text}")
+        if kind == "no such column":
+            known = {column for table in TABLES.values() for column in table.columns}
+            near = nearest(name.rpartition(".")[2].split(" ")[0].strip('"'), known)
+            return self._failed(place, f"there is no column {name}" + (f"; did you mean {near}?" if near else ""))
+        if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
+            return self._failed(place, "SELECT only reads, and only the store's own tables")
+        if kind == "incomplete input":
+            return self._failed(len(self._text), "the query ends too early")
+        if met := re.match(r'near "([^\W\d]\w*)": syntax error', message):
+            return self._failed(place, f"{met[1]} may not stand here{self._misspelt(met[1], place)}")
+        return self._failed(place, message)
+
+    def _misspelt(self, met: str, place: int | None) -> str:
+        """A hint that the word SQLite stumbled over, or else the one before it, was to be another."""
+        before = re.search(r"([^\W\d]\w*)\s+$", self._text if place is None else self._text[:place])
+        for word in (met, before[1]) if before else (met,):
+            near = nearest(word, _WORDS)
+            if near and near.lower() != word.lower():
+                return f"; did you mean {near}" + ("?" if word == met else f" instead of {word}?")
+        return ""
+
+
+def matching_documents(view: StoreView, condition: str, parameters: Parameters = ()) -> set[int]:
+    """Ids of the documents for which ``condition``, a SQL expression over the table ``documents``, is true.
+
+    Raises StatementError for a condition that is not one, showing the place.
+    """
+    conditions.check_alone(condition)
+    before = "SELECT rowid FROM documents WHERE (\n"
+
+    def failed(place: int | None, reason: str) -> StatementError:
+        offset = None if place is None else max(0, place - len(before))
+        return conditions.ConditionError(condition, offset, reason)
+
+    rows = Selection(f"{before}{condition}\n)", parameters, Reader(view, lambda: fixed_settings(view)), failed)
+    return {int(row[0]) for row in rows}  # type: ignore[arg-type]

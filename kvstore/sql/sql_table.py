@@ -1,0 +1,95 @@
+"""What a table of SELECT is: its columns, and the ways into its rows.
+
+In: a :class:`~kvstore.sql.reader.Reader`, one state of the store. Out: rows, small keys of the store's own, and the
+values of their columns, each read when it is asked for. A way in may give too many rows, never too few: SQLite checks
+every condition again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from .literals import SqlValue
+from .reader import Reader
+
+Row = Any
+Rows = Iterator[Row]
+
+#: The value of a column, from the reader, the row and its record.
+Read = Callable[[Reader, Row, Any], SqlValue]
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """One table of the language.
+
+    ``columns`` are name → (SQL type, how to read it). ``equal`` and ``between`` are the ways in by a column's value,
+    the most telling first; ``between`` goes from a lowest to a highest value, both included, either None. ``number``
+    is SQLite's ``rowid``.
+    """
+
+    name: str
+    description: str
+    columns: Mapping[str, tuple[str, Read]]
+    scan: Callable[[Reader], Rows]
+    load: Callable[[Reader, Row], Any] = lambda reader, row: None
+    number: Callable[[Reader, Row], int] = lambda reader, row: row
+    equal: Mapping[str, Callable[[Reader, Any], Rows]] = field(default_factory=dict)
+    between: Mapping[str, Callable[[Reader, Any, Any], Rows]] = field(default_factory=dict)
+    size: Callable[[Reader], int] = lambda reader: 1000
+
+    @property
+    def declaration(self) -> str:
+        """The CREATE TABLE statement that SQLite is told."""
+        columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in self.columns.items())
+        return f'CREATE TABLE "{self.name}" ({columns})'
+
+
+def maybe(row: Row | None) -> Rows:
+    return iter(()) if row is None else iter((row,))
+
+
+def one_stored(table: str) -> Callable[[Reader, int], Rows]:
+    return lambda reader, number: maybe(number if reader.stored(table, number) else None)
+
+
+def number_range(table: str) -> Callable[[Reader, int | None, int | None], Rows]:
+    def rows(reader: Reader, low: int | None, high: int | None) -> Rows:
+        stop = None if high is None or high >= (1 << 64) - 1 else max(high, -1) + 1
+        return reader.ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
+
+    return rows
+
+
+def counted(table: str) -> Callable[[Reader], int]:
+    return lambda reader: reader.view.view.count(table)
+
+
+def hashed_number(reader: Reader, row: Row) -> int:
+    """A number for rows that have none of their own, the same in every statement: 63 bits of a hash.
+
+    Of a million rows two share one with probability 5 × 10^-8, and nothing but a comparison of ``rowid`` would notice.
+    """
+    return int.from_bytes(blake2b(repr(row).encode(), digest_size=8).digest()) >> 1
+
+
+def listed(
+    name: str, description: str, columns: Mapping[str, str], rows: Callable[[Reader], Iterable[Any]]
+) -> SqlTable:
+    """A small table whose rows are given whole, as tuples."""
+
+    def column(index: int) -> Read:
+        return lambda reader, row, record: record[index]
+
+    return SqlTable(
+        name,
+        description,
+        {column_name: (kind, column(index)) for index, (column_name, kind) in enumerate(columns.items())},
+        scan=lambda reader: enumerate(rows(reader), 1),
+        load=lambda reader, row: row[1],
+        number=lambda reader, row: row[0],
+        size=lambda reader: 20,
+    )

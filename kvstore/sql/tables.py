@@ -1,0 +1,303 @@
+"""The tables that SELECT reads: what each holds, and how a row is reached without reading the others.
+
+In: a :class:`~kvstore.sql.reader.Reader`, one consistent state of the store. Out: for each table its columns and its
+ways in: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys; a
+record is decoded when a column of it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple
+from typing import Any
+
+from ..storage import tables
+from ..storage.records import U32
+from ..structures.filter import addresses
+from ..structures.forest.edge_filter import ACCEPTED
+from ..structures.forest.forest import USER
+from ..text.normalize import entity_key
+from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES
+from .literals import SqlValue
+from .reader import LONGEST_KEY, Edge, Reader
+from .sql_table import Read, Row, Rows, SqlTable, counted, hashed_number, listed, maybe, one_stored
+
+# Entities ------------------------------------------------------------------------------------------------------------
+
+
+def _entity_range(reader: Reader, low: str | None, high: str | None) -> Rows:
+    last = None if high is None else high.encode()
+    for key, entity in reader.view.view.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
+        if last is not None and bytes(key) > last:
+            return
+        yield U32.unpack(entity)[0]
+
+
+def _temperature(reader: Reader, row: Row, record: Any) -> int:
+    entry = reader.view.filter.find(record.key)
+    return 0 if entry is None else entry.temperature
+
+
+_ENTITIES = SqlTable(
+    "entities",
+    "names the store knows; key is the normal form that two spellings of one name share",
+    {
+        "name": ("TEXT", lambda reader, row, record: record.name),
+        "kind": ("TEXT", lambda reader, row, record: record.kind),
+        "mentions": ("INTEGER", lambda reader, row, record: reader.mention_count(row, record.key)),
+        "temperature": ("INTEGER", _temperature),
+        "key": ("TEXT", lambda reader, row, record: record.key),
+    },
+    scan=lambda reader: (entity for entity, _ in reader.view.entities.scan()),
+    load=lambda reader, row: reader.view.entities.get(row),
+    equal={
+        "name": lambda reader, name: maybe(reader.entity_id(name)),
+        "key": lambda reader, key: maybe(reader.entity_id(key)),
+        "rowid": lambda reader, number: maybe(number if number in reader.view.entities else None),
+    },
+    between={"key": _entity_range},
+    size=counted(tables.ENTITY_NAMES),
+)
+
+
+def _mentions_in(reader: Reader, chunks: Iterator[int]) -> Rows:
+    for chunk in chunks:
+        for index in range(len(reader.mentions_in(chunk))):
+            yield chunk, index
+
+
+def _mentions_of(reader: Reader, name: str) -> Rows:
+    entity = reader.entity_id(name)
+    for chunk in () if entity is None else reader.mention_chunks(name):
+        for index, mention in enumerate(reader.mentions_in(chunk)):
+            if mention.entity == entity:
+                yield chunk, index
+
+
+_MENTIONS = SqlTable(
+    "mentions",
+    "where entities occur in chunks; start and end are bytes of the document's stored text",
+    {
+        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(record[1].entity)),
+        "document": ("TEXT", lambda reader, row, record: reader.document(record[0].document).key),
+        "chunk": ("INTEGER", lambda reader, row, record: row[0]),
+        "start": ("INTEGER", lambda reader, row, record: record[0].start + record[1].start),
+        "end": (
+            "INTEGER",
+            lambda reader, row, record: record[0].start + record[1].start + record[1].length,
+        ),
+    },
+    scan=lambda reader: _mentions_in(reader, reader.ids(tables.MENTIONS)),
+    load=lambda reader, row: (reader.view.chunks.get(row[0]), reader.mentions_in(row[0])[row[1]]),
+    number=lambda reader, row: row[0] << 16 | row[1],
+    equal={
+        "chunk": lambda reader, chunk: _mentions_in(reader, one_stored(tables.MENTIONS)(reader, chunk)),
+        "document": lambda reader, key: _mentions_in(reader, reader.chunks_of(key)),
+        "entity": _mentions_of,
+    },
+    size=lambda reader: 10 * reader.view.view.count(tables.MENTIONS),
+)
+
+# The forest ----------------------------------------------------------------------------------------------------------
+
+
+def _tree_source(reader: Reader, row: Row, record: Any) -> str | None:
+    """The document that states a tree's edges; NULL where several do, or the user."""
+    stating: set[int] = set()
+    for node, _ in reader.view.forest.nodes(row):
+        for parent in reader.view.forest.stated_parents(node):
+            stating.update(reader.view.forest.stated_by(node, parent))
+            if len(stating) > 1:
+                return None
+    return _stating(reader, stating.pop()) if stating else None
+
+
+def _stating(reader: Reader, document: int) -> str | None:
+    return None if document == USER else reader.document(document).key
+
+
+_TREES = SqlTable(
+    "trees",
+    "trees of entities; source is the document that states a tree, where it is one alone",
+    {
+        "name": ("TEXT", lambda reader, row, record: record),
+        "nodes": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.view.forest.nodes(row))),
+        "source": ("TEXT", _tree_source),
+    },
+    scan=lambda reader: (tree for tree, _ in reader.view.forest.trees()),
+    load=lambda reader, row: reader.tree_name(row),
+    equal={"name": lambda reader, name: maybe(reader.tree_id(name))},
+    size=counted(tables.TREES),
+)
+
+
+def _nodes_of_entity(reader: Reader, name: str) -> Rows:
+    return (place for rank, place in reader.addresses_of(name) if rank == addresses.NODE)
+
+
+def _nodes_of_tree(reader: Reader, name: str) -> Rows:
+    tree = reader.tree_id(name)
+    return iter(()) if tree is None else (node for node, _ in reader.view.forest.nodes(tree))
+
+
+_NODES = SqlTable(
+    "nodes",
+    "places of entities in trees; level 0 is a root",
+    {
+        "tree": ("TEXT", lambda reader, row, record: reader.tree_name(record.tree)),
+        "entity": ("TEXT", lambda reader, row, record: reader.entity_name(record.entity)),
+        "level": ("INTEGER", lambda reader, row, record: reader.view.forest.level(row)),
+        "children": ("INTEGER", lambda reader, row, record: sum(1 for _ in reader.view.forest.children(row))),
+    },
+    scan=lambda reader: reader.ids(tables.NODES),
+    load=lambda reader, row: reader.view.forest.node(row),
+    equal={"rowid": one_stored(tables.NODES), "entity": _nodes_of_entity, "tree": _nodes_of_tree},
+    size=counted(tables.NODES),
+)
+
+
+def _stated(reader: Reader, child: int, parent: int) -> Iterator[Edge]:
+    return ((child, parent, statement) for statement in reader.view.forest.statements(child, parent))
+
+
+def _edges_up(reader: Reader, nodes: Rows) -> Rows:
+    for node in nodes:
+        for parent in reader.view.forest.stated_parents(node):
+            yield from _stated(reader, node, parent)
+
+
+def _edges_down(reader: Reader, nodes: Rows) -> Rows:
+    for node in nodes:
+        for child in reader.view.forest.stated_children(node):
+            yield from _stated(reader, child, node)
+
+
+def _node_entity(end: int) -> Read:
+    return lambda reader, row, record: reader.entity_name(reader.view.forest.node(row[end]).entity)
+
+
+_EDGES = SqlTable(
+    "edges",
+    "who stands under whom, one row for each place that states it; document is NULL where INSERT EDGE does",
+    {
+        "child": ("TEXT", _node_entity(0)),
+        "parent": ("TEXT", _node_entity(1)),
+        "tree": ("TEXT", lambda reader, row, record: reader.tree_name(reader.view.forest.node(row[0]).tree)),
+        "kind": ("TEXT", lambda reader, row, record: row[2].kind),
+        "confidence": ("REAL", lambda reader, row, record: row[2].confidence),
+        "document": ("TEXT", lambda reader, row, record: _stating(reader, row[2].document)),
+        "start": ("INTEGER", lambda reader, row, record: row[2].start),
+        "end": ("INTEGER", lambda reader, row, record: row[2].end),
+        "accepted": ("INTEGER", lambda reader, row, record: reader.view.forest.verdict(row[0], row[1]) == ACCEPTED),
+    },
+    scan=lambda reader: (edge for pair in reader.view.forest.edges() for edge in _stated(reader, *pair)),
+    number=hashed_number,
+    equal={
+        "child": lambda reader, name: _edges_up(reader, _nodes_of_entity(reader, name)),
+        "parent": lambda reader, name: _edges_down(reader, _nodes_of_entity(reader, name)),
+        "tree": lambda reader, name: _edges_up(reader, _nodes_of_tree(reader, name)),
+    },
+    size=counted(tables.STATEMENTS),
+)
+
+
+def _alias_of(reader: Reader, name: str) -> Rows:
+    key = entity_key(name)
+    return maybe(key if 0 < len(key.encode()) <= LONGEST_KEY and reader.view.aliases.get(key) else None)
+
+
+def _aliases_for(reader: Reader, name: str) -> Rows:
+    key = entity_key(name)
+    return iter(reader.view.aliases.stated_for(key) if 0 < len(key.encode()) <= LONGEST_KEY else ())
+
+
+_ALIASES = SqlTable(
+    "aliases",
+    "names that stand for entities; kind is alias or merge",
+    {
+        "name": ("TEXT", lambda reader, row, record: record.name),
+        "entity": ("TEXT", lambda reader, row, record: record.entity),
+        "kind": ("TEXT", lambda reader, row, record: record.kind),
+    },
+    scan=lambda reader: (key for key, _ in reader.view.aliases.scan()),
+    load=lambda reader, row: reader.view.aliases.get(row),
+    number=hashed_number,
+    equal={"name": _alias_of, "entity": _aliases_for},
+    size=counted(tables.ALIASES),
+)
+
+
+def _triples_of(reader: Reader, documents: Iterator[int]) -> Rows:
+    for document in documents:
+        for index in range(len(reader.triples(document).triples)):
+            yield document, index
+
+
+def _triples_of_key(reader: Reader, key: str) -> Rows:
+    return _triples_of(reader, maybe(reader.document_id(key)))
+
+
+def _triples_with(reader: Reader, name: str) -> Rows:
+    return _triples_of(reader, reader.documents_with_triples(name))
+
+
+_TRIPLES = SqlTable(
+    "triples",
+    "what was imported for documents: who is in which relation to whom",
+    {
+        "subject": ("TEXT", lambda reader, row, record: record.subject),
+        "relation": ("TEXT", lambda reader, row, record: record.relation),
+        "object": ("TEXT", lambda reader, row, record: record.object),
+        "document": ("TEXT", lambda reader, row, record: reader.document(row[0]).key),
+    },
+    scan=lambda reader: _triples_of(reader, reader.ids(tables.TRIPLES)),
+    load=lambda reader, row: reader.triples(row[0]).triples[row[1]],
+    number=hashed_number,
+    equal={"document": _triples_of_key, "subject": _triples_with, "object": _triples_with},
+    size=lambda reader: 10 * reader.view.view.count(tables.TRIPLES),
+)
+
+# The store itself ----------------------------------------------------------------------------------------------------
+
+
+def _plain(value: Any) -> SqlValue:
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+_SETTINGS = listed(
+    "settings",
+    "settings of the store, fixed when it was made, and of the session",
+    {"name": "TEXT", "value": "", "fixed": "INTEGER"},
+    lambda reader: ((name, _plain(value), fixed) for name, value, fixed in reader.settings),
+)
+_FILTER_PAGES = listed(
+    "filter_pages",
+    "the entity filter's bucket pages; load is the share of slots in use",
+    {
+        "page": "INTEGER",
+        "depth": "INTEGER",
+        "entries": "INTEGER",
+        "load": "REAL",
+        "kicks": "INTEGER",
+        "splits": "INTEGER",
+        "bytes": "INTEGER",
+    },
+    lambda reader: (
+        (p.page, p.depth, p.entries, p.load, p.kicks, p.splits, p.bytes) for p in reader.view.filter.page_rows()
+    ),
+)
+_INDEXES = listed(
+    "indexes",
+    "what is searched by; built is the change number it reflects, stale how many changes it lags behind",
+    {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
+    lambda reader: map(astuple, reader.view.index_statuses()),
+)
+
+#: Every table by its name.
+TABLES: Mapping[str, SqlTable] = {
+    table.name: table
+    for table in (
+        DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES,
+        FILES, _SETTINGS, _FILTER_PAGES, _INDEXES,
+    )
+}  # fmt: skip

@@ -1,0 +1,45 @@
+"""Counters and totals of a store: the ids handed out so far, and the sums that weights are computed from.
+
+On disk: one sealed msgpack map under ``counters`` in ``meta``. Ids only grow and are never used twice; totals go up and
+down with the documents. A write transaction loads them once, changes them in place, and saves them before its commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from ..storage import records, tables
+from ..storage.environment import View, WriteView
+
+_KEY = b"counters"
+
+
+@dataclass(slots=True)
+class Counters:
+    """Next ids (``next_*``), the change number, and totals over the surviving documents."""
+
+    change: int = 0
+    next_document: int = 1
+    next_group: int = 1
+    next_upper: int = 1 << 40
+    next_entity: int = 1
+    next_tree: int = 1
+    next_node: int = 1
+    next_vector_block: int = 1
+    documents: int = 0
+    chunks: int = 0
+    words: int = 0
+    text_bytes: int = 0
+    abstracts: int = 0
+    entities: int = 0
+    introductions: int = 0
+    edges: int = 0
+    hits: int = 0
+
+    @classmethod
+    def load(cls, view: View) -> Counters:
+        value = view.get(tables.META, _KEY)
+        return cls() if value is None else cls(**records.unpack(value, tables.META, _KEY))
+
+    def save(self, view: WriteView) -> None:
+        view.put(tables.META, _KEY, records.pack(asdict(self)))

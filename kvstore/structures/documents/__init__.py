@@ -1,0 +1,1 @@
+"""Documents with their chunks, abstracts, triples and files."""

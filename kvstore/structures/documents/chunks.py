@@ -1,0 +1,163 @@
+"""Chunks and abstracts: pieces of a document's text, and the tree of summaries above them.
+
+On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). Leaf abstract *i* covers chunks
+5*i* … 5*i*+4 (Bridge-RAG §4.1); upper abstracts have ids from 2**40 on. Damage or a missing id is a CorruptionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...errors import CorruptionError
+from ...storage import records, tables
+from ...storage.environment import View, WriteView
+from ...text.blocks import summary_sentence
+from .documents import Documents, heading_path
+
+GROUP = 5
+#: Upper abstracts are numbered from here, so that one number says which kind it is.
+FIRST_UPPER = 1 << 40
+
+
+class ChunkRecord(NamedTuple):
+    """One chunk: bytes ``start`` to ``end`` of its document's stored text.
+
+    ``section`` indexes the document's outline (-1: before the first heading); ``words`` is the length BM25 divides by;
+    ``block`` and ``row`` say where its vector stands.
+    """
+
+    document: int
+    start: int
+    end: int
+    ordinal: int
+    section: int
+    words: int
+    block: int
+    row: int
+
+
+class Chunks:
+    """The chunks of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def find(self, chunk: int) -> ChunkRecord | None:
+        """The record of a chunk id, or None where there is a hole."""
+        key = records.u64(chunk)
+        value = self._view.get(tables.CHUNKS, key)
+        return None if value is None else ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
+
+    def get(self, chunk: int) -> ChunkRecord:
+        """The record of a chunk that must exist; raises CorruptionError where it does not."""
+        return self.get_many([chunk])[0]
+
+    def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
+        """The records of chunks that must exist; raises CorruptionError where one does not."""
+        keys = list(map(records.u64, chunks))
+        found = []
+        for key, value in zip(keys, self._view.get_many(tables.CHUNKS, keys), strict=True):
+            if value is None:
+                raise CorruptionError(f"chunk {records.U64.unpack(key)[0]} is referred to but not stored; run CHECK")
+            found.append(ChunkRecord._make(records.unpack(value, tables.CHUNKS, key)))
+        return found
+
+    def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
+        """Chunks with ``start`` <= id < ``stop``, in order of their ids."""
+        end = None if stop is None else records.u64(stop)
+        for key, value in self._view.scan(tables.CHUNKS, records.u64(start), end):
+            yield records.U64.unpack(key)[0], ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
+
+
+class ChunkWriter(Chunks):
+    """The chunks of one write transaction."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+
+    def put(self, chunk: int, record: ChunkRecord) -> None:
+        self._write.put(tables.CHUNKS, records.u64(chunk), records.pack(record))
+
+    def remove(self, chunk: int) -> None:
+        self._write.delete(tables.CHUNKS, records.u64(chunk))
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractRecord:
+    """A node of a document's abstract tree.
+
+    ``level`` 0 is a leaf; ``first_chunk`` to ``last_chunk`` are those of its descendants, both included. ``section`` is
+    the one it stands for, in the document's outline (-1: the document); ``summary`` the sentences that sum it up:
+    their bytes in the document's text, ascending.
+    """
+
+    document: int
+    parent: int | None
+    level: int
+    first_chunk: int
+    last_chunk: int
+    children: list[int]
+    section: int
+    summary: list[tuple[int, int]]
+
+
+class Abstracts:
+    """The abstracts of one view, which stand on its documents."""
+
+    def __init__(self, view: View, documents: Documents) -> None:
+        self._view = view
+        self._documents = documents
+
+    def get(self, abstract: int) -> AbstractRecord:
+        """The record of an abstract that must exist; raises CorruptionError where it does not."""
+        key = records.u64(abstract)
+        value = self._view.get(tables.ABSTRACTS, key)
+        if value is None:
+            raise CorruptionError(f"abstract {abstract} is referred to but not stored; run CHECK")
+        return AbstractRecord(*records.unpack(value, tables.ABSTRACTS, key))
+
+    def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
+        """All abstracts in order of their ids: leaves first."""
+        for key, value in self._view.scan(tables.ABSTRACTS):
+            record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
+            yield records.U64.unpack(key)[0], record
+
+    def heading(self, record: AbstractRecord) -> str | None:
+        """The title of the section that an abstract stands for, or of its document, which may have none.
+
+        Raises CorruptionError where the document has no such section.
+        """
+        if record.section < 0:
+            return self._documents.get(record.document).title
+        path = heading_path(self._documents.outline(record.document), record.section)
+        return path[-1]
+
+    def text(self, record: AbstractRecord) -> str:
+        """The summary: its sentences in plain words."""
+        pieces = (self._documents.text_slice(record.document, start, end) for start, end in record.summary)
+        return " ".join(map(summary_sentence, pieces))
+
+    def chunk_ids(self, abstract: int) -> range:
+        """Ids that the abstract's chunks lie in; holes included."""
+        if abstract < FIRST_UPPER:
+            return range(GROUP * abstract, GROUP * abstract + GROUP)
+        record = self.get(abstract)
+        return range(record.first_chunk, record.last_chunk + 1)
+
+
+class AbstractWriter(Abstracts):
+    """The abstracts of one write transaction."""
+
+    def __init__(self, view: WriteView, documents: Documents) -> None:
+        super().__init__(view, documents)
+        self._write = view
+
+    def put(self, abstract: int, record: AbstractRecord) -> None:
+        row = [getattr(record, name) for name in AbstractRecord.__slots__]
+        self._write.put(tables.ABSTRACTS, records.u64(abstract), records.pack(row))
+
+    def remove(self, abstract: int) -> None:
+        self._write.delete(tables.ABSTRACTS, records.u64(abstract))

@@ -1,0 +1,289 @@
+"""Documents: their records, their stored texts and their outlines.
+
+On disk: ``documents`` (id → record), ``document_keys`` (key → id), ``texts`` (id → UTF-8, compressed where that pays),
+``outlines`` (id → sections). A key longer than LMDB allows stands in ``document_keys`` as its first 400 bytes, 0xff,
+and a BLAKE2b-256 digest; the record confirms it. A missing id or a damaged value is a
+:class:`~kvstore.errors.CorruptionError`; an unknown key is None.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from ...errors import CorruptionError
+from ...storage import records, tables
+from ...storage.environment import View, WriteView
+
+#: LMDB takes keys of up to 511 bytes.
+LONGEST_PLAIN_KEY = 480
+
+#: Bytes of the longest text that is compressed: of a longer one, slices are served without reading the whole.
+LONGEST_COMPRESSED = 1 << 16
+#: How a text is stored: its first byte.
+PLAIN, DEFLATED = b"\x00", b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """One document as stored.
+
+    ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
+    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed_at`` counts seconds since
+    1970, UTC; ``origin`` is the folder it was ingested from; ``left_out`` counts the characters of its page that were
+    left out as navigation.
+    """
+
+    id: int
+    key: str
+    title: str | None
+    source: str | None
+    format: str
+    meta: dict[str, Any]
+    digest: bytes
+    size: int
+    changed_at: int
+    first_group: int = 0
+    groups: list[int] = field(default_factory=list)
+    uppers: list[int] = field(default_factory=list)
+    own_vectors: bool = False
+    origin: str | None = None
+    left_out: int = 0
+
+    def chunk_ids(self) -> Iterator[int]:
+        """Ids of the document's chunks, in order of the text."""
+        for group, size in enumerate(self.groups, self.first_group):
+            yield from range(5 * group, 5 * group + size)
+
+    def abstract_ids(self) -> Iterator[int]:
+        """Ids of the leaf abstracts, then of the upper ones."""
+        yield from range(self.first_group, self.first_group + len(self.groups))
+        yield from self.uppers
+
+    def abstract_ordinal(self, abstract: int) -> int:
+        """The place of one of the document's abstracts among them: leaves first, in order of the text, then the upper
+        ones."""
+        leaf = abstract - self.first_group
+        return leaf if 0 <= leaf < len(self.groups) else len(self.groups) + self.uppers.index(abstract)
+
+    @property
+    def chunk_count(self) -> int:
+        return sum(self.groups)
+
+    @property
+    def changed(self) -> str:
+        """When it was stored or replaced: UTC, ISO 8601."""
+        return datetime.fromtimestamp(self.changed_at, UTC).isoformat()
+
+    @property
+    def root(self) -> int | None:
+        """The abstract above all others: the last upper one, or the only leaf; None where there is no chunk."""
+        return self.uppers[-1] if self.uppers else self.first_group if self.groups else None
+
+
+#: What stands in a stored record, in this order.
+_FIELDS = [field.name for field in fields(DocumentRecord) if field.name != "id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what it heads: bytes ``start`` to ``end`` of the stored text, the heading's own line included.
+
+    ``parent`` is the index of the enclosing section in the document's outline, or -1; ``abstract`` the abstract that
+    stands for the section.
+    """
+
+    level: int
+    title: str
+    parent: int
+    start: int
+    end: int
+    abstract: int = 0
+
+
+def key_bytes(key: str) -> bytes:
+    """The bytes under which a document key stands in ``document_keys``."""
+    plain = key.encode()
+    if len(plain) <= LONGEST_PLAIN_KEY:
+        return plain
+    return plain[:400] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
+
+
+def encoded_text(text: bytes) -> bytes:
+    """A text as it is stored, without its checksum: compressed where that makes it shorter, unless it is long."""
+    packed = zlib.compress(text) if len(text) <= LONGEST_COMPRESSED else text
+    return DEFLATED + packed if len(packed) < len(text) else PLAIN + text
+
+
+def decoded_text(stored: memoryview, key: bytes) -> bytes:
+    """The text that :func:`encoded_text` stored under ``key``; raises CorruptionError for anything else."""
+    encoding, body = bytes(stored[:1]), bytes(stored[1:])
+    if encoding == PLAIN:
+        return body
+    try:
+        if encoding == DEFLATED:
+            return zlib.decompress(body)
+    except zlib.error:
+        pass
+    raise CorruptionError(f"table {tables.TEXTS}, key {key.hex()}: in no known encoding; restore from a backup")
+
+
+class Documents:
+    """The documents of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        #: The document whose text was read last, and that text.
+        self._read: tuple[int, bytes] | None = None
+        self._keys: dict[int, str] = {}
+
+    def identify(self, key: str) -> int | None:
+        """The id of the document with this key, or None; raises CorruptionError where the key leads to another."""
+        record = self.find(key)
+        return None if record is None else record.id
+
+    def get(self, document: int) -> DocumentRecord:
+        """The record of a document id that must exist; raises CorruptionError where it does not."""
+        key = records.u64(document)
+        value = self._view.get(tables.DOCUMENTS, key)
+        if value is None:
+            raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
+        return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
+
+    def key_of(self, document: int) -> str:
+        """The key of a document id that must exist, kept once it was read; raises CorruptionError."""
+        key = self._keys.get(document)
+        if key is None:
+            key = self._keys[document] = self.get(document).key
+        return key
+
+    def find(self, key: str) -> DocumentRecord | None:
+        """The record of the document with this key, or None; raises CorruptionError where the key leads to another."""
+        value = self._view.get(tables.DOCUMENT_KEYS, key_bytes(key)) if key else None
+        if value is None:
+            return None
+        record = self.get(int(records.U64.unpack(value)[0]))
+        if record.key != key:
+            raise CorruptionError(f"document key {key!r} leads to another document; run CHECK")
+        return record
+
+    def scan(self) -> Iterator[DocumentRecord]:
+        """All documents in order of their ids."""
+        for key, value in self._view.scan(tables.DOCUMENTS):
+            yield DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """Document keys in order of their bytes, those beginning with ``prefix``."""
+        start = prefix.encode()[:400]
+        for stored, value in self._view.scan(tables.DOCUMENT_KEYS, start):
+            plain = bytes(stored)
+            if not plain.startswith(start):
+                return
+            key = plain.decode() if b"\xff" not in plain else self.get(records.U64.unpack(value)[0]).key
+            if key.startswith(prefix):
+                yield key
+
+    def text(self, document: int) -> bytes:
+        """The stored text of a document, UTF-8."""
+        return self._text(document, self._stored(document))
+
+    def text_slice(self, document: int, start: int, end: int) -> str:
+        """Bytes ``start`` to ``end`` of the stored text, decoded."""
+        value = self._stored(document)
+        stored = value[len(PLAIN) : -records.CHECKSUM.size]
+        # A slice is served without reading the whole of a long text; CHECK verifies the checksum of all of it.
+        text = stored if len(stored) > LONGEST_COMPRESSED else self._text(document, value)
+        if not 0 <= start <= end <= len(text):
+            raise CorruptionError(f"document {document}: no text at bytes {start} to {end}; run CHECK")
+        try:
+            return bytes(text[start:end]).decode()
+        except UnicodeDecodeError as error:
+            raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
+
+    def _text(self, document: int, value: memoryview) -> bytes:
+        """The text of a document whose record in ``texts`` is ``value``."""
+        read = self._read
+        if read is None or read[0] != document:
+            key = records.u64(document)
+            read = self._read = document, decoded_text(records.unseal(value, tables.TEXTS, key), key)
+        return read[1]
+
+    def _stored(self, document: int) -> memoryview:
+        value = self._view.get(tables.TEXTS, records.u64(document))
+        if value is None:
+            raise CorruptionError(f"document {document} has no stored text; run CHECK")
+        return value
+
+    def outline(self, document: int) -> list[Section]:
+        """The sections of a document in order of the text; empty where it has no headings."""
+        key = records.u64(document)
+        value = self._view.get(tables.OUTLINES, key)
+        return [] if value is None else [Section(*row) for row in records.unpack(value, tables.OUTLINES, key)]
+
+
+class DocumentWriter(Documents):
+    """The documents of one write transaction."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+
+    def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
+        """Store a document under an id that is not in use."""
+        key = records.u64(record.id)
+        self._put_record(record)
+        self._write.put(tables.DOCUMENT_KEYS, key_bytes(record.key), key)
+        self._write.put(tables.TEXTS, key, records.seal(encoded_text(text)))
+        if outline:
+            rows = [[s.level, s.title, s.parent, s.start, s.end, s.abstract] for s in outline]
+            self._write.put(tables.OUTLINES, key, records.pack(rows))
+
+    def set_origin(self, key: str, origin: str | None) -> None:
+        """Say which folder the document of this key was found in last, where there is such a document."""
+        record = self.find(key)
+        if record is not None:
+            self._put_record(replace(record, origin=origin))
+
+    def _put_record(self, record: DocumentRecord) -> None:
+        body = [getattr(record, name) for name in _FIELDS]
+        self._write.put(tables.DOCUMENTS, records.u64(record.id), records.pack(body))
+
+    def remove(self, record: DocumentRecord) -> None:
+        """Remove a document's record, key, text and outline."""
+        self._read = None
+        key = records.u64(record.id)
+        self._write.delete(tables.DOCUMENTS, key)
+        self._write.delete(tables.DOCUMENT_KEYS, key_bytes(record.key))
+        self._write.delete(tables.TEXTS, key)
+        self._write.delete(tables.OUTLINES, key)
+
+
+class Titled(Protocol):
+    """A section, stored or to be."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def parent(self) -> int:
+        """The index of the enclosing section; -1: none."""
+        ...
+
+
+def heading_path(outline: Sequence[Titled], section: int) -> list[str]:
+    """Titles from the outermost section down to ``section``; empty for -1.
+
+    Raises CorruptionError where the outline has no such section, or a section stands below a later one.
+    """
+    path: list[str] = []
+    below = len(outline)
+    while section >= 0:
+        if section >= below:
+            raise CorruptionError(f"section {section} is referred to but not in its document's outline; run CHECK")
+        path.append(outline[section].title)
+        section, below = outline[section].parent, section
+    return path[::-1]

@@ -1,0 +1,93 @@
+"""Triples: what a language model or another tool extracted from a document, kept beside it.
+
+In: for a document the names and the triples (subject, relation, object) that somebody found in it. On disk: ``triples``
+(document → both, as they were given). They introduce their names, with the kind ``triple``, and go with the document's
+text. Out: triples by document. Damage is a CorruptionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...storage import records, tables
+from ...storage.environment import View, WriteView
+from ...text.normalize import entity_key
+
+#: What triples introduce their names as.
+KIND = "triple"
+
+
+class Triple(NamedTuple):
+    """A relation as it was given: ``subject`` and ``object`` are names, ``relation`` is what joins them."""
+
+    subject: str
+    relation: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentTriples:
+    """What was imported for one document: names that may stand in no triple, and triples, each once."""
+
+    names: tuple[str, ...] = ()
+    triples: tuple[Triple, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.triples)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The normal forms that belong together: a triple's two, or a name with itself."""
+        found = [(name, name) for name in self.names] + [(t.subject, t.object) for t in self.triples]
+        return [(entity_key(one), entity_key(other)) for one, other in found]
+
+    def introductions(self) -> dict[str, str]:
+        """Every name by its normal form, as it was written first."""
+        forms = [*self.names, *(form for t in self.triples for form in (t.subject, t.object))]
+        return {entity_key(form): form for form in reversed(forms)}
+
+    def joined(self, other: DocumentTriples) -> DocumentTriples:
+        """These and those of another, each once."""
+        return DocumentTriples(
+            tuple(dict.fromkeys((*self.names, *other.names))), tuple(dict.fromkeys((*self.triples, *other.triples)))
+        )
+
+
+class Triples:
+    """The triples of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def of(self, document: int) -> DocumentTriples:
+        """What was imported for a document; empty where nothing was."""
+        key = records.u64(document)
+        value = self._view.get(tables.TRIPLES, key)
+        return DocumentTriples() if value is None else _decoded(key, value)
+
+    def scan(self) -> Iterator[tuple[int, DocumentTriples]]:
+        """All documents that something was imported for, in order of their ids."""
+        for key, value in self._view.scan(tables.TRIPLES):
+            yield records.U64.unpack(key)[0], _decoded(key, value)
+
+
+class TripleWriter(Triples):
+    """The triples of one write transaction."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+
+    def put(self, document: int, triples: DocumentTriples) -> None:
+        """Keep what was imported for a document in place of what was before; nothing removes the row."""
+        key = records.u64(document)
+        if triples:
+            self._write.put(tables.TRIPLES, key, records.pack([triples.names, triples.triples]))
+        else:
+            self._write.delete(tables.TRIPLES, key)
+
+
+def _decoded(key: bytes, value: memoryview) -> DocumentTriples:
+    names, triples = records.unpack(value, tables.TRIPLES, key)
+    return DocumentTriples(tuple(names), tuple(Triple(*row) for row in triples))

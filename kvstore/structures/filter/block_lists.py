@@ -1,0 +1,175 @@
+"""Block lists: the numbers of an entity, such as its addresses, in blocks that stay cheap to change however many.
+
+On disk: a table such as ``address_blocks``, entity (u32) and first number (u64), both big-endian → up to 124 numbers,
+ascending: the distances between them, sealed. Blocks lie in LMDB's own tree, so one number among n is added or removed
+in O(log n). Out: ascending arrays of u64. Damage gives CorruptionError. The entity filter keeps its long lists of
+addresses so, the graph the passages of an entity.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.compact import change_blocks, last_blocks, unpack_numbers
+
+from ...errors import CorruptionError, ReadOnlyError
+from ...storage import records, tables
+from ...storage.environment import View, WriteView
+from ...storage.view import Record
+
+Addresses = npt.NDArray[np.uint64]
+
+#: Numbers of a full block.
+BLOCK = 124
+#: A block that falls below this many is joined with the next, where the two come to no more than ``_JOINED``.
+_SMALL = 31
+_JOINED = 93
+
+_LAST = (1 << 64) - 1
+
+_KEY = struct.Struct(">IQ")
+
+
+class Changed(NamedTuple):
+    """How many numbers were there to be removed, and how many were new."""
+
+    removed: int
+    new: int
+
+
+class BlockLists:
+    """The lists of one table in one view."""
+
+    def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
+        self._view = view
+        self._table = table
+
+    def continue_in(self, view: View) -> None:
+        """Go on in another view."""
+        self._view = view
+
+    def read(self, entity: int, limit: int | None = None, start: int = 0) -> Addresses:
+        """The addresses of an entity from ``start`` on, at most ``limit`` of them, ascending."""
+        parts: list[Addresses] = []
+        wanted = _LAST if limit is None else limit
+        reach = records.u32(entity), _key(entity, start) + b"\x00"
+        before = self._view.last_many(self._table, [reach])[0] if start else None
+        for _, block in self._blocks(entity, start if before is None else _first(before[0])):
+            part = block[np.searchsorted(block, np.uint64(start)) :][:wanted]
+            parts.append(part)
+            wanted -= len(part)
+            if wanted <= 0:
+                break
+        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+    def read_many(self, entities: Sequence[int]) -> list[tuple[int, Addresses]]:
+        """All blocks of some entities, entity by entity in the order given: the entity, and numbers of its own."""
+        found = self._view.get_below(self._table, list(map(records.u32, entities)))
+        return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in found]
+
+    def first(self, entity: int) -> int:
+        """The first address of an entity that must have a long list; raises CorruptionError where it has none."""
+        for first, _ in self._blocks(entity, 0):
+            return first
+        raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
+
+    def change(self, entity: int, gone: Sequence[int], added: Sequence[int]) -> Changed:
+        """Remove and add numbers of one entity, both ascending."""
+        return self.change_many({entity: (gone, added)})[entity]
+
+    def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, Changed]:
+        """Remove and add numbers of many entities, both ascending."""
+        view = self._writable()
+        done = dict.fromkeys(changes, Changed(0, 0))
+        waiting = {entity: change for entity, change in changes.items() if any(change)}
+        while waiting:
+            # From the end: the block that the largest number left belongs to takes all that begin with it or later.
+            blocks = [
+                next(view.scan(self._table, records.u32(entity), _end(entity)), None) if block is None else block
+                for entity, block in zip(waiting, view.last_many(self._table, last_blocks(waiting)), strict=True)
+            ]
+            written: dict[bytes, bytes | None] = {}
+            counted, before, fallen = self._changed(waiting, blocks, _SMALL, written)
+            for entity, (removed, new) in zip(waiting, counted, strict=True):
+                done[entity] = Changed(done[entity].removed + removed, done[entity].new + new)
+            for entity, (key, size) in fallen.items():
+                self._join(view, entity, key, size, written)
+            view.change_many(self._table, written)
+            waiting = before
+        return done
+
+    def _join(self, view: View, entity: int, key: bytes, size: int, written: dict[bytes, bytes | None]) -> None:
+        """Put the block that follows one of ``written`` into it, if it is small enough."""
+        following = next(view.scan(self._table, key + b"\x00", _end(entity)), None)
+        numbers = [] if following is None else _decode(self._table, *following).tolist()
+        if following is not None and size + len(numbers) <= _JOINED:
+            self._changed({entity: ((), numbers)}, [(key, memoryview(written[key] or b""))], 0, written)
+            written[following[0]] = None
+
+    def take(self, entity: int) -> bytes:
+        """Remove a whole list; returns its numbers as packed little-endian u64."""
+        view = self._writable()
+        blocks = list(view.scan(self._table, records.u32(entity), _end(entity)))
+        numbers = b"".join(_unpacked(self._table, key, value) for key, value in blocks)
+        for key, _ in blocks:
+            view.delete(self._table, key)
+        return numbers
+
+    def scan(self) -> Iterator[tuple[int, int, Addresses]]:
+        """Every block: entity, first address by its key, addresses."""
+        for key, value in self._view.scan(self._table):
+            yield records.U32.unpack_from(key)[0], _first(key), _decode(self._table, key, value)
+
+    def _writable(self) -> WriteView:
+        if not self._view.writable:
+            raise ReadOnlyError("addresses can be changed in a write transaction only")
+        return self._view  # type: ignore[return-value]
+
+    def _changed(
+        self,
+        changes: dict[int, tuple[Sequence[int], Sequence[int]]],
+        blocks: Sequence[Record | None],
+        small: int,
+        written: dict[bytes, bytes | None],
+    ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
+        """As :func:`change_blocks`; raises CorruptionError."""
+        try:
+            return change_blocks(changes, blocks, BLOCK, small, written)
+        except ValueError as error:
+            raise CorruptionError(f"table {self._table}: {error}; run CHECK") from error
+
+    def _blocks(self, entity: int, start: int) -> Iterator[tuple[int, Addresses]]:
+        """Blocks of an entity that begin at ``start`` or later: the first number by the key, and the numbers."""
+        for key, value in self._view.scan(self._table, _key(entity, start), _end(entity)):
+            yield _first(key), _decode(self._table, key, value)
+
+
+def _key(entity: int, first: int) -> bytes:
+    return _KEY.pack(entity, first)
+
+
+def _end(entity: int) -> bytes:
+    """Above every key of the entity, below every key of the next."""
+    return records.u32(entity) + b"\xff" * 9
+
+
+def _first(key: bytes) -> int:
+    return int(records.U64.unpack_from(key, 4)[0])
+
+
+def _decode(table: str, key: bytes, value: memoryview) -> Addresses:
+    return np.frombuffer(_unpacked(table, key, value), np.uint64)
+
+
+def _unpacked(table: str, key: bytes, value: memoryview) -> bytes:
+    """The numbers of a block as packed u64."""
+    payload = records.unseal(value, table, key)
+    try:
+        return unpack_numbers(_first(key), payload)
+    except (ValueError, struct.error) as error:
+        raise CorruptionError(f"table {table}, key {key.hex()}: not a block of numbers: {error}; run CHECK") from error

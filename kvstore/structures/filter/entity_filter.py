@@ -1,0 +1,356 @@
+"""The entity filter: which names a store knows, and where each of them is found.
+
+In: keys, that is names already in normal form (``entity_key``), and addresses (u64). On disk: a directory of
+cuckoo-filter pages whose slots lead to block lists (``filter_pages.py``, ``block_lists.py``, FORMAT.md). Out: entities,
+addresses, and the places of known names in a text. A hit is confirmed against the stored key, so an answer is never
+another name's. Bad input gets InputError or EntityNotFoundError, damage CorruptionError.
+
+Follows CFT-RAG (section 3: cuckoo filter, block linked list, temperature) and Bridge-RAG (section 4.2), made exact and
+durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from struct import Struct
+from threading import Lock
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.filter import (
+    BUCKET_SLOTS,
+    KEY_BYTES,
+    EntityIndex,
+    NameHash,
+    addresses_below,
+    find_many,
+    longest,
+    occurrences,
+    recognise,
+)
+
+from ...errors import EntityNotFoundError, InputError, ReadOnlyError
+from ...storage import records
+from ...storage.environment import Snapshot, View, WriteView
+from ...text.normalize import Folded
+from .block_lists import BlockLists
+from .filter_check import check_filter
+from .filter_pages import FilterPages
+
+__all__ = [
+    "EntityFilter",
+    "FilterEntry",
+    "FilterPage",
+    "FilterStatistics",
+    "Matches",
+    "longest_matches",
+    "occurrences",
+]
+
+_ALL = (1 << 32) - 1
+_LAST_ADDRESS = (1 << 64) - 1
+#: Depth, entries, prefix, kicks and splits in the header of a bucket page, and where they begin.
+_BUCKET_HEADER = Struct("<BxHQII")
+_BUCKET_FIGURES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class FilterEntry:
+    """A known name: its entity, the number of its addresses, and how often it was asked for."""
+
+    entity: int
+    count: int
+    temperature: int
+
+
+class Matches(NamedTuple):
+    """Places of known names in a text, in order of start and end: byte offsets in the folded text, and entities."""
+
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    entity: npt.NDArray[np.uint32]
+
+
+class FilterPage(NamedTuple):
+    """One bucket page.
+
+    Its number, the hash bits that lead to it, slots taken, their share, slots moved, splits it comes from, bytes.
+    """
+
+    page: int
+    depth: int
+    entries: int
+    load: float
+    kicks: int
+    splits: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilterStatistics:
+    """Figures of a whole filter; ``bytes`` are those of all its pages in LMDB, long lists apart."""
+
+    entities: int
+    addresses: int
+    bucket_pages: int
+    block_pages: int
+    directory_pages: int
+    fork_pages: int
+    depth: int
+    forks: int
+    load: float
+    kicks: int
+    splits: int
+    merges: int
+    bytes: int
+
+
+@lru_cache(maxsize=8)
+def _hasher(seed: int) -> NameHash:
+    return NameHash(seed)
+
+
+def _as_addresses(addresses: Any) -> npt.NDArray[np.uint64]:
+    """A contiguous array of u64 from an array, packed bytes, or integers."""
+    if isinstance(addresses, bytes):
+        return np.frombuffer(addresses, np.uint64)
+    array = np.asarray(addresses)
+    if array.dtype != np.uint64:
+        if array.size and (array.dtype.kind not in "iu" or array.min() < 0):
+            raise InputError("addresses are integers from 0 to 2^64 - 1")
+        array = array.astype(np.uint64)
+    return np.ascontiguousarray(array).reshape(-1)
+
+
+class EntityFilter:
+    """The filter of one view: reads from a snapshot or a write transaction, changes in a write transaction.
+
+    Changes gather in private copies of pages: :meth:`flush` puts them into the transaction, and must come before its
+    commit. Several threads may read through one filter of a snapshot.
+    """
+
+    def __init__(self, view: View, *, hash_seed: int, temperature_sort: bool = True) -> None:
+        self._view = view
+        self._snapshot = view if isinstance(view, Snapshot) else None
+        self._temperature_sort = temperature_sort
+        # A snapshot's transaction serves one thread at a time.
+        self._lock = Lock()
+        self._pages = FilterPages(view, _hasher(hash_seed & (1 << 64) - 1), self._lock)
+        self._lists = BlockLists(view)
+        self._index = EntityIndex(
+            _hasher(hash_seed & (1 << 64) - 1),
+            self._pages.directory,
+            self._pages.blocks,
+            self._lists,
+            _as_addresses,
+            self._pages.counts,
+        )
+
+    def continue_in(self, view: WriteView, *, temperature_sort: bool) -> None:
+        """Go on in another write transaction, which begins with the pages that this filter has put into the last."""
+        self._view = view
+        self._temperature_sort = temperature_sort
+        self._pages.continue_in(view)
+        self._lists.continue_in(view)
+
+    @property
+    def held_pages(self) -> int:
+        """How many pages are in memory."""
+        return self._pages.held
+
+    # -- Reading
+
+    def find(self, key: str) -> FilterEntry | None:
+        """The entry of a name, or None."""
+        self._pages.require_open()
+        found = self._index.find(key)
+        return None if found is None else FilterEntry(*found)
+
+    def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
+        """The entities of many names, 0 for those that are absent."""
+        found = np.empty(len(keys), np.uint32)
+        with self._pin():
+            find_many(self._index, keys, found)
+        return found
+
+    def lookup(self, key: str, limit: int | None = None) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
+        """The entry of a name with its first ``limit`` addresses (default: all), ascending; None when it is absent."""
+        return self._look_up(key, limit, 0)
+
+    def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+        """The entities of many names and the first address of each; 0 and 0 where there is none."""
+        found, first = np.empty(len(keys), np.uint32), np.zeros(len(keys), np.uint64)
+        with self._pin():
+            for position in find_many(self._index, keys, found, first):
+                with self._lock:
+                    first[position] = self._lists.first(int(found[position]))
+        return found, first
+
+    def addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
+        """The addresses of a name, ascending: at most ``limit``, those above ``after``; empty when it is absent."""
+        start = 0 if after is None else max(0, after + 1)
+        found = self._look_up(key, limit, start) if start <= _LAST_ADDRESS else None
+        return np.empty(0, np.uint64) if found is None else found[1]
+
+    def addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
+        """The addresses below ``stop`` of many names, ascending; none of a name that is absent."""
+        with self._pin():
+            found = addresses_below(self._index, keys, stop)
+        return [
+            tuple(number for number in self.addresses(key).tolist() if number < stop) if places is None else places
+            for key, places in zip(keys, found, strict=True)
+        ]
+
+    def recognise(self, folded: Folded, max_words: int) -> Matches:
+        """Every occurrence of every known name of at most ``max_words`` words, overlapping ones too.
+
+        A name of more than 16 punctuation tokens is not recognised.
+        """
+        with self._pin():
+            starts, ends, entities = recognise(self._index, folded.data, max_words)
+        return Matches(
+            np.frombuffer(starts, np.int64), np.frombuffer(ends, np.int64), np.frombuffer(entities, np.uint32)
+        )
+
+    def keys(self) -> Iterator[tuple[str, FilterEntry]]:
+        """Every name with its entry, in no particular order."""
+        for number in self._pages.block_numbers():
+            for key, *entry in self._index.records_of(number):
+                yield key, FilterEntry(*entry)
+
+    # -- Changing
+
+    def insert(self, key: str, entity: int) -> None:
+        """Add a name; raises InputError when it is present, empty or too long, or ``entity`` is no u32 above 0."""
+        self.insert_many([key], [entity])
+
+    def insert_many(self, keys: Sequence[str], entities: Sequence[int] | npt.NDArray[np.uint32]) -> None:
+        """Add many names, all or (where one of them raises InputError, as in :meth:`insert`) none."""
+        self._require_writable()
+        if len(keys) != len(entities):
+            raise InputError(f"{len(keys)} names were given with {len(entities)} entities; give one for each")
+        unfit = self._index.first_unfit(keys)
+        if unfit >= 0:
+            raise InputError(f"a name must be 1 to {KEY_BYTES} bytes of UTF-8; this one is not: {keys[unfit][:80]!r}")
+        numbers = np.asarray(entities)
+        if len(numbers) and (numbers.dtype.kind not in "iu" or not 0 < numbers.min() <= numbers.max() <= _ALL):
+            raise InputError(f"an entity's id is from 1 to {_ALL}, not {min(entities)} or {max(entities)}")
+        if len(set(keys)) != len(keys):
+            raise InputError("a name was given twice; give each name once")
+        present = np.flatnonzero(self.find_many(keys))
+        if len(present):
+            raise InputError(f"the name {keys[present[0]]!r} is in the filter already; add to its addresses instead")
+        self._index.insert_many(keys, np.ascontiguousarray(numbers, np.uint32))
+
+    def delete(self, key: str) -> bool:
+        """Remove a name with all its addresses; False when it was absent."""
+        self._require_writable()
+        left = self._index.delete(key)
+        if left > 0:
+            self._lists.take(left)
+        return left >= 0
+
+    def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
+        """Add addresses to a name; returns how many were new. Raises EntityNotFoundError for an absent name."""
+        return self.add_many([key], [addresses])
+
+    def remove_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
+        """Remove addresses from a name; returns how many were there (0 for an absent name)."""
+        return self.remove_many([key], [addresses])
+
+    def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64]]) -> int:
+        """:meth:`add_addresses` for many names; returns how many were new in all."""
+        self._require_writable()
+        changed = 0
+        for key, some in zip(keys, addresses, strict=True):
+            new = self._index.change_addresses(key, some, True)
+            if new < 0:
+                raise EntityNotFoundError(f"the name {key!r} is not in the filter; insert it first")
+            changed += new
+        return changed
+
+    def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64]]) -> int:
+        """:meth:`remove_addresses` for many names; returns how many were removed in all."""
+        self._require_writable()
+        # -1 says that a name is absent.
+        return sum(
+            max(0, self._index.change_addresses(key, some, False)) for key, some in zip(keys, addresses, strict=True)
+        )
+
+    def fold_temperatures(self, hits: Mapping[str, int]) -> None:
+        """Add hits to the temperatures of names and put the hottest first in their buckets; absent names are passed."""
+        self._require_writable()
+        for key, count in hits.items():
+            self._index.heat(key, count, self._temperature_sort)
+
+    def flush(self) -> None:
+        """Put the changed pages into the transaction."""
+        view = self._require_writable()
+        self._pages.flush(view, self._index.entities, self._index.addresses)
+
+    # -- Figures and checks
+
+    def statistics(self) -> FilterStatistics:
+        """Figures of the whole filter."""
+        pages, directory = self._pages, self._pages.directory
+        tables = pages.buckets, pages.block_pages, pages.table, pages.forks
+        return FilterStatistics(
+            entities=self._index.entities,
+            addresses=self._index.addresses,
+            bucket_pages=pages.buckets.live,
+            block_pages=pages.block_pages.live,
+            directory_pages=pages.table.live,
+            fork_pages=pages.forks.live,
+            depth=directory.depth,
+            forks=directory.live_forks,
+            load=self._index.entities / (BUCKET_SLOTS * max(1, pages.buckets.live)),
+            kicks=directory.kicks,
+            splits=directory.splits,
+            merges=directory.merges,
+            bytes=sum(table.live for table in tables) * records.PAGE,
+        )
+
+    def page_rows(self) -> Iterator[FilterPage]:
+        """Every bucket page, in order of the page numbers."""
+        for number in self._pages.bucket_numbers():
+            page = self._pages.buckets.page(number)
+            depth, entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES)
+            yield FilterPage(number, depth, entries, entries / BUCKET_SLOTS, kicks, splits, records.PAGE)
+
+    def check(self) -> Iterator[str]:
+        """Every violated invariant of the pages and lists, as a sentence; nothing when all is sound."""
+        self._pages.require_open()
+        yield from check_filter(self._index, self._pages, self._lists)
+
+    def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
+        self._pages.require_open()
+        if limit is not None and limit < 0:
+            raise InputError(f"limit={limit} is negative; give the number of addresses wanted, or None for all")
+        found = self._index.look_up(key, _ALL if limit is None else min(limit, _ALL), start)
+        if found is None:
+            return None
+        entity, count, temperature, packed = found
+        if packed is not None:
+            return FilterEntry(entity, count, temperature), np.frombuffer(packed, np.uint64)
+        with self._lock:
+            return FilterEntry(entity, count, temperature), self._lists.read(entity, limit, start)
+
+    def _require_writable(self) -> WriteView:
+        self._pages.require_open()
+        if not self._view.writable:
+            raise ReadOnlyError("names and addresses can be changed in a write transaction only")
+        return cast(WriteView, self._view)
+
+    def _pin(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._snapshot is None else self._snapshot.pin()
+
+
+def longest_matches(matches: Matches) -> Matches:
+    """From left to right, the longest of the matches that begin first; none of the matches that remain overlap."""
+    kept = longest(matches.start, matches.end)
+    return Matches(matches.start[kept], matches.end[kept], matches.entity[kept])

@@ -1,0 +1,34 @@
+"""The entity filter as this process's last commit left it, for the next one.
+
+In: the filter of a write transaction that has committed. On disk: nothing. Out: the same filter in the next write
+transaction, if nobody has written in between, else a new one: its pages need not be read, verified and copied again. It
+is let go when it has many pages.
+"""
+
+from __future__ import annotations
+
+from ...storage.write_transaction import WriteTransaction
+from .entity_filter import EntityFilter
+
+#: Pages of 4 KiB that are kept at most.
+MOST_PAGES = 4096
+
+
+class KeptFilter:
+    """Keeps one filter at most; any thread may call it."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[EntityFilter, int] | None = None
+
+    def take(self, view: WriteTransaction, *, hash_seed: int, temperature_sort: bool) -> EntityFilter:
+        """The filter of a write transaction that has just begun."""
+        kept, self._kept = self._kept, None
+        if kept is None or view.change != kept[1] + 1:
+            return EntityFilter(view, hash_seed=hash_seed, temperature_sort=temperature_sort)
+        kept[0].continue_in(view, temperature_sort=temperature_sort)
+        return kept[0]
+
+    def keep(self, entity_filter: EntityFilter, change: int) -> None:
+        """Keep a filter whose changes have been committed as change number ``change``."""
+        if entity_filter.held_pages <= MOST_PAGES:
+            self._kept = entity_filter, change

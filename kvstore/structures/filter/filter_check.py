@@ -1,0 +1,81 @@
+"""CHECK for the entity filter: every invariant of its pages, page lists and long lists.
+
+In: the parts of one view's filter. Out: a sentence for each violated invariant, nothing when all is sound; damage met
+on the way is told as a sentence too. The kernels check pages against each other; here stand the lists that LMDB keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kvstore_cext.filter import ROOMY_OFFSET, EntityIndex, PageCheck
+
+from ...errors import CorruptionError
+from ...storage import tables
+from .block_lists import BLOCK, BlockLists
+from .filter_pages import FREE_BLOCKS, FREE_BUCKETS, ROOMY_BLOCKS, FilterPages
+
+
+def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> Iterator[str]:
+    """Every violated invariant, as a sentence. A write transaction's filter must have been flushed."""
+    try:
+        bucket_numbers, block_numbers = pages.bucket_numbers(), pages.block_numbers()
+        roomy = set(pages.listed(ROOMY_BLOCKS))
+    except CorruptionError as error:
+        yield str(error)
+        return
+    yield from _page_lists(pages, bucket_numbers, block_numbers, roomy)
+    check = PageCheck(index, bucket_numbers, block_numbers)
+    yield from check.faults
+    yield from _long_lists(lists, check.long_lists)
+
+
+def _page_lists(
+    pages: FilterPages, bucket_numbers: list[int], block_numbers: list[int], roomy: set[int]
+) -> Iterator[str]:
+    for table, numbers, part in (
+        (tables.BUCKET_PAGES, bucket_numbers, pages.buckets),
+        (tables.BLOCK_PAGES, block_numbers, pages.block_pages),
+    ):
+        if len(numbers) != part.live:
+            yield f"table {table}: {len(numbers)} pages are in use, but {part.live} are counted"
+        if pages.view.count(table) != len(numbers):
+            yield f"table {table}: {pages.view.count(table)} pages are stored, but {len(numbers)} are in use"
+    for prefix, part in ((FREE_BUCKETS, pages.buckets), (FREE_BLOCKS, pages.block_pages)):
+        for number in pages.listed(prefix):
+            if not 0 < number < part.count:
+                yield f"table {tables.FILTER_DIRECTORY}: page {number} is on list {prefix.decode()}, but does not exist"
+    for number in block_numbers:
+        try:
+            flagged = bool(pages.block_pages.page(number)[ROOMY_OFFSET])
+        except CorruptionError:
+            continue  # told by the check of the pages
+        if flagged != (number in roomy):
+            yield f"block-list page {number} is on the list of pages with room, or says so, but not both"
+    for number in sorted(roomy.difference(block_numbers)):
+        yield f"block-list page {number} is on the list of pages with room, but not in use"
+
+
+def _long_lists(lists: BlockLists, expected: dict[int, int]) -> Iterator[str]:
+    counts: dict[int, int] = {}
+    last: dict[int, int] = {}
+    try:
+        for entity, first, block in lists.scan():
+            counts[entity] = counts.get(entity, 0) + len(block)
+            if int(block[0]) != first:
+                yield f"address block {first} of entity {entity} begins with another address"
+            if int(block[0]) <= last.get(entity, -1) or not np.all(block[1:] > block[:-1]):
+                yield f"address block {first} of entity {entity} is out of order"
+            if len(block) > BLOCK:
+                yield f"address block {first} of entity {entity} has {len(block)} addresses, more than {BLOCK}"
+            last[entity] = int(block[-1])
+    except CorruptionError as error:
+        yield str(error)
+    for entity in sorted(counts.keys() | expected.keys()):
+        if counts.get(entity, 0) != expected.get(entity, 0):
+            yield (
+                f"entity {entity} has {counts.get(entity, 0)} addresses in blocks, but its record counts "
+                f"{expected.get(entity, 0)}"
+            )

@@ -1,0 +1,281 @@
+"""The pages of the entity filter in LMDB: read and verified for the kernels, and put back by a write transaction.
+
+On disk: ``bucket_pages`` and ``block_pages`` (u32 page number → page), and ``filter_directory``: the head under ``h``,
+directory pages under ``d`` + u32, fork pages under ``f`` + u32, and three lists of page numbers: free bucket pages
+(``b``), free block-list pages (``l``), block-list pages with room (``r``). A page carries its encoding's name, its
+number and a CRC-32, which are verified once a view; damage gives CorruptionError. Reading the head is all that opening
+takes.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
+from itertools import islice
+from threading import Lock
+from typing import NamedTuple
+
+from kvstore_cext.filter import (
+    BLOCK_ENCODING,
+    BUCKET_ENCODING,
+    DIRECTORY_ENCODING,
+    FORK_ENCODING,
+    PAGE_BYTES,
+    PAGE_LIMIT,
+    ROOMY_OFFSET,
+    WIDEST_DIRECTORY,
+    BlockStore,
+    Directory,
+    NameHash,
+    PageTable,
+)
+
+from ...errors import ClosedError, CorruptionError, SettingsMismatchError, StoreFullError
+from ...storage import records, tables
+from ...storage.environment import View, WriteView
+from ...storage.view import LmdbView
+
+ENCODING = "kvfilter1"
+
+HEAD_KEY = b"h"
+DIRECTORY_PREFIX = b"d"
+FORK_PREFIX = b"f"
+FREE_BUCKETS = b"b"
+FREE_BLOCKS = b"l"
+ROOMY_BLOCKS = b"r"
+
+#: What a page begins with: encoding, checksum, number; where its checksum is, and where the bytes begin that it covers.
+_PAGE = struct.Struct("<4sII")
+_CHECKSUM = slice(4, 8)
+_COVERED = 8
+_LISTED = records.seal(b"")
+#: Numbers read from a list of pages at a time.
+_LIST_STEP = 64
+_SAMPLE = "kvstore"
+#: Entries of one directory page.
+DIRECTORY_ENTRIES = 1024
+
+#: The one directory page of a store without names: no checksum, for it is never stored as it is.
+_EMPTY_DIRECTORY = memoryview(DIRECTORY_ENCODING + bytes(PAGE_BYTES - len(DIRECTORY_ENCODING)))
+
+
+@dataclass
+class _Head:
+    """What is stored of a filter besides its pages; ``directory`` is the state of :class:`Directory`."""
+
+    encoding: str
+    sample: int
+    entities: int = 0
+    addresses: int = 0
+    #: One more than the highest number ever used (0 is not), and the number in use.
+    bucket_pages: tuple[int, int] = (1, 0)
+    block_pages: tuple[int, int] = (1, 0)
+    fork_pages: int = 0
+    directory: tuple[int, ...] = (0, 0, 0, 0, 0, 0, 0)
+
+
+class _Part(NamedTuple):
+    """The pages of one kind, the table they are in, what their keys begin with, and their list of free numbers."""
+
+    pages: PageTable
+    table: str
+    prefix: bytes = b""
+    free: bytes | None = None
+
+
+class FilterPages:
+    """The page tables of one view, and the kernels that stand on them."""
+
+    def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
+        self.view = view
+        self._lmdb_view = view if isinstance(view, LmdbView) else None
+        self._lock = lock
+        self._sample = hasher(_SAMPLE)
+        #: Which of the block-list pages that were read are on the list of those with room.
+        self._roomy: dict[int, int] = {}
+        head = self._read_head()
+        self._stored = head is not None
+        head = head or _Head(ENCODING, self._sample)
+        self.counts = head.entities, head.addresses
+        directory_pages = -(-(1 << head.directory[0]) // DIRECTORY_ENTRIES)
+        bucket = self._part(BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free=FREE_BUCKETS)
+        block = self._part(BLOCK_ENCODING, tables.BLOCK_PAGES, head.block_pages, free=FREE_BLOCKS)
+        table = self._part(
+            DIRECTORY_ENCODING, tables.FILTER_DIRECTORY, (directory_pages, directory_pages), DIRECTORY_PREFIX
+        )
+        fork = self._part(FORK_ENCODING, tables.FILTER_DIRECTORY, (head.fork_pages, head.fork_pages), FORK_PREFIX)
+        self._parts = bucket, block, table, fork
+        self.buckets, self.block_pages, self.table, self.forks = (part.pages for part in self._parts)
+        self.blocks = BlockStore(self.block_pages, self._lister(ROOMY_BLOCKS))
+        self.directory = Directory(self.table, self.forks, self.buckets, self.blocks, hasher, head.directory)
+
+    def continue_in(self, view: WriteView) -> None:
+        """Go on in another write transaction, which begins with the pages that are here, all flushed."""
+        self.view = view
+        self._lmdb_view = view if isinstance(view, LmdbView) else None
+
+    @property
+    def held(self) -> int:
+        """How many pages are in memory."""
+        return sum(part.pages.held() for part in self._parts)
+
+    def flush(self, view: WriteView, entities: int, addresses: int) -> None:
+        """Put every changed page, the lists and the head into the transaction."""
+        self.blocks.settle()
+        if not self._stored:
+            self.table.touch(0)
+            self._stored = True
+        for part in self._parts:
+            self._flush_part(view, part)
+        self.blocks.forget()
+        head = _Head(
+            encoding=ENCODING,
+            sample=self._sample,
+            entities=entities,
+            addresses=addresses,
+            bucket_pages=(self.buckets.count, self.buckets.live),
+            block_pages=(self.block_pages.count, self.block_pages.live),
+            fork_pages=self.forks.count,
+            directory=self.directory.state,
+        )
+        view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(asdict(head)))
+
+    def listed(self, prefix: bytes) -> Iterator[int]:
+        """The page numbers on a stored list, ascending."""
+        for key, value in self.view.scan(tables.FILTER_DIRECTORY, prefix, _after(prefix)):
+            if bytes(value) != _LISTED or len(key) != 5:
+                raise CorruptionError(f"table {tables.FILTER_DIRECTORY}, key {bytes(key).hex()}: damaged; run CHECK")
+            yield records.U32.unpack(key[1:])[0]
+
+    def bucket_numbers(self) -> list[int]:
+        """The numbers of the bucket pages in use, ascending."""
+        return self.buckets.numbers([0, *self.listed(FREE_BUCKETS)])
+
+    def block_numbers(self) -> list[int]:
+        """The numbers of the block-list pages in use, ascending."""
+        return self.block_pages.numbers([0, *self.listed(FREE_BLOCKS)])
+
+    def require_open(self) -> None:
+        """Raise ClosedError when the view is over, whose pages may be gone."""
+        if self._lmdb_view is not None and self._lmdb_view.closed:
+            raise ClosedError("the snapshot or transaction is closed; open another")
+
+    def _flush_part(self, view: WriteView, part: _Part) -> None:
+        released, taken = part.pages.freed()
+        listed = part.pages is self.block_pages
+        roomy = self._roomy if listed else {}
+        for number in released:
+            key = records.u32(number)
+            view.delete(part.table, part.prefix + key)
+            if part.free:
+                view.put(tables.FILTER_DIRECTORY, part.free + key, _LISTED)
+            if listed:
+                view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
+                roomy.pop(number, None)
+        for number in taken:
+            view.delete(tables.FILTER_DIRECTORY, (part.free or b"") + records.u32(number))
+        changed: dict[bytes, bytes | None] = {}
+        for number, page in part.pages.changed():
+            key = records.u32(number)
+            page[_CHECKSUM] = records.CHECKSUM.pack(zlib.crc32(page[_COVERED:]))
+            changed[part.prefix + key] = bytes(page)
+            if listed and page[ROOMY_OFFSET] != roomy.get(number):
+                roomy[number] = page[ROOMY_OFFSET]
+                if page[ROOMY_OFFSET]:
+                    view.put(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key, _LISTED)
+                else:
+                    view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
+        view.change_many(part.table, changed)
+
+    def _read_head(self) -> _Head | None:
+        value = self.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
+        if value is None:
+            return None
+        fields = records.unpack(value, tables.FILTER_DIRECTORY, HEAD_KEY)
+        head = _decode_head(fields)
+        if head is None:
+            raise CorruptionError(
+                f"table {tables.FILTER_DIRECTORY}: the head is not one of the encoding {ENCODING}; use the version of "
+                "kvstore that wrote it, or restore from a backup"
+            )
+        if head.sample != self._sample:
+            raise SettingsMismatchError("the entity filter has another hash seed; open it with the store's own")
+        return head
+
+    def _part(
+        self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free: bytes | None = None
+    ) -> _Part:
+        load = self._loader(table, prefix, encoding)
+        more = None if free is None else self._lister(free, table)
+        pages = PageTable(table, encoding, load, more, CorruptionError, StoreFullError, *counts, self.view.writable)
+        return _Part(pages, table, prefix, free)
+
+    def _loader(self, table: str, prefix: bytes, encoding: bytes) -> Callable[[int], memoryview]:
+        def load(number: int) -> memoryview:
+            if not self._stored and encoding == DIRECTORY_ENCODING:
+                return _EMPTY_DIRECTORY
+            with self._lock:
+                page = self.view.get(table, prefix + records.u32(number))
+            if page is None:
+                fault = "is missing"
+            elif len(page) != PAGE_BYTES:
+                fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
+            elif (head := _PAGE.unpack_from(page))[0] != encoding:
+                fault = f"is not of the encoding {encoding.decode()}"
+            elif zlib.crc32(page[_COVERED:]) != head[1]:
+                fault = "fails its checksum"
+            elif head[2] != number:
+                fault = "carries another page's number"
+            else:
+                if encoding == BLOCK_ENCODING and self.view.writable:
+                    self._roomy[number] = page[ROOMY_OFFSET]
+                # Last, so that nothing can close the snapshot between this and the use of the page.
+                self.require_open()
+                return page
+            raise CorruptionError(f"table {table}: page {number} {fault}; run CHECK REPAIR, or restore from a backup")
+
+        return load
+
+    def _lister(self, prefix: bytes, unused_in: str | None = None) -> Callable[[int], list[int]]:
+        """What reads some numbers of a stored list; those of ``unused_in`` must not be pages of that table."""
+
+        def more(after: int) -> list[int]:
+            found = self.view.scan(tables.FILTER_DIRECTORY, prefix + records.u32(after + 1), _after(prefix))
+            keys = [key[1:] for key, _ in islice(found, _LIST_STEP)]
+            for key in keys:
+                if unused_in is not None and self.view.get(unused_in, key) is not None:
+                    number = records.U32.unpack(key)[0]
+                    raise CorruptionError(f"table {unused_in}: page {number} is in use, but listed as free; run CHECK")
+            return [records.U32.unpack(key)[0] for key in keys]
+
+        return more
+
+
+def _decode_head(fields: object) -> _Head | None:
+    """The head of these fields; None when they are not those of a head, or make no sense together."""
+    if not isinstance(fields, dict) or fields.keys() != {field.name for field in dataclass_fields(_Head)}:
+        return None
+    head = _Head(**fields)
+    try:
+        (buckets, live_buckets), (blocks, live_blocks) = head.bucket_pages, head.block_pages
+        numbers = (head.sample, head.entities, head.addresses, head.fork_pages, live_buckets, live_blocks)
+        sound = (
+            head.encoding == ENCODING
+            and all(isinstance(number, int) and 0 <= number < 1 << 64 for number in (*numbers, *head.directory))
+            and live_buckets < buckets <= PAGE_LIMIT
+            and live_blocks < blocks <= PAGE_LIMIT
+            and head.fork_pages <= PAGE_LIMIT
+            and len(head.directory) == len(_Head.directory)
+            and head.directory[0] <= WIDEST_DIRECTORY
+        )
+    except (TypeError, ValueError):
+        return None
+    return head if sound else None
+
+
+def _after(prefix: bytes) -> bytes:
+    """Above every key that begins with this one byte."""
+    return bytes([prefix[0] + 1])

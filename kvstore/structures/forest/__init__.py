@@ -1,0 +1,1 @@
+"""The entity forest: trees of names, as stated and as accepted."""

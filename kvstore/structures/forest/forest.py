@@ -1,0 +1,364 @@
+"""The entity forest: named trees of entities, stated as child–parent pairs (CFT-RAG §2).
+
+In: edges between entities of one tree, each stated by documents, by the user, or by both. On disk: ``trees`` (id →
+name), ``tree_names`` (name → id), ``nodes`` (id → tree and entity), ``node_names`` (tree, entity → id), ``statements``
+(child, parent, document → how and where the document states the edge), ``document_edges`` (document → its edges),
+``stated_edges`` (child, parent → what the user stated, as typed: enough to state it again), and what
+:mod:`~kvstore.structures.forest.transitive_reduction` makes of the stated edges. A node is stored once a tree and lives
+while a stated edge touches it; a tree lives while it has nodes. Self-pointing edges are refused by the caller; the
+accepted edges of a tree have no cycle.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import CorruptionError
+from ...storage import records, tables
+from ...storage.environment import View
+from ...text.normalize import entity_key
+from ..names.entities import Entities
+from .edge_filter import ACCEPTED, Edge, Strength
+
+NODE = struct.Struct("<II")
+STRENGTH = struct.Struct("<qII")
+
+EDGE_ARRAY = np.dtype([("child", "<u8"), ("parent", "<u8")])
+
+#: Stands for the user among those who state an edge; documents are numbered from 1.
+USER = 0
+#: The kind of an edge that the user states.
+STATED = "stated"
+#: Kinds of statements made by data: the user's, rows of pairs, nested lists, headings. All others are made in prose.
+DATA_KINDS = frozenset({STATED, "pair", "list", "heading"})
+#: The tree of all relations found in prose.
+RELATIONS_TREE = "relations"
+
+
+class Node(NamedTuple):
+    """A place of an entity in a tree."""
+
+    tree: int
+    entity: int
+
+
+#: A tree and the normal forms of a child and a parent in it.
+EdgeKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StatedEdge:
+    """An edge that the user states, its names as typed."""
+
+    child: str
+    parent: str
+    tree: str
+
+    @property
+    def key(self) -> EdgeKey:
+        return self.tree, entity_key(self.child), entity_key(self.parent)
+
+
+class Statement(NamedTuple):
+    """One place where an edge is stated: by which document (or USER), how, and in which bytes of its text."""
+
+    document: int
+    kind: str
+    confidence: float
+    start: int
+    end: int
+
+
+#: Names that are kept at most, of nodes that were put in order.
+_MOST_KEYS = 1 << 17
+
+#: The one statement of an edge that the user makes.
+USER_STATEMENT = Statement(USER, STATED, 1.0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An edge met on a walk: the node it leads to, how many steps away that is, and the node it was met from."""
+
+    node: int
+    distance: int
+    via: int
+
+
+class Forest:
+    """The entity forest of one view; ``keys`` are the normal forms of names of nodes that others have read in the same
+    state."""
+
+    def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
+        self._view = view
+        self._entities = Entities(view)
+        self._keys = {} if keys is None else keys
+
+    def node(self, node: int) -> Node:
+        """Tree and entity of a node that must exist; raises CorruptionError where it does not."""
+        key = records.u64(node)
+        value = self._view.get(tables.NODES, key)
+        if value is None:
+            raise CorruptionError(f"tree node {node} is referred to but not stored; run CHECK")
+        return Node._make(NODE.unpack(records.unseal(value, tables.NODES, key)))
+
+    def find(self, tree: int, entity: int) -> int | None:
+        """The node of an entity in a tree, or None."""
+        value = self._view.get(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
+        return None if value is None else self._confirmed(Node(tree, entity), value)
+
+    def tree(self, name: str) -> int | None:
+        """The id of the tree of this name, or None."""
+        value = self._view.get(tables.TREE_NAMES, name.encode())
+        return None if value is None else self._confirmed_tree(value, name)
+
+    def _confirmed_tree(self, value: memoryview, name: str) -> int:
+        """The id stored under a tree's name, which must be that tree's."""
+        tree = int(records.U32.unpack(value)[0])
+        if self.tree_name(tree) != name:
+            raise CorruptionError(f"the name {name!r} leads to another tree; run CHECK")
+        return tree
+
+    def tree_name(self, tree: int) -> str:
+        key = records.u32(tree)
+        value = self._view.get(tables.TREES, key)
+        if value is None:
+            raise CorruptionError(f"tree {tree} is referred to but not stored; run CHECK")
+        name: str = records.unpack(value, tables.TREES, key)
+        return name
+
+    def trees(self) -> Iterator[tuple[int, str]]:
+        """All trees in order of their names; raises CorruptionError where a name leads to another tree."""
+        for key, value in self._view.scan(tables.TREE_NAMES):
+            yield self._confirmed_tree(value, bytes(key).decode()), bytes(key).decode()
+
+    def nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
+        """Nodes of one tree in order of their entities, or all nodes in order of their ids."""
+        if tree is None:
+            for key, value in self._view.scan(tables.NODES):
+                yield (
+                    records.U64.unpack(key)[0],
+                    Node._make(NODE.unpack(records.unseal(value, tables.NODES, bytes(key)))),
+                )
+        else:
+            prefix = records.u32(tree)
+            for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.u32(tree + 1)):
+                place = Node(tree, records.U32_PAIR.unpack(key)[1])
+                yield self._confirmed(place, value), place
+
+    def parents(self, node: int) -> Iterator[int]:
+        """The node's accepted parents, in order of their ids."""
+        return self._neighbours(tables.EDGES_UP, node)
+
+    def children(self, node: int) -> Iterator[int]:
+        """The node's accepted children, in order of their ids."""
+        return self._neighbours(tables.EDGES_DOWN, node)
+
+    def refused_parents(self, node: int) -> Iterator[int]:
+        """The parents that are stated and not accepted."""
+        return self._neighbours(tables.REFUSED_UP, node)
+
+    def refused_children(self, node: int) -> Iterator[int]:
+        """The children that are stated and not accepted."""
+        return self._neighbours(tables.REFUSED_DOWN, node)
+
+    def stated_parents(self, node: int) -> Iterator[int]:
+        """All parents that are stated, accepted or not."""
+        return chain(self.parents(node), self.refused_parents(node))
+
+    def stated_children(self, node: int) -> Iterator[int]:
+        """All children that are stated, accepted or not."""
+        return chain(self.children(node), self.refused_children(node))
+
+    def looped_parents(self, node: int) -> Iterator[int]:
+        """The parents by edges that lie on a cycle of stated edges: those of the same strongly connected component."""
+        return self._neighbours(tables.LOOPED_EDGES, node)
+
+    def edges(self) -> Iterator[Edge]:
+        """All edges that are stated, as (child node, parent node), in order."""
+        last: Edge | None = None
+        for key, _ in self._view.scan(tables.STATEMENTS):
+            edge: Edge = records.U64_PAIR.unpack(key[: records.U64_PAIR.size])
+            if edge != last:
+                last = edge
+                yield edge
+
+    def tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
+        """The verdicts on all edges that are stated in one tree, and those of them that lie on cycles.
+
+        Reads the whole forest: for a tree that is most of it.
+        """
+        nodes = {node for node, place in self.nodes() if place.tree == tree}
+        verdicts = dict.fromkeys((edge for edge, _ in self._above(tables.EDGES_UP, nodes)), ACCEPTED)
+        for edge, value in self._above(tables.REFUSED_UP, nodes):
+            verdicts[edge] = int(records.unpack(value, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
+        return verdicts, {edge for edge, _ in self._above(tables.LOOPED_EDGES, nodes)}
+
+    def _above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
+        """The edges up from some nodes, with what a table of all edges says of each."""
+        for key, value in self._view.scan(table):
+            edge: Edge = records.U64_PAIR.unpack(key)
+            if edge[0] in nodes:
+                yield edge, value
+
+    def verdict(self, child: int, parent: int) -> int | None:
+        """Whether an edge is accepted, or why not; None where nobody states it."""
+        key = records.U64_PAIR.pack(child, parent)
+        if self._view.get(tables.EDGES_UP, key) is not None:
+            return ACCEPTED
+        value = self._view.get(tables.REFUSED_UP, key)
+        return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
+
+    def stated_strength(self, child: int, parent: int) -> Strength:
+        """How firmly an edge is stated, from its statements."""
+        statements = list(self.statements(child, parent))
+        return Strength(
+            -sum(round(1000 * statement.confidence) for statement in statements),
+            min(0 if s.kind in DATA_KINDS else s.end - s.start for s in statements),
+            min(statement.start for statement in statements),
+        )
+
+    def looped(self, child: int, parent: int) -> bool:
+        """Whether an edge lies on a cycle of stated edges."""
+        return self._view.get(tables.LOOPED_EDGES, records.U64_PAIR.pack(child, parent)) is not None
+
+    def strength(self, child: int, parent: int) -> Strength:
+        """The strength kept with an edge that lies on a cycle of stated edges; raises CorruptionError for any other."""
+        key = records.U64_PAIR.pack(child, parent)
+        value = self._view.get(tables.LOOPED_EDGES, key)
+        if value is None:
+            raise CorruptionError(f"edge {child} under {parent} is said to lie on a cycle and does not; run CHECK")
+        return Strength(*STRENGTH.unpack(records.unseal(value, tables.LOOPED_EDGES, key)))
+
+    def strongest_first(self, edges: Collection[Edge]) -> list[Edge]:
+        """Edges that lie on cycles in order of their strength; equals in order of their names."""
+        strengths = {edge: self.strength(*edge) for edge in edges}
+        ordered: list[Edge] = []
+        for _, group in groupby(sorted(edges, key=strengths.__getitem__), strengths.__getitem__):
+            equals = list(group)
+            ordered += (
+                equals if len(equals) == 1 else sorted(equals, key=lambda edge: [self.key(node) for node in edge])
+            )
+        return ordered
+
+    def key(self, node: int) -> str:
+        """The normal form of a node's name."""
+        return self._entities.get(self.node(node).entity).key
+
+    def by_name(self, nodes: Iterable[int]) -> list[int]:
+        """Nodes of one tree in order of the normal forms of their names."""
+        found = list(nodes)
+        if len(found) < 2:
+            return found
+        known = {node: key for node in found if (key := self._keys.get(node)) is not None}
+        missing = [node for node in found if node not in known]
+        if missing:
+            read = dict(zip(missing, self._read_keys(missing), strict=True))
+            if len(self._keys) + len(read) > _MOST_KEYS:
+                self._keys.clear()
+            self._keys.update(read)
+            known.update(read)
+        return sorted(found, key=known.__getitem__)
+
+    def _read_keys(self, nodes: Sequence[int]) -> list[str]:
+        """The normal forms of the names of nodes that must exist."""
+        keys = list(map(records.u64, nodes))
+        entities = []
+        for node, key, value in zip(nodes, keys, self._view.get_many(tables.NODES, keys), strict=True):
+            if value is None:
+                raise CorruptionError(f"tree node {node} is referred to but not stored; run CHECK")
+            entities.append(NODE.unpack(records.unseal(value, tables.NODES, key))[1])
+        return [record.key for record in self._entities.get_many(entities)]
+
+    def statements(self, child: int, parent: int) -> Iterator[Statement]:
+        """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
+        prefix = records.U64_PAIR.pack(child, parent)
+        for key, value in self._view.scan(tables.STATEMENTS, prefix, records.U64_PAIR.pack(child, parent + 1)):
+            document = records.U64.unpack(key[len(prefix) :])[0]
+            for row in records.unpack(value, tables.STATEMENTS, key):
+                yield Statement(document, *row)
+
+    def stated_by(self, child: int, parent: int) -> list[int]:
+        """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""
+        return list(dict.fromkeys(statement.document for statement in self.statements(child, parent)))
+
+    def document_edges(self, document: int) -> list[Edge]:
+        """The edges that a document states, as (child node, parent node), in order."""
+        key = records.u64(document)
+        value = self._view.get(tables.DOCUMENT_EDGES, key)
+        if value is None:
+            return []
+        return list(map(tuple, np.frombuffer(records.unseal(value, tables.DOCUMENT_EDGES, key), EDGE_ARRAY).tolist()))
+
+    def pair(self, tree: str, child: int, parent: int) -> Edge | None:
+        """The nodes of two entities in the tree of this name, or None where one of them has none."""
+        number = self.tree(tree)
+        if number is None:
+            return None
+        lower, upper = self.find(number, child), self.find(number, parent)
+        return None if lower is None or upper is None else (lower, upper)
+
+    def stated_edge(self, child: int, parent: int) -> StatedEdge | None:
+        """The edge between two nodes as the user stated it, or None."""
+        key = records.U64_PAIR.pack(child, parent)
+        value = self._view.get(tables.STATED_EDGES, key)
+        if value is None:
+            return None
+        return StatedEdge(*records.unpack(value, tables.STATED_EDGES, key))
+
+    def stated_edges(self) -> Iterator[tuple[int, int, StatedEdge]]:
+        """All edges that the user states: child node, parent node, the edge as stated."""
+        for key, value in self._view.scan(tables.STATED_EDGES):
+            child, parent = records.U64_PAIR.unpack(key)
+            yield child, parent, StatedEdge(*records.unpack(value, tables.STATED_EDGES, bytes(key)))
+
+    def walk(self, starts: Sequence[int], *, up: bool, depth: int) -> Iterator[Step]:
+        """The accepted edges above (or below) some nodes of one tree, at most ``depth`` steps away: nearest first, each
+        once; those of one node in order of the names at their other ends.
+
+        A node with several parents is met once by each edge that leads to it, and gone on from once.
+        """
+        seen = set(starts)
+        queue = deque((node, 0) for node in starts)
+        while queue:
+            here, distance = queue.popleft()
+            if distance == depth:
+                return
+            for other in self.by_name(self.parents(here) if up else self.children(here)):
+                yield Step(other, distance + 1, here)
+                if other not in seen:
+                    seen.add(other)
+                    queue.append((other, distance + 1))
+
+    def level(self, node: int, limit: int = 10_000) -> int:
+        """Edges to the nearest root above the node; 0 for a root, or where a cycle has none."""
+        queue = deque([(node, 0)])
+        seen = {node}
+        while queue and len(seen) < limit:
+            here, distance = queue.popleft()
+            above = list(self.parents(here))
+            if not above:
+                return distance
+            for other in above:
+                if other not in seen:
+                    seen.add(other)
+                    queue.append((other, distance + 1))
+        return 0
+
+    def _confirmed(self, place: Node, value: bytes | memoryview) -> int:
+        """The node that an entry of ``node_names`` leads to; raises CorruptionError where it is another's."""
+        node = int(records.U64.unpack(value)[0])
+        if self.node(node) != place:
+            raise CorruptionError(f"entity {place.entity} of tree {place.tree} leads to another's node; run CHECK")
+        return node
+
+    def _neighbours(self, table: str, node: int) -> Iterator[int]:
+        for key, _ in self._view.scan(table, records.u64(node), records.u64(node + 1)):
+            yield records.U64_PAIR.unpack(key)[1]

@@ -1,0 +1,129 @@
+"""Changes to the entity forest: edges stated and withdrawn, with the nodes and trees that come and go with them.
+
+In: statements of documents and of the user, by tree name and entity. On disk: the tables of
+:mod:`~kvstore.structures.forest.forest`. Out: the nodes made or gone, for the entities' block lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+
+from ...storage import records, tables
+from ...storage.environment import WriteView
+from ..counters import Counters
+from .forest import EDGE_ARRAY, NODE, USER, USER_STATEMENT, Forest, Statement
+from .transitive_reduction import AcceptedEdges
+
+#: Nodes with their entities.
+Nodes = list[tuple[int, int]]
+
+
+class ForestWriter(Forest):
+    """The entity forest of one write transaction."""
+
+    def __init__(self, view: WriteView, counters: Counters) -> None:
+        super().__init__(view)
+        self._write = view
+        self._counters = counters
+        self._accepted = AcceptedEdges(view, counters)
+
+    def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Statement]]) -> Nodes:
+        """Take in all that a document states, by tree, child and parent entity; returns the nodes made for it."""
+        made: Nodes = []
+        pairs = []
+        for (tree, child, parent), statements in edges.items():
+            pairs.append(self._state(tree, child, parent, statements, made))
+        if pairs:
+            rows = np.array(sorted(pairs), EDGE_ARRAY)
+            self._write.put(tables.DOCUMENT_EDGES, records.u64(document), records.seal(rows.tobytes()))
+        return made
+
+    def withdraw_document(self, document: int) -> Nodes:
+        """Take back all that a document states; returns the nodes that went with it."""
+        gone: Nodes = []
+        for child, parent in self.document_edges(document):
+            self._withdraw(child, parent, document, gone)
+        self._write.delete(tables.DOCUMENT_EDGES, records.u64(document))
+        return gone
+
+    def state(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> Nodes:
+        """State an edge for the user, who typed these names; returns the nodes made for it."""
+        made: Nodes = []
+        key = records.U64_PAIR.pack(*self._state(tree, child, parent, [USER_STATEMENT], made))
+        self._write.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
+        return made
+
+    def withdraw(self, child: int, parent: int) -> Nodes:
+        """Take back what the user stated of two nodes; returns the nodes that went with it."""
+        gone: Nodes = []
+        self._write.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
+        self._withdraw(child, parent, USER, gone)
+        return gone
+
+    def settle(self) -> dict[tuple[int, int], int]:
+        """Judge what is left to be judged; must come after a set of changes, before anybody reads.
+
+        Returns how many more (or fewer) accepted edges lead from an entity to another than before those changes.
+        """
+        return self._accepted.settle()
+
+    def _state(
+        self, tree: str, child: int, parent: int, statements: Sequence[Statement], made: Nodes
+    ) -> tuple[int, int]:
+        """Write what one document (or the user) states of an edge; returns its nodes."""
+        number = self._tree_for(tree)
+        lower, upper = (self._node_for(number, entity, made) for entity in (child, parent))
+        key = records.U64_PAIR.pack(lower, upper)
+        rows = sorted((statement[1:] for statement in statements), key=lambda row: (*row[2:], *row[:2]))
+        known = self.verdict(lower, upper) is not None
+        self._write.put(tables.STATEMENTS, key + records.u64(statements[0].document), records.pack(rows))
+        if known:
+            self._accepted.strengthen(lower, upper)
+        else:
+            self._counters.edges += 1
+            self._accepted.add(lower, upper)
+        return lower, upper
+
+    def _withdraw(self, child: int, parent: int, document: int, gone: Nodes) -> None:
+        key = records.U64_PAIR.pack(child, parent)
+        self._write.delete(tables.STATEMENTS, key + records.u64(document))
+        if next(self.statements(child, parent), None) is not None:
+            self._accepted.strengthen(child, parent)
+            return
+        self._counters.edges -= 1
+        self._accepted.remove(child, parent)
+        for node in (child, parent):
+            if next(chain(self.stated_parents(node), self.stated_children(node)), None) is None:
+                gone.append((node, self._remove_node(node)))
+
+    def _remove_node(self, node: int) -> int:
+        """Remove a node, and its tree where it was the last; returns its entity."""
+        tree, entity = self.node(node)
+        self._write.delete(tables.NODES, records.u64(node))
+        self._write.delete(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity))
+        if next(self.nodes(tree), None) is None:
+            self._write.delete(tables.TREE_NAMES, self.tree_name(tree).encode())
+            self._write.delete(tables.TREES, records.u32(tree))
+        return entity
+
+    def _tree_for(self, name: str) -> int:
+        number = self.tree(name)
+        if number is None:
+            number = self._counters.next_tree
+            self._counters.next_tree += 1
+            self._write.put(tables.TREES, records.u32(number), records.pack(name))
+            self._write.put(tables.TREE_NAMES, name.encode(), records.u32(number))
+        return number
+
+    def _node_for(self, tree: int, entity: int, made: Nodes) -> int:
+        node = self.find(tree, entity)
+        if node is None:
+            node = self._counters.next_node
+            self._counters.next_node += 1
+            self._write.put(tables.NODES, records.u64(node), records.seal(NODE.pack(tree, entity)))
+            self._write.put(tables.NODE_NAMES, records.U32_PAIR.pack(tree, entity), records.u64(node))
+            made.append((node, entity))
+        return node

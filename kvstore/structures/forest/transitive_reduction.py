@@ -1,0 +1,305 @@
+"""Keeps the accepted edges of a tree equal to what :mod:`~kvstore.structures.forest.edge_filter` says of the stated
+ones.
+
+In: one edge at a time that is stated for the first time, stated more or less strongly, or stated no more. On disk:
+``edges_up`` and ``edges_down`` (accepted edges), ``refused_up`` and ``refused_down`` (the others, with the reason), and
+``looped_edges`` (those that lie on a cycle of stated edges, with their strength). A change searches only what it can
+reach:
+
+- Let D be what is left of the stated edges when cycles are broken, A the accepted edges, that is D's transitive
+  reduction. Both have the same reachability, so D's is asked of A. A new edge (c, p) of D that A reaches already is
+  refused, and nothing else changes: any longer way through it has a way around it. Otherwise it is accepted, and the
+  accepted edges (x, y) with x at or below c and y at or above p, which now have a longer way, are refused.
+- When (c, p) leaves D and was refused, nothing else changes. When it was accepted, only edges (x, y) refused as
+  transitive with x at or below c and y at or above p may have lost their longer way. They are offered again one by one,
+  as if new; since a graph without cycles has one transitive reduction, their order does not matter.
+- D itself changes by one edge while that edge lies on no cycle of stated edges. Else the strongly connected component
+  that it makes, or stood in, is broken anew, and what that changes leaves D first and enters it after.
+
+A search for a way goes from both ends in turn and stops where the shorter one is exhausted. Work is counted in nodes
+visited, to which a component that is broken anew adds what it costs. A transaction that has done more of it in a tree
+than judging the whole tree would take leaves the tree to :meth:`AcceptedEdges.settle`, which does just that, so that
+loading a large hierarchy takes one pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+
+from ...storage import records, tables
+from ...storage.environment import WriteView
+from ..counters import Counters
+from .edge_filter import ACCEPTED, CYCLIC, TRANSITIVE, Edge, acyclic, judge, on_cycles
+from .forest import STRENGTH, Forest
+
+Neighbours = Callable[[int], Iterable[int]]
+
+#: Work that a transaction may always do edge by edge in a tree, and how much more of it per stated edge.
+_LEAST_WORK = 4096
+_WORK_PER_EDGE = 1
+#: What breaking the cycles of a component costs for each of its edges, in nodes visited.
+_WORK_PER_LOOPED_EDGE = 4
+#: Nodes whose edges are kept in memory at most, each table for itself.
+_MOST_READ = 1 << 16
+
+
+class _Edges(Forest):
+    """The edges of a forest in one write transaction, which are changed here alone: those of a node are read once,
+    until one of them changes."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+        self._read: dict[tuple[str, int], tuple[int, ...]] = {}
+
+    def put(self, table: str, node: int, other: int, value: bytes) -> None:
+        self._read.pop((table, node), None)
+        self._write.put(table, records.U64_PAIR.pack(node, other), value)
+
+    def delete(self, table: str, node: int, other: int) -> None:
+        self._read.pop((table, node), None)
+        self._write.delete(table, records.U64_PAIR.pack(node, other))
+
+    def _neighbours(self, table: str, node: int) -> Iterator[int]:
+        found = self._read.get((table, node))
+        if found is None:
+            if len(self._read) == _MOST_READ:
+                self._read.clear()
+            found = self._read[table, node] = tuple(super()._neighbours(table, node))
+        return iter(found)
+
+
+class AcceptedEdges:
+    """The verdicts on the edges of a forest, in one write transaction."""
+
+    def __init__(self, view: WriteView, counters: Counters) -> None:
+        self._forest = _Edges(view)
+        self._counters = counters
+        self._work: Counter[int] = Counter()
+        self._deferred: set[int] = set()
+        self._tree = 0
+        #: How many more (or fewer) accepted edges lead from an entity to another, since :meth:`settle` told it.
+        self._joined: Counter[tuple[int, int]] = Counter()
+
+    def add(self, child: int, parent: int) -> None:
+        """Judge an edge that has just been stated for the first time."""
+        forest = self._forest
+        if self._defers(child):
+            self._put(child, parent, ACCEPTED)
+        elif self._leads(parent, child, forest.stated_parents, forest.stated_children):
+            between = self._between(child, parent)
+            edges = {(node, above) for node in between for above in forest.stated_parents(node) if above in between}
+            self._break({*edges, (child, parent)})
+        else:
+            self._enter(child, parent)
+
+    def strengthen(self, child: int, parent: int) -> None:
+        """Judge anew after an edge has won or lost one of several statements."""
+        if not self._defers(child) and self._forest.looped(child, parent):
+            self._put_looped(child, parent)
+            self._break(self._component(child))
+
+    def remove(self, child: int, parent: int) -> None:
+        """Judge the others after an edge has lost its last statement."""
+        verdict = self._forest.verdict(child, parent)
+        looped = self._forest.looped(child, parent)
+        deferred = self._defers(child)
+        component = self._component(child) - {(child, parent)} if looped and not deferred else set()
+        if looped:
+            self._forest.delete(tables.LOOPED_EDGES, child, parent)
+        if deferred:
+            self._forget(child, parent, verdict)
+        else:
+            self._leave(child, parent, verdict)
+            self._break(component)
+
+    def settle(self) -> dict[tuple[int, int], int]:
+        """Judge as a whole the trees that had too many changes to follow each; must come before anybody reads.
+
+        Returns how many more (or fewer) accepted edges lead from an entity to another than when it was called last.
+        """
+        forest = self._forest
+        for tree in sorted(self._deferred):
+            verdicts, looped_before = forest.tree_verdicts(tree)
+            looped = on_cycles(verdicts)
+            for edge in sorted(looped_before - looped):
+                forest.delete(tables.LOOPED_EDGES, *edge)
+            for edge in sorted(looped):
+                self._put_looped(*edge)
+            for edge, verdict in judge(verdicts, forest.strongest_first(looped)).items():
+                if verdict != verdicts[edge]:
+                    self._forget(*edge, verdicts[edge])
+                    self._put(*edge, verdict)
+        self._work.clear()
+        self._deferred.clear()
+        joined, self._joined = self._joined, Counter()
+        return joined
+
+    def _defers(self, node: int) -> bool:
+        """Whether the tree of a node is judged as a whole; what is done next is counted as work in it."""
+        self._tree = tree = self._forest.node(node).tree
+        if self._work[tree] > _LEAST_WORK + _WORK_PER_EDGE * self._counters.edges:
+            self._deferred.add(tree)
+        return tree in self._deferred
+
+    # -- D, the stated edges without cycles, changes by one edge
+
+    def _enter(self, child: int, parent: int) -> None:
+        """An edge without a verdict comes into D."""
+        forest = self._forest
+        if self._leads(child, parent, forest.parents, forest.children):
+            self._put(child, parent, TRANSITIVE)
+        else:
+            for edge in self._outdone(child, parent):
+                self._forget(*edge, ACCEPTED)
+                self._put(*edge, TRANSITIVE)
+            self._put(child, parent, ACCEPTED)
+
+    def _leave(self, child: int, parent: int, verdict: int | None) -> None:
+        """An edge goes, from D where it was there; it has no verdict afterwards."""
+        self._forget(child, parent, verdict)
+        if verdict != ACCEPTED:
+            return
+        forest = self._forest
+        nodes, below = self._smaller_side(child, parent)
+        if below:
+            refused = [(node, other) for node in nodes for other in forest.refused_parents(node)]
+        else:
+            refused = [(other, node) for node in nodes for other in forest.refused_children(node)]
+        for edge in sorted(refused):
+            if forest.verdict(*edge) == TRANSITIVE:
+                self._forget(*edge, TRANSITIVE)
+                self._enter(*edge)
+
+    def _outdone(self, child: int, parent: int) -> list[Edge]:
+        """The accepted edges that have a longer way once ``child`` stands under ``parent``."""
+        forest = self._forest
+        nodes, below = self._smaller_side(child, parent)
+        if below:
+            edges = [(node, other) for node in nodes for other in forest.parents(node) if other not in nodes]
+            reached = self._closure(parent, forest.parents) if edges else set()
+            return [edge for edge in edges if edge[1] in reached]
+        edges = [(other, node) for node in nodes for other in forest.children(node) if other not in nodes]
+        reaching = self._reaching(child, {lower for lower, _ in edges}, nodes)
+        return [edge for edge in edges if edge[0] in reaching]
+
+    def _break(self, edges: set[Edge]) -> None:
+        """Break the cycles among the edges of what is or was one strongly connected component."""
+        forest = self._forest
+        self._work[self._tree] += _WORK_PER_LOOPED_EDGE * len(edges)
+        looped = on_cycles(edges)
+        for edge in edges:
+            if edge not in looped:
+                forest.delete(tables.LOOPED_EDGES, *edge)
+            elif not forest.looped(*edge):
+                self._put_looped(*edge)
+        refused = looped.difference(acyclic(forest.strongest_first(looped)))
+        for edge in sorted(refused):
+            verdict = forest.verdict(*edge)
+            if verdict != CYCLIC:
+                self._leave(*edge, verdict)
+                self._put(*edge, CYCLIC)
+        for edge in sorted(edges - refused):
+            verdict = forest.verdict(*edge)
+            if verdict in (None, CYCLIC):
+                self._forget(*edge, verdict)
+                self._enter(*edge)
+
+    # -- Searching
+
+    def _leads(self, start: int, goal: int, onward: Neighbours, backward: Neighbours) -> bool:
+        """Whether a way leads from one node to another; searched from both ends in turn."""
+        seen = ({start}, {goal})
+        waiting = (deque([start]), deque([goal]))
+        while all(waiting):
+            for end, step in enumerate((onward, backward)):
+                for node in step(self._next(waiting[end])):
+                    if node in seen[1 - end]:
+                        return True
+                    if node not in seen[end]:
+                        seen[end].add(node)
+                        waiting[end].append(node)
+                if not waiting[end]:
+                    return False
+        return False
+
+    def _smaller_side(self, child: int, parent: int) -> tuple[set[int], bool]:
+        """The nodes at or below ``child`` (and True) or those at or above ``parent``, whichever are fewer to visit."""
+        seen = ({child}, {parent})
+        waiting = (deque([child]), deque([parent]))
+        steps = (self._forest.children, self._forest.parents)
+        while True:
+            for end, step in enumerate(steps):
+                for node in step(self._next(waiting[end])):
+                    if node not in seen[end]:
+                        seen[end].add(node)
+                        waiting[end].append(node)
+                if not waiting[end]:
+                    return seen[end], end == 0
+
+    def _closure(self, start: int, step: Neighbours) -> set[int]:
+        """A node and all that further steps reach."""
+        seen = {start}
+        waiting = deque([start])
+        while waiting:
+            for node in step(self._next(waiting)):
+                if node not in seen:
+                    seen.add(node)
+                    waiting.append(node)
+        return seen
+
+    def _reaching(self, goal: int, starts: set[int], beyond: set[int]) -> set[int]:
+        """The nodes on the accepted ways up from ``starts`` to ``goal``; from ``beyond`` no way leads there."""
+        below: dict[int, list[int]] = {}
+        seen = set(starts)
+        waiting = deque(sorted(starts))
+        while waiting:
+            node = self._next(waiting)
+            for above in self._forest.parents(node) if node != goal else ():
+                if above not in beyond:
+                    below.setdefault(above, []).append(node)
+                    if above not in seen:
+                        seen.add(above)
+                        waiting.append(above)
+        return self._closure(goal, lambda node: below.get(node, ())) if goal in seen else set()
+
+    def _between(self, child: int, parent: int) -> set[int]:
+        """The nodes on the stated ways from ``parent`` up to ``child``, which a new edge makes one component."""
+        above = self._closure(parent, self._forest.stated_parents)
+        return self._closure(child, lambda node: above.intersection(self._forest.stated_children(node)))
+
+    def _component(self, node: int) -> set[Edge]:
+        """The edges of the strongly connected component that a node lies in."""
+        nodes = self._closure(node, self._forest.looped_parents)
+        return {(lower, upper) for lower in nodes for upper in self._forest.looped_parents(lower)}
+
+    def _next(self, waiting: deque[int]) -> int:
+        self._work[self._tree] += 1
+        return waiting.popleft()
+
+    # -- Writing
+
+    def _put(self, child: int, parent: int, verdict: int) -> None:
+        if verdict == ACCEPTED:
+            self._forest.put(tables.EDGES_UP, child, parent, b"")
+            self._forest.put(tables.EDGES_DOWN, parent, child, b"")
+            self._joined[self._entities(child, parent)] += 1
+        else:
+            self._forest.put(tables.REFUSED_UP, child, parent, records.pack(verdict))
+            self._forest.put(tables.REFUSED_DOWN, parent, child, b"")
+
+    def _forget(self, child: int, parent: int, verdict: int | None) -> None:
+        if verdict is not None:
+            accepted = verdict == ACCEPTED
+            self._forest.delete(tables.EDGES_UP if accepted else tables.REFUSED_UP, child, parent)
+            self._forest.delete(tables.EDGES_DOWN if accepted else tables.REFUSED_DOWN, parent, child)
+            if accepted:
+                self._joined[self._entities(child, parent)] -= 1
+
+    def _entities(self, child: int, parent: int) -> tuple[int, int]:
+        return self._forest.node(child).entity, self._forest.node(parent).entity
+
+    def _put_looped(self, child: int, parent: int) -> None:
+        strength = records.seal(STRENGTH.pack(*self._forest.stated_strength(child, parent)))
+        self._forest.put(tables.LOOPED_EDGES, child, parent, strength)

@@ -1,0 +1,1 @@
+"""Indexes: files beside the store that searches may use, and what the store knows of them."""

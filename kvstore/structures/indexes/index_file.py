@@ -1,0 +1,263 @@
+"""Index files: approximate structures beside ``data.mdb`` that may be thrown away at any time.
+
+In: a head (msgpack-able map) and named arrays. On disk: one file an index, ``vectors.index`` or ``synonyms.index``,
+written under another name and renamed into place, so that it is there whole or not at all. Out: the head, and the
+arrays as views of the mapped file. A file that was cut, damaged or is none of ours raises IndexUnavailableError, never
+anything that hurts the store.
+
+FORMAT.md gives the layout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import IndexUnavailableError
+from ...storage.file_lock import lock_within, release
+from .indexes import IndexStatus
+
+MAGIC = b"kvindex1"
+_HEADER = struct.Struct("<8sII")  # magic, bytes of the head, CRC-32 of the head
+#: Arrays begin at multiples of this, so that they are aligned however the file is mapped.
+ALIGNMENT = 64
+#: Seconds to wait for whoever only looks whether a file is being made.
+_PATIENCE = 0.1
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Content = TypeVar("Content")
+_Stamp = tuple[int, int, int]
+
+
+def path_of(directory: Path, kind: str) -> Path:
+    """Where the index file of a kind lies."""
+    return directory / f"{kind}.index"
+
+
+def read(
+    path: Path, kind: str, dimension: int, trusted: Callable[[bytes], bool]
+) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """The head and the arrays of an index file, every checksum verified.
+
+    ``trusted`` says whether a token stands in the store's record of that kind. Raises FileNotFoundError and
+    IndexUnavailableError.
+    """
+    mapped = _mapped(path)
+    head = _head(mapped, path, kind, dimension, trusted)
+    arrays = {}
+    for name, code, shape, place, checksum in head["arrays"]:
+        dtype = np.dtype(code)
+        stop = place + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        if stop > len(mapped) or zlib.crc32(mapped[place:stop]) != checksum:
+            raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH builds it anew")
+        arrays[name] = np.ndarray(tuple(shape), dtype, mapped, place)
+    return head, arrays
+
+
+def read_head(path: Path, kind: str, dimension: int, trusted: Callable[[bytes], bool]) -> dict[str, Any]:
+    """The head of an index file, without a look at its arrays; raises what :func:`read` raises."""
+    return _head(_mapped(path), path, kind, dimension, trusted)
+
+
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < _HEADER.size:
+            raise IndexUnavailableError(f"{path}: only {size} bytes long, so it was cut; REFRESH builds it anew")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _head(
+    mapped: memoryview, path: Path, kind: str, dimension: int, trusted: Callable[[bytes], bool]
+) -> dict[str, Any]:
+    magic, length, checksum = _HEADER.unpack_from(mapped)
+    if magic != MAGIC:
+        raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH puts one in its place")
+    packed = mapped[_HEADER.size : _HEADER.size + length]
+    if len(packed) != length or zlib.crc32(packed) != checksum:
+        raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH builds it anew")
+    head: dict[str, Any] = msgpack.unpackb(packed, raw=False)
+    if (head["kind"], head["numbers"]["dim"]) != (kind, dimension) or not trusted(head["token"]):
+        raise IndexUnavailableError(f"{path}: made for another store or another state of it; REFRESH builds it anew")
+    return head
+
+
+class LoadedFile(Generic[Content]):
+    """What an index file holds, read when it is first asked for and again when another file has its name.
+
+    Any thread may ask. ``read`` raises FileNotFoundError or IndexUnavailableError where there is nothing to be had.
+    """
+
+    def __init__(self, path: Path, read: Callable[[Path], Content]) -> None:
+        self.path = path
+        #: Why there is nothing to be had, or why no file could be made; empty when all is well.
+        self.problem = ""
+        self._read = read
+        self._loading = threading.Lock()
+        #: What :func:`_stamp` said of the file that was read, with its content; before the first look nothing.
+        self._held: tuple[_Stamp | None, Content | None] = None, None
+
+    def get(self) -> Content | None:
+        """What the file of that name holds now; None where there is none that can be used."""
+        stamp, (held_stamp, content) = _stamp(self.path), self._held
+        if stamp == held_stamp:
+            return content
+        # While one thread reads a new file, the others go on with the old one, which still exists without a name. A
+        # file changed where it stood must not be touched again.
+        replaced = stamp is not None and held_stamp is not None and stamp[0] != held_stamp[0] and content is not None
+        if self._loading.acquire(blocking=not replaced):
+            try:
+                self._load(stamp)
+            finally:
+                self._loading.release()
+        return self._held[1]
+
+    def missing(self, kind: str, change: int) -> IndexStatus:
+        """How an index stands whose file cannot be had, as a state of that change number sees it."""
+        if self._held[0] is not None:
+            detail = self.problem or "made before the store was rebuilt; REFRESH builds it anew"
+            return IndexStatus(kind, "damaged", 0, change, detail)
+        return IndexStatus(kind, "absent", 0, change, self.problem or "not built yet; REFRESH INDEX builds it")
+
+    def _load(self, stamp: _Stamp | None) -> None:
+        if stamp == self._held[0]:
+            return  # another thread has read it meanwhile
+        content = None
+        self.problem = ""
+        try:
+            content = self._read(self.path)
+        except FileNotFoundError:
+            stamp = None
+        except IndexUnavailableError as error:
+            self.problem = str(error)
+        self._held = stamp, content
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """What changes when a file does; the first number when another file has its name."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+class Draft:
+    """An index file in the making, which only one process and thread makes at a time; see :func:`drafting`."""
+
+    def __init__(self, path: Path, partial: Path, descriptor: int) -> None:
+        self.path = path
+        self._partial = partial
+        self._descriptor = descriptor
+
+    def write(self, head: Mapping[str, Any], arrays: Arrays) -> None:
+        """Write everything; nothing is visible yet. Raises OSError, where the disk is full for instance."""
+        plain = [np.ascontiguousarray(array) for array in arrays.values()]
+        about = [
+            (name, array.dtype.str, array.shape, zlib.crc32(_bytes(array)))
+            for name, array in zip(arrays, plain, strict=True)
+        ]
+        # Where the arrays begin depends on the length of the head, which tells it: laid out for the longest numbers.
+        place = _aligned(_HEADER.size + len(_packed(head, about, [2**63] * len(plain))))
+        places = []
+        for array in plain:
+            places.append(place)
+            place = _aligned(place + array.nbytes)
+        packed = _packed(head, about, places)
+        os.ftruncate(self._descriptor, 0)
+        with open(self._descriptor, "wb", closefd=False) as file:
+            file.write(_HEADER.pack(MAGIC, len(packed), zlib.crc32(packed)))
+            file.write(packed)
+            for start, array in zip(places, plain, strict=True):
+                file.seek(start)
+                file.write(_bytes(array))
+            file.truncate(place)
+
+    def publish(self) -> None:
+        """Give the file its name, in place of the one that had it."""
+        # Not flushed to the disk: should the machine stop now, the checksums tell, and it is built anew.
+        os.replace(self._partial, self.path)
+
+
+@contextlib.contextmanager
+def drafting(path: Path) -> Iterator[Draft]:
+    """Make the index file of this path within the block.
+
+    What is not published when the block ends is removed; what a killed process left behind is taken over. Raises
+    IndexUnavailableError where another process or thread is at it, or the directory may not be written to.
+    """
+    partial = partial_path(path)
+    descriptor = None
+    try:
+        while True:
+            descriptor = os.open(partial, os.O_RDWR | os.O_CREAT, 0o644)
+            if not lock_within(descriptor, fcntl.LOCK_EX, time.monotonic() + _PATIENCE):
+                raise IndexUnavailableError(f"{path}: another process or thread is building this index; wait for it")
+            if _has_name(descriptor, partial):
+                break
+            os.close(descriptor)  # its maker has just given it its final name, or removed it
+            descriptor = None
+        try:
+            yield Draft(path, partial, descriptor)
+        finally:
+            if _has_name(descriptor, partial):
+                partial.unlink()
+    except OSError as error:
+        raise IndexUnavailableError(f"{path}: the index cannot be written ({error.strerror})") from error
+    finally:
+        if descriptor is not None:
+            release(descriptor)
+
+
+def being_drafted(path: Path) -> bool:
+    """Whether a process is making the index file of this path."""
+    try:
+        descriptor = os.open(partial_path(path), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def partial_path(path: Path) -> Path:
+    """Where the index file of this path is made."""
+    return path.with_name(f"{path.name}.new")
+
+
+def _has_name(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _aligned(place: int) -> int:
+    return -(-place // ALIGNMENT) * ALIGNMENT
+
+
+def _packed(head: Mapping[str, Any], about: Sequence[tuple[Any, ...]], places: Sequence[int]) -> bytes:
+    rows = [[name, code, shape, place, crc] for (name, code, shape, crc), place in zip(about, places, strict=True)]
+    packed: bytes = msgpack.packb({**head, "arrays": rows})
+    return packed
+
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data

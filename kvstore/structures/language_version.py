@@ -1,0 +1,48 @@
+"""Which version of its language pipeline a store was derived with.
+
+In: a view. On disk: ``meta`` under ``language_version``, written when a store is made and whenever all of it is derived
+again; a store of before that record has none, and that is no fault. Out: the version, and the sentence that CHECK says
+where another is installed: what is put then may give other names and relations than what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from ..models.language import language_version
+from ..settings import FixedSettings
+from ..storage import records, tables
+from ..storage.environment import View, WriteView
+from .state import StoreView
+
+_KEY = b"language_version"
+
+
+def put_language_version(view: WriteView, settings: FixedSettings) -> None:
+    """Record that everything is derived with the version that is installed."""
+    view.put(tables.META, _KEY, records.pack(language_version(settings.language)))
+
+
+def stored_language_version(view: View) -> str:
+    """The version a store was derived with; empty where it parses nothing, or where the version is not known."""
+    value = view.get(tables.META, _KEY)
+    return "" if value is None else str(records.unpack(value, tables.META, _KEY))
+
+
+def check_language_version(view: StoreView) -> Iterator[str]:
+    """The sentence of CHECK where another version is installed than the one that the store was derived with."""
+    language = view.settings.language
+    stored, installed = stored_language_version(view.view), language_version(language)
+    if stored and installed and stored != installed:
+        yield (
+            f"the texts were parsed by version {stored} of the language pipeline {language!r}, and version {installed} "
+            "is installed: names and relations may differ; CHECK REPAIR derives all of them with this one"
+        )
+
+
+def fixed_settings(view: StoreView) -> list[tuple[str, Any, bool]]:
+    """The settings fixed when the store was made, as rows of the table ``settings``."""
+    settings = {**asdict(view.settings), "language_version": stored_language_version(view.view)}
+    return [(name, value, True) for name, value in settings.items()]

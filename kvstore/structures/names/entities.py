@@ -1,0 +1,296 @@
+"""Entities: the names a store knows, who introduced them, and where they are mentioned.
+
+On disk: ``entities`` (block of ids → for each id its slots: forms and kinds, counted by introduction),
+``entity_names`` (normal form → id, in order, for prefixes), ``introductions`` (document → the names it introduces, each
+as an entity and one of its slots). An entity exists while its counts are not all zero. Where it is found is told by
+``mentions.py``, and by the entity filter and its block lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgpack
+
+from kvstore_cext.msgpack_rows import elements, with_elements
+
+from ...errors import CorruptionError
+from ...storage import records, tables
+from ...storage.environment import View, WriteView
+from ...text.normalize import entity_key
+
+#: What makes a name one; a slot is stored with the place of its kind in this list.
+KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
+
+#: Entities whose records are stored together: each would be smaller than what LMDB and a checksum add to it.
+BLOCK = 16
+_EMPTY_BLOCK = records.pack([None] * BLOCK)
+#: A record as it is stored: form, kind and count of each slot.
+Row = list[Any]
+
+
+class Slot(NamedTuple):
+    """A form and a kind in which an entity is introduced, and how often; a slot that is free has the form ""."""
+
+    form: str
+    kind: str
+    times: int
+
+
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+#: A slot that is free, as it is stored.
+_FREE = ["", 0, 0]
+
+
+@dataclass(slots=True)
+class EntityRecord:
+    """What is known of an entity: how it is introduced; ``row`` is as stored.
+
+    Documents refer to slots by their places, so a slot keeps its place as long as it is in use.
+    """
+
+    row: Row = field(default_factory=list)
+
+    @property
+    def slots(self) -> list[Slot]:
+        """The slots in order of their places."""
+        values = iter(self.row)
+        return [Slot(form, KINDS[kind], times) for form, kind, times in zip(values, values, values, strict=True)]
+
+    @property
+    def introduced(self) -> bool:
+        """Whether anything introduces it."""
+        return bool(self.row)
+
+    @property
+    def key(self) -> str:
+        """The normal form, which all forms share."""
+        row = self.row
+        return entity_key(row[next(at for at in range(0, len(row), 3) if row[at + 2])])
+
+    @property
+    def forms(self) -> dict[str, int]:
+        """How it is written, each form with its number of introductions."""
+        return _summed((slot.form, slot.times) for slot in self.slots)
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """What kinds of name it is, each with its number of introductions."""
+        return _summed((slot.kind, slot.times) for slot in self.slots)
+
+    @property
+    def name(self) -> str:
+        """The form it was introduced in most often; the first in code-point order among equals."""
+        return _most_frequent(self.forms)
+
+    @property
+    def kind(self) -> str:
+        """The kind it was introduced as most often; the first in code-point order among equals."""
+        return _most_frequent(self.kinds)
+
+    def place(self, form: str, kind: str) -> int:
+        """The place of the slot of a form and kind; raises CorruptionError where there is none."""
+        place = self._find(form, _KIND_NUMBERS[kind])
+        if place is None:
+            raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
+        return place
+
+    def add(self, form: str, kind: str) -> None:
+        """Count one more introduction."""
+        number = _KIND_NUMBERS[kind]
+        place = self._find(form, number)
+        if place is not None:
+            self.row[3 * place + 2] += 1
+            return
+        counts = self.row[2::3]
+        free = 3 * counts.index(0) if 0 in counts else len(self.row)
+        self.row[free : free + 3] = form, number, 1
+
+    def remove(self, place: int) -> None:
+        """Count one introduction less, of the slot at ``place``; raises CorruptionError where it is free."""
+        at = 3 * place
+        if at >= len(self.row) or not self.row[at + 2]:
+            raise CorruptionError(f"an introduction refers to slot {place} of an entity, which is free; run CHECK")
+        self.row[at + 2] -= 1
+        if not self.row[at + 2]:
+            self.row[at : at + 3] = _FREE
+            while self.row and not self.row[-1]:
+                del self.row[-3:]
+
+    def _find(self, form: str, kind: int) -> int | None:
+        row = self.row
+        for at in range(0, len(row), 3):
+            if row[at] == form and row[at + 1] == kind and row[at + 2]:
+                return at // 3
+        return None
+
+
+def _summed(counted: Iterable[tuple[str, int]]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for name, times in counted:
+        if times:
+            sums[name] = sums.get(name, 0) + times
+    return sums
+
+
+def _most_frequent(counts: dict[str, int]) -> str:
+    return min(counts, key=lambda name: (-counts[name], name))
+
+
+def _decoded(row: Row, entity: int) -> EntityRecord:
+    if len(row) % 3 or not any(row[2::3]):
+        raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
+    return EntityRecord(row.copy())
+
+
+def _rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[Row | None]:
+    """Some rows of a block, by entities in order."""
+    if value is None:
+        return [None] * len(entities)
+    try:
+        packed = elements(value, [entity % BLOCK for entity in entities])
+        return [None if row is None else msgpack.unpackb(row) for row in packed]
+    except ValueError as error:
+        raise _damaged(key, error) from error
+
+
+def _damaged(key: bytes, error: ValueError) -> CorruptionError:
+    return CorruptionError(
+        f"table {tables.ENTITIES}, key {key.hex()}: {error}; run CHECK REPAIR, or restore from a backup"
+    )
+
+
+class Entities:
+    """The entities of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def get(self, entity: int) -> EntityRecord:
+        """The record of an entity that must exist; raises CorruptionError where it does not."""
+        return self.get_many([entity])[0]
+
+    def get_many(self, entities: Sequence[int]) -> list[EntityRecord]:
+        """The records of entities that must exist; raises CorruptionError for one that does not."""
+        found: dict[int, EntityRecord] = {}
+        for key, value, members in self._blocks(entities):
+            for entity, row in zip(members, _rows(key, value, members), strict=True):
+                if row is None:
+                    raise CorruptionError(f"entity {entity} is referred to but not stored; run CHECK")
+                found[entity] = _decoded(row, entity)
+        return [found[entity] for entity in entities]
+
+    def __contains__(self, entity: int) -> bool:
+        """Whether there is an entity with this number, which may be any."""
+        if not 0 <= entity < 1 << 32:
+            return False
+        ((key, value, members),) = self._blocks([entity])
+        return _rows(key, value, members) != [None]
+
+    def identify(self, key: str) -> int | None:
+        """The id under a normal form, from the ordered index; raises CorruptionError where it is another's."""
+        value = self._view.get(tables.ENTITY_NAMES, key.encode())
+        if value is None:
+            return None
+        entity = int(records.U32.unpack(value)[0])
+        self._confirmed(key, entity)
+        return entity
+
+    def scan(self) -> Iterator[tuple[int, EntityRecord]]:
+        """All entities in order of their ids."""
+        for key, value in self._view.scan(tables.ENTITIES):
+            first = BLOCK * records.U32.unpack(key)[0]
+            for entity, row in enumerate(records.unpack(value, tables.ENTITIES, key), first):
+                if row is not None:
+                    yield entity, _decoded(row, entity)
+
+    def names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
+        """Normal forms in order of their bytes, those beginning with ``prefix``, with their ids."""
+        start = prefix.encode()
+        for key, value in self._view.scan(tables.ENTITY_NAMES, start):
+            plain = bytes(key)
+            if not plain.startswith(start):
+                return
+            yield plain.decode(), int(records.U32.unpack(value)[0])
+
+    def beginning(self, prefix: str) -> Iterator[EntityRecord]:
+        """The entities whose normal form begins with ``prefix``, in order; raises CorruptionError where one is
+        another's."""
+        for key, entity in self.names(prefix):
+            yield self._confirmed(key, entity)
+
+    def _confirmed(self, key: str, entity: int) -> EntityRecord:
+        """The record of the entity that a name leads to, which must be that name's."""
+        record = self.get(entity)
+        if record.key != key:
+            raise CorruptionError(f"the name {key!r} leads to another entity; run CHECK")
+        return record
+
+    def _blocks(self, entities: Iterable[int]) -> Iterator[tuple[bytes, memoryview | None, list[int]]]:
+        """The blocks of some entities: the key of each, its value, and those of the entities that are in it, in
+        order."""
+        members: dict[bytes, list[int]] = {}
+        for entity in sorted(set(entities)):
+            members.setdefault(records.u32(entity // BLOCK), []).append(entity)
+        values = self._view.get_many(tables.ENTITIES, list(members))
+        return zip(members, values, members.values(), strict=True)
+
+    def introductions(self, document: int) -> list[tuple[int, int]]:
+        """What a document introduces: entity id, and the place of a slot of that entity."""
+        key = records.u64(document)
+        value = self._view.get(tables.INTRODUCTIONS, key)
+        row = iter(() if value is None else records.unpack(value, tables.INTRODUCTIONS, key))
+        return list(zip(row, row, strict=True))
+
+    def introduced(self, document: int) -> Iterator[tuple[int, str, str]]:
+        """What a document introduces: entity id, form, kind; raises CorruptionError where it refers to nothing."""
+        for entity, place in self.introductions(document):
+            slots = self.get(entity).slots
+            if place >= len(slots) or not slots[place].times:
+                raise CorruptionError(
+                    f"document {document} introduces entity {entity} in a way it does not know; run CHECK"
+                )
+            yield entity, slots[place].form, slots[place].kind
+
+
+class EntityWriter(Entities):
+    """The entities of one write transaction."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+
+    def put_many(self, changed: Mapping[int, EntityRecord]) -> None:
+        """Write the records of some entities in place of what was known of them."""
+        self._put_rows({entity: record.row for entity, record in changed.items()})
+
+    def put_name(self, key: str, entity: int) -> None:
+        self._write.put(tables.ENTITY_NAMES, key.encode(), records.u32(entity))
+
+    def remove(self, entity: int, key: str) -> None:
+        self._put_rows({entity: None})
+        self._write.delete(tables.ENTITY_NAMES, key.encode())
+
+    def put_introductions(self, document: int, rows: list[tuple[int, int]]) -> None:
+        """Store what a document introduces: entity ids, each with the place of a slot."""
+        if rows:
+            row = [number for pair in rows for number in pair]
+            self._write.put(tables.INTRODUCTIONS, records.u64(document), records.pack(row))
+
+    def remove_introductions(self, document: int) -> None:
+        self._write.delete(tables.INTRODUCTIONS, records.u64(document))
+
+    def _put_rows(self, changed: Mapping[int, Row | None]) -> None:
+        written: dict[bytes, bytes | None] = {}
+        for key, value, members in self._blocks(changed):
+            rows = {entity % BLOCK: changed[entity] for entity in members}
+            packed = {place: None if row is None else msgpack.packb(row) for place, row in rows.items()}
+            try:
+                after = with_elements(_EMPTY_BLOCK if value is None else value, packed)
+            except ValueError as error:
+                raise _damaged(key, error) from error
+            if after != value:
+                written[key] = after
+        self._write.change_many(tables.ENTITIES, written)

@@ -1,0 +1,95 @@
+"""Mentions: where entities occur, by chunk and by document.
+
+On disk: ``mentions`` (chunk → occurrences in its text) and ``place_mentions`` (document → occurrences in its title and
+headings), each a list of three numbers an occurrence. Damage is a CorruptionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ...storage import records, tables
+from ...storage.environment import View, WriteView
+
+
+class Occurrence(NamedTuple):
+    """An occurrence inside a chunk: offset and length in bytes, from the chunk's start."""
+
+    entity: int
+    start: int
+    length: int
+
+
+class PlaceOccurrence(NamedTuple):
+    """An occurrence in a title or heading: the rank of its address, and the abstract that stands for it."""
+
+    entity: int
+    rank: int
+    abstract: int
+
+
+class Mentions:
+    """Where entities occur, by chunk and by document."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def in_chunk(self, chunk: int) -> list[Occurrence]:
+        """Occurrences in a chunk's text, in order of start, length and entity."""
+        return self.in_chunks([chunk])[0]
+
+    def in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
+        """Occurrences in each of some chunks; see :meth:`in_chunk`."""
+        keys = list(map(records.u64, chunks))
+        values = self._view.get_many(tables.MENTIONS, keys)
+        return [[] if value is None else _occurrences(value, key) for key, value in zip(keys, values, strict=True)]
+
+    def in_places(self, document: int) -> list[PlaceOccurrence]:
+        """Occurrences in a document's title and headings, in order of rank, abstract and entity."""
+        key = records.u64(document)
+        value = self._view.get(tables.PLACE_MENTIONS, key)
+        row = iter(() if value is None else records.unpack(value, tables.PLACE_MENTIONS, key))
+        return list(map(PlaceOccurrence._make, zip(row, row, row, strict=True)))
+
+    def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
+        """All chunks with mentions, in order of their ids."""
+        for key, value in self._view.scan(tables.MENTIONS):
+            yield records.U64.unpack(key)[0], _occurrences(value, key)
+
+
+class MentionWriter(Mentions):
+    """The mentions of one write transaction; no occurrences remove the row."""
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write = view
+
+    def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> None:
+        last = 0
+        row: list[int] = []
+        for start, length, entity in sorted((start, length, entity) for entity, start, length in mentions):
+            row += entity, start - last, length
+            last = start
+        self._put(tables.MENTIONS, chunk, row)
+
+    def put_places(self, document: int, mentions: Iterable[PlaceOccurrence]) -> None:
+        ordered = sorted((rank, abstract, entity) for entity, rank, abstract in mentions)
+        row = [number for rank, abstract, entity in ordered for number in (entity, rank, abstract)]
+        self._put(tables.PLACE_MENTIONS, document, row)
+
+    def _put(self, table: str, number: int, row: list[int]) -> None:
+        if row:
+            self._write.put(table, records.u64(number), records.pack(row))
+        else:
+            self._write.delete(table, records.u64(number))
+
+
+def _occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
+    row = iter(records.unpack(value, tables.MENTIONS, key))
+    found = []
+    start = 0
+    for entity, distance, length in zip(row, row, row, strict=True):
+        start += distance
+        found.append(Occurrence(entity, start, length))
+    return found

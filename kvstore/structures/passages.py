@@ -1,0 +1,153 @@
+"""What the passages of a document name: the rows of the graph as a function of the document and the known names.
+
+In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
+entities with strengths, and the pairs of entities that the document links. The one rule that both linking and checking
+follow.
+
+Function words are left out, and a mention inside a longer one ("York" in "New York") is told from others. The names in
+titles and headings belong to every chunk below them; the names of a triple to the chunks that mention one of the two,
+or to the first chunk where none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..text.names import is_name_key, title_forms
+from ..text.normalize import entity_key, fold
+from ..text.words import FUNCTION_WORDS
+from . import graph
+from .documents.documents import DocumentRecord, Section
+from .filter.entity_filter import EntityFilter
+from .names.mentions import Occurrence
+from .names.recognition import Mention, mentions_in
+
+#: Two entities that an imported triple joins.
+EntityPair = tuple[int, int]
+
+_CAPITALISED_MOST = graph.CAPITALISED
+_INSIDE_MOST = graph.INSIDE >> graph.INSIDE_SHIFT
+_LOWER_MOST = graph.LOWER >> graph.LOWER_SHIFT
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk of a document: its text as stored (UTF-8), the section it is in (-1: none) and its mentions."""
+
+    chunk: int
+    text: bytes
+    section: int
+    mentions: Sequence[Occurrence]
+
+
+def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
+    """The normal forms of a title and of the same without the bracket at its end, where both are introduced."""
+    if title is None:
+        return None
+    keys = tuple(entity_key(form) for form in title_forms(title))
+    if len(keys) != 2 or keys[0] == keys[1] or not all(is_name_key(key, most_words) for key in keys):
+        return None
+    return keys[0], keys[1]
+
+
+class DocumentPassages:
+    """Makes the rows of some passages of one document."""
+
+    def __init__(
+        self,
+        record: DocumentRecord,
+        outline: list[Section],
+        triples: Sequence[EntityPair],
+        entity_filter: EntityFilter,
+        most_words: int,
+    ) -> None:
+        self._outline = outline
+        self._triples = triples
+        self._filter = entity_filter
+        self._most_words = most_words
+        self._first = next(record.chunk_ids(), None)
+        self._title = self._named(record.title or "", graph.TITLE_WHOLE, graph.TITLE_PART)
+        self._headings: dict[int, dict[int, int]] = {-1: {}}
+
+    def row(self, passage: Passage, unmentioned: set[EntityPair]) -> graph.Row:
+        """The entities of a passage with their strengths; ``unmentioned`` are the triples of which no chunk of the
+        document mentions a name."""
+        strengths = dict(_counted(passage))
+        for entity, flags in (*self._title.items(), *self._above(passage.section).items()):
+            strengths[entity] = strengths.get(entity, 0) | flags
+        mentioned = {mention.entity for mention in passage.mentions}
+        for pair in self._triples:
+            if not mentioned.isdisjoint(pair) or (passage.chunk == self._first and pair in unmentioned):
+                for entity in pair:
+                    strengths[entity] = strengths.get(entity, 0) | graph.TRIPLE
+        return strengths
+
+    def _above(self, section: int) -> dict[int, int]:
+        """The names in the headings above a passage."""
+        found = self._headings.get(section)
+        if found is None:
+            heading = self._outline[section]
+            found = dict(self._above(heading.parent))
+            for entity, flag in self._named(heading.title, graph.HEADING_WHOLE, graph.HEADING_PART).items():
+                found[entity] = found.get(entity, 0) | flag
+            self._headings[section] = found
+        return found
+
+    def _named(self, text: str, whole: int, part: int) -> dict[int, int]:
+        """The names that a title or heading is, and those that it names apart from itself."""
+        mentions = list(mentions_in(self._filter, fold(text), self._most_words)) if text else []
+        wholes = {entity_key(form) for form in (text, *title_forms(text))}
+        found = {mention.entity: whole for mention in mentions if mention.key in wholes}
+        all_of_it = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
+        for mention, inside in _nested([mention for mention in mentions if mention.key not in all_of_it]):
+            if not inside and mention.key not in FUNCTION_WORDS:
+                found.setdefault(mention.entity, part)
+        return found
+
+
+def unmentioned(triples: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
+    """The triples of a document of which none of its chunks mentions a name."""
+    if not triples:
+        return set()
+    named = {entity for rows in mentions for entity, _, _ in rows}
+    return {pair for pair in triples if named.isdisjoint(pair)}
+
+
+def _counted(passage: Passage) -> Iterator[tuple[int, int]]:
+    """The entities mentioned in a passage, each with the counts of its mentions."""
+    counts: dict[int, list[int]] = {}
+    mentions = [
+        Mention(entity, start, start + length, passage.text[start : start + length].decode())
+        for entity, start, length in passage.mentions
+    ]
+    for (entity, _, _, form), inside in _nested(mentions):
+        names, lower = _telling(form)
+        if names:
+            counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
+    for entity, (capitals, insides, lowers) in counts.items():
+        yield (
+            entity,
+            min(capitals, _CAPITALISED_MOST)
+            | min(insides, _INSIDE_MOST) << graph.INSIDE_SHIFT
+            | min(lowers, _LOWER_MOST) << graph.LOWER_SHIFT,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _telling(form: str) -> tuple[bool, bool]:
+    """Whether a form is more than a function word, and whether it is in lower case."""
+    return entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
+
+
+def _nested(mentions: list[Mention]) -> Iterator[tuple[Mention, bool]]:
+    """The mentions, and whether each lies inside a longer one."""
+    reach = -1
+    last = (-1, -1)
+    for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):
+        place = (mention.start, mention.end)
+        inside = mention.end <= reach and place != last
+        if not inside:
+            reach, last = mention.end, place
+        yield mention, inside

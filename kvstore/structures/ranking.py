@@ -1,0 +1,76 @@
+"""The one order of what is found: by score, equals by their document's key and their place in it.
+
+In: chunks with scores, in any order. Out: the best of them, best first. Answers are a function of documents and
+settings: ids tell when a document came, and decide nothing. So whoever takes the first *n* of some chunks, by score or
+otherwise, takes them with :func:`best` or :func:`in_order`, and whoever turns a ranking into ranks takes
+:func:`shared_ranks`. Records are read of chunks alone that tie with others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .documents.chunks import Chunks
+from .documents.documents import Documents
+
+#: (chunk id, score), best first.
+Ranking = list[tuple[int, float]]
+
+
+class State(Protocol):
+    """The parts of one state that order chunks."""
+
+    @property
+    def chunks(self) -> Chunks: ...
+    @property
+    def documents(self) -> Documents: ...
+
+
+def best(
+    state: State, chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int
+) -> Ranking:
+    """The ``top`` chunks of highest score, best first; equal scores by document key, then by place in the document.
+
+    ``chunks`` are ids that ``state`` has, each once; ``scores`` are theirs, and compared bit for bit: whoever adds them
+    up does so in an order that no id decides.
+    """
+    ids = np.asarray(chunks, np.uint64)
+    if len(ids) > 4 * top:
+        least = np.partition(scores, len(ids) - top)[len(ids) - top]
+        # All that ties with the last one taken stays in.
+        taken = np.flatnonzero(scores >= least)
+        ids, scores = ids[taken], scores[taken]
+    order = np.argsort(-scores, kind="stable")
+    ids, scores = ids[order], scores[order]
+    ordered = ids.tolist()
+    starts = [0, *(np.flatnonzero(scores[1:] != scores[:-1]) + 1).tolist(), len(ordered)]
+    for start, end in pairwise(starts):
+        if start >= top:
+            break
+        if end - start > 1:
+            ordered[start:end] = in_order(state, ordered[start:end])
+    return list(zip(ordered[:top], scores[:top].tolist(), strict=True))
+
+
+def in_order(state: State, chunks: Iterable[int]) -> list[int]:
+    """Chunks, by their ids, by document key and then by place in the document."""
+    ids = list(chunks)
+    if len(ids) < 2:
+        return ids
+    documents = {chunk: record.document for chunk, record in zip(ids, state.chunks.get_many(ids), strict=True)}
+    # Within a document ids go up with the text.
+    return sorted(ids, key=lambda chunk: (state.documents.key_of(documents[chunk]), chunk))
+
+
+def shared_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
+    """Each chunk of a ranking with its rank, from 1; chunks of equal score share that of the first of them."""
+    rank, last = 0, None
+    for place, (chunk, score) in enumerate(ranking, 1):
+        if score != last:
+            rank, last = place, score
+        yield chunk, rank

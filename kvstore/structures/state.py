@@ -1,0 +1,168 @@
+"""Everything a store holds, in one view: the parts that retrieval and the language read.
+
+In: a snapshot or a write transaction and the store's fixed settings. Out: one typed part a structure, made when first
+asked for, all reading the same snapshot.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from kvstore_cext.hierarchy import Places
+
+from ..settings import FixedSettings
+from ..storage.environment import View
+from .counters import Counters
+from .documents.chunks import Abstracts, Chunks
+from .documents.documents import Documents
+from .documents.ingested_files import IngestedFiles
+from .documents.triples import Triples
+from .filter import addresses
+from .filter.entity_filter import EntityFilter
+from .forest.forest import Forest
+from .forest.place_cache import PlaceCache
+from .graph import Graph
+from .indexes.indexes import Indexes, IndexStatus
+from .indexes.open_indexes import OpenIndexes
+from .indexes.synonyms import Synonyms
+from .indexes.vector_search import EXACTLY, ranked
+from .names.aliases import Aliases, Identity
+from .names.entities import Entities
+from .names.mentions import Mentions
+from .postings import Postings
+from .ranking import Ranking
+from .vectors.vectors import Ids, Matrix, Vectors
+
+
+class StoreView:
+    """The parts of a store as one view sees them."""
+
+    def __init__(
+        self,
+        view: View,
+        settings: FixedSettings,
+        open_indexes: OpenIndexes | None = None,
+        place_cache: PlaceCache | None = None,
+    ) -> None:
+        self.view = view
+        self.settings = settings
+        self._open_indexes = open_indexes
+        self._shares_places = place_cache is not None
+        self._place_cache = place_cache or PlaceCache()
+
+    @cached_property
+    def counters(self) -> Counters:
+        return Counters.load(self.view)
+
+    @cached_property
+    def documents(self) -> Documents:
+        return Documents(self.view)
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        return Chunks(self.view)
+
+    @cached_property
+    def abstracts(self) -> Abstracts:
+        return Abstracts(self.view, self.documents)
+
+    @cached_property
+    def entities(self) -> Entities:
+        return Entities(self.view)
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        return Mentions(self.view)
+
+    @cached_property
+    def forest(self) -> Forest:
+        # A write transaction changes under what it has read. A view that shares nothing, such as that of a repair,
+        # asks for no change number: the counters may be what is damaged.
+        if self.view.writable:
+            return Forest(self.view, None)
+        return Forest(self.view, self._place_cache.keys(self.counters.change) if self._shares_places else {})
+
+    @cached_property
+    def graph(self) -> Graph:
+        return Graph(self.view)
+
+    @cached_property
+    def triples(self) -> Triples:
+        return Triples(self.view)
+
+    @cached_property
+    def ingested_files(self) -> IngestedFiles:
+        return IngestedFiles(self.view)
+
+    @cached_property
+    def aliases(self) -> Aliases:
+        return Aliases(self.view)
+
+    @cached_property
+    def postings(self) -> Postings:
+        return Postings(self.view)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        return Vectors(self.view, self.settings.dimension)
+
+    @cached_property
+    def indexes(self) -> Indexes:
+        return Indexes(self.view)
+
+    @cached_property
+    def filter(self) -> EntityFilter:
+        return EntityFilter(self.view, hash_seed=self.settings.hash_seed)
+
+    def places(self, relatives: int) -> Places:
+        """Nodes of the forest as they are told, with at most ``relatives`` ancestors and descendants each."""
+        return self._place_cache.places(self.counters.change, relatives)
+
+    def resolve(self, key: str) -> Identity | None:
+        """What a name (its normal form) stands for, or None where the store does not know it."""
+        return self.aliases.resolve(key, self.filter)
+
+    def addresses_of(self, identity: Identity, limit: int | None = None) -> Ids:
+        """The addresses of all names of an entity, ascending, at most ``limit``; each place once, at its best rank."""
+        lists = [self.filter.addresses(key, limit) for key, _ in identity.names]
+        if len(lists) == 1:
+            return lists[0]
+        ranks = map(addresses.split, np.concatenate(lists).tolist())
+        return addresses.of_places([(place, rank) for rank, place in ranks])[:limit]
+
+    def addresses_with_ties(self, identity: Identity, most: int) -> Ids:
+        """At least the first ``most`` addresses of an entity, ascending, and all of the same rank as the last of them:
+        which of them come first is not for their ids to say."""
+        found = self.addresses_of(identity, most)
+        if len(found) < most:
+            return found
+        rank, _ = addresses.split(int(found[-1]))
+        found = self.addresses_of(identity)
+        return found[: int(np.searchsorted(found, np.uint64(addresses.address(rank + 1, 0))))]
+
+    def nearest_chunks(
+        self, query: Matrix, top: int, allowed: Ids | None = None, *, exact: bool = False
+    ) -> tuple[Ranking, str]:
+        """The ``top`` chunks of largest cosine with a unit vector, best first, and how they were found.
+
+        ``allowed`` restricts the chunks (ids, ascending); ``exact`` compares all, whether or not there is an index.
+        """
+        if self._open_indexes is None:
+            return ranked(self, list(self.vectors.scan()), query, top, allowed), EXACTLY
+        return self._open_indexes.vectors.nearest(self, query, top, allowed, exact=exact)
+
+    @cached_property
+    def synonyms(self) -> Synonyms | None:
+        """Names that mean much the same; None where the store has no index of them, or no file of it to be used."""
+        return None if self._open_indexes is None else self._open_indexes.synonyms.of(self)
+
+    def index_statuses(self) -> list[IndexStatus]:
+        """How each index of the store stands."""
+        return [] if self._open_indexes is None else self._open_indexes.statuses(self)
+
+    def chunk_text(self, chunk: int) -> str:
+        """The text of a chunk that must exist."""
+        record = self.chunks.get(chunk)
+        return self.documents.text_slice(record.document, record.start, record.end)

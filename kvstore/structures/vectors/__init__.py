@@ -1,0 +1,1 @@
+"""Vectors of chunks, and graphs over them."""

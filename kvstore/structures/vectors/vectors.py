@@ -1,0 +1,246 @@
+"""Chunk vectors, in page-like blocks of rows.
+
+In: unit vectors of the store's dimension, float32. On disk: ``vectors`` (block number → header, chunk ids, matrix)
+and ``vector_space`` (block number → free rows), so that a row freed by a delete is used again and no other row moves.
+Out: dense search over all rows or some. A block that fails its checksum or names another dimension is a
+CorruptionError.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kvstore_cext.row_products import row_dots
+
+from ...errors import CorruptionError, InputError
+from ...storage import records, tables
+from ...storage.environment import View, WriteView
+
+Matrix = npt.NDArray[np.float32]
+Ids = npt.NDArray[np.uint64]
+
+#: Encoding name: changes whenever the layout does.
+ENCODING = b"vec1"
+_HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
+_SPACE = struct.Struct("<H")
+_BODY = 8  # where the checksummed part begins
+FREE = 2**64 - 1
+
+
+def block_shape(dimension: int) -> tuple[int, int]:
+    """Bytes of a block and its rows: the smallest whole number of pages that wastes at most 3 %."""
+    row = 4 * dimension + 8
+    best = (0.0, 0, 0)
+    for pages in range(1, 65):
+        size = records.page_value_size(pages)
+        rows = min((size - _HEADER.size) // row, 65535)
+        fill = rows * row / (pages * records.PAGE)
+        if fill >= 0.97:
+            return size, rows
+        best = max(best, (fill, size, rows))
+    if best[2] == 0:
+        raise InputError(
+            f"vectors of {dimension} dimensions do not fit a block of 64 pages; use an embedder with fewer"
+        )
+    return best[1], best[2]
+
+
+class _Block:
+    """One block: a buffer, with its ids and matrix as views of it."""
+
+    def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
+        self.buffer = buffer
+        self.ids: Ids = np.frombuffer(buffer, "<u8", rows, _HEADER.size)
+        self.matrix: Matrix = np.frombuffer(buffer, "<f4", rows * dimension, _HEADER.size + 8 * rows).reshape(
+            rows, dimension
+        )
+
+
+class Vectors:
+    """The vectors of one view; ``dimension`` is the store's."""
+
+    def __init__(self, view: View, dimension: int) -> None:
+        self._view = view
+        self.dimension = dimension
+        self._size, self._rows = block_shape(dimension)
+
+    def gather(self, places: Sequence[tuple[int, int]]) -> Matrix:
+        """The vectors at (block, row) places, in that order; shape (n, dimension)."""
+        result = np.empty((len(places), self.dimension), np.float32)
+        order = sorted(range(len(places)), key=places.__getitem__)
+        current, block = -1, None
+        for index in order:
+            number, row = places[index]
+            if block is None or number != current:
+                current, block = number, self._block(number)
+            result[index] = block.matrix[row]
+        return result
+
+    def scan(self) -> Iterator[tuple[Ids, Matrix]]:
+        """Blocks in order of their numbers: chunk ids (n) and vectors (n, dimension); free rows left out."""
+        for key, value in self._view.scan(tables.VECTORS):
+            block = self._open(value, int(records.U32.unpack(key)[0]))
+            used = block.ids != FREE
+            yield block.ids[used], block.matrix[used]
+
+    def rows(self) -> Iterator[tuple[int, Ids]]:
+        """Block numbers, each with the chunk ids of all its rows; FREE where a row is free."""
+        for key, value in self._view.scan(tables.VECTORS):
+            number = int(records.U32.unpack(key)[0])
+            yield number, self._open(value, number).ids
+
+    def free_rows(self, number: int) -> int:
+        """How many rows of a block are recorded as free."""
+        value = self._view.get(tables.VECTOR_SPACE, records.u32(number))
+        return 0 if value is None else int(_SPACE.unpack(value)[0])
+
+    def _block(self, number: int) -> _Block:
+        value = self._view.get(tables.VECTORS, records.u32(number))
+        if value is None:
+            raise CorruptionError(f"vector block {number} is referred to but not stored; run CHECK")
+        return self._open(value, number)
+
+    def _open(self, value: memoryview | bytes, number: int) -> _Block:
+        if len(value) == self._size:
+            encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
+            if (
+                encoding == ENCODING
+                and (rows, dimension) == (self._rows, self.dimension)
+                and checksum == zlib.crc32(memoryview(value)[_BODY:])
+            ):
+                return _Block(value, self.dimension, self._rows)
+        raise CorruptionError(f"vector block {number} is damaged; run CHECK REPAIR, or restore from a backup")
+
+
+class VectorWriter(Vectors):
+    """The vectors of one write transaction; changed blocks are private copies until :meth:`flush`."""
+
+    def __init__(self, view: WriteView, dimension: int) -> None:
+        super().__init__(view, dimension)
+        self._write = view
+        self._dirty: dict[int, _Block] = {}
+        self._space: list[int] | None = None
+
+    def add(self, chunk: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
+        """Store a chunk's vector; returns its block and row. ``next_block`` numbers the block made when all are
+        full."""
+        if self._space is None:
+            self._space = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(tables.VECTOR_SPACE)]
+            self._space.reverse()
+        if not self._space:
+            buffer = bytearray(self._size)
+            block = _Block(buffer, self.dimension, self._rows)
+            block.ids[:] = FREE
+            self._dirty[next_block] = block
+            self._space.append(next_block)
+        number = self._space[-1]
+        block = self._private(number)
+        free = (block.ids == FREE).nonzero()[0]
+        row = int(free[0])
+        block.ids[row] = chunk
+        block.matrix[row] = vector
+        if len(free) == 1:
+            self._space.pop()
+        return number, row
+
+    def remove(self, number: int, row: int) -> None:
+        """Free one row."""
+        block = self._private(number)
+        if self._space is not None and not (block.ids == FREE).any():
+            self._space.append(number)
+        block.ids[row] = FREE
+        block.matrix[row] = 0
+
+    def pack(self, limit: int) -> list[tuple[int, int, int]]:
+        """Empty the last blocks, at most ``limit``, as far as earlier ones have free rows for their vectors.
+
+        Returns the vectors that were moved: chunk, block, row. To be called when nothing else waits for a flush.
+        """
+        space = self._view.scan(tables.VECTOR_SPACE)
+        free = {int(records.U32.unpack(key)[0]): int(_SPACE.unpack(value)[0]) for key, value in space}
+        room = sum(free.values())
+        moved: list[tuple[int, int, int]] = []
+        last = itertools.islice(self._view.scan(tables.VECTORS, reverse=True), limit)
+        for number in [int(records.U32.unpack(key)[0]) for key, _ in last]:
+            room -= self._rows  # its own free rows, and those that its vectors take elsewhere
+            if room < 0:
+                break
+            block = self._private(number)
+            for row in np.flatnonzero(block.ids != FREE):
+                chunk = int(block.ids[row])
+                moved.append((chunk, *self.add(chunk, block.matrix[row], number)))  # the first free row, never here
+            block.ids[:] = FREE
+        return moved
+
+    def flush(self) -> None:
+        """Put changed blocks into the transaction; a block left empty is removed."""
+        for number, block in self._dirty.items():
+            key = records.u32(number)
+            free = int((block.ids == FREE).sum())
+            if free == self._rows:
+                self._write.delete(tables.VECTORS, key)
+                self._write.delete(tables.VECTOR_SPACE, key)
+                continue
+            buffer = block.buffer
+            assert isinstance(buffer, bytearray)
+            _HEADER.pack_into(buffer, 0, ENCODING, 0, self._rows, self._rows - free, self.dimension)
+            struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY:]))
+            self._write.put(tables.VECTORS, key, buffer)
+            if free:
+                self._write.put(tables.VECTOR_SPACE, key, _SPACE.pack(free))
+            else:
+                self._write.delete(tables.VECTOR_SPACE, key)
+        self._dirty.clear()
+        self._space = None
+
+    def _block(self, number: int) -> _Block:
+        return self._dirty.get(number) or super()._block(number)
+
+    def _private(self, number: int) -> _Block:
+        block = self._dirty.get(number)
+        if block is None:
+            stored = super()._block(number)
+            block = _Block(bytearray(stored.buffer), self.dimension, self._rows)
+            self._dirty[number] = block
+        return block
+
+    def scan(self) -> Iterator[tuple[Ids, Matrix]]:
+        self.flush()
+        yield from super().scan()
+
+
+def cosines(matrix: Matrix, query: Matrix) -> Matrix:
+    """The cosines of unit rows with a unit vector; the same bits wherever a row stands, and whatever beside it."""
+    found: Matrix = np.empty(len(matrix), np.float32)
+    row_dots(np.ascontiguousarray(matrix, np.float32), np.ascontiguousarray(query, np.float32), found)
+    return found
+
+
+def nearest(
+    parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: Ids | None = None
+) -> tuple[Ids, Matrix]:
+    """The ``top`` rows of largest cosine with ``query`` (unit vectors) and all that tie with the last of them, best
+    first, equals in no order: chunk ids and cosines.
+
+    ``parts`` are blocks as :meth:`Vectors.scan` gives them; ``allowed`` restricts the chunk ids.
+    """
+    best_ids: Ids = np.empty(0, np.uint64)
+    best_scores: Matrix = np.empty(0, np.float32)
+    for ids, matrix in parts:
+        scores = cosines(matrix, query)
+        if allowed is not None:
+            keep = np.isin(ids, allowed)
+            ids, scores = ids[keep], scores[keep]
+        best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
+        if len(best_ids) > top:
+            last = len(best_scores) - top
+            chosen = np.flatnonzero(best_scores >= np.partition(best_scores, last)[last])
+            best_ids, best_scores = best_ids[chosen], best_scores[chosen]
+    order = np.argsort(-best_scores, kind="stable")
+    return best_ids[order], best_scores[order]

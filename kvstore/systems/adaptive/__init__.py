@@ -1,0 +1,1 @@
+"""The default: direct search and the walk over the graph, each weighed by how much it knows."""

@@ -1,0 +1,158 @@
+"""Strategy ``adaptive``: direct search and the walk over the graph, the walk weighing by how much it knows.
+
+A question that names something rare and asks for what is said elsewhere is answered by a walk; a question about what
+one passage says is answered by search. Most questions do not tell which they are, so every chunk gets the sum of two
+scores: its resemblance to the question (:mod:`.direct`), and the weight of the walk times its share there
+(:mod:`.graph`). The weight goes up and down with three things that the store knows:
+
+- how specific the names are: those in few passages lead somewhere, those that are everywhere lead everywhere;
+- how much the question asks beside its names: where nothing is asked of a name, there is nowhere to go from it;
+- how much of the question the best passage of direct search has already.
+
+Names that are in too many passages are no starts and stay in the question. Where the weight is next to nothing, nothing
+is walked.
+
+After Adaptive-RAG (Jeong et al. 2024), which lets a trained classifier choose between retrieving once and in several
+steps; here nothing is trained, and nothing is chosen but weighed. In: a query. Out: evidence; EXPLAIN has the reasons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...retrieval.decomposition import Decomposition, decompose
+from ...retrieval.evidence import Evidence
+from ...retrieval.query import Option, Query, evidence_of, option
+from ...retrieval.recognition import Seed, recognise, written_as_name
+from ...structures.ranking import Ranking, best
+from ...text.words import stemmer, telling_terms
+from ..hybrid.direct import DIRECT_OPTIONS, Direct, search_directly, weights_of
+from ..passage_graph.graph_strategy import NEAREST, WALK_OPTIONS, Walk, question_parts, walk
+from ..passage_graph.walk import Spread, paths, spread_of
+
+#: A name in one of n passages says log n. The share of it that the rarest name has to say, lest the walk weighs less;
+#: and how fast it does so.
+_TELLING = 0.8
+_DECLINE = 8
+#: The share that a name has to say, lest it is no name to start at but a word of the question.
+_SAYING = 0.5
+#: Of all that a question says, the share beside its names below which the walk weighs less.
+_ASKED = 0.15
+#: The share that the best passage may lack of a question, below which the walk weighs less.
+_LACKING = 0.3
+#: How flat the shares of a walk are laid: those of passages at its end are small.
+_FLATTENED = 0.25
+#: The least weight that is worth a walk.
+_LEAST = 0.05
+
+
+class AdaptiveStrategy:
+    """What resembles the question, and what its names lead to, as far as they lead anywhere."""
+
+    name = "adaptive"
+    description = "hybrid search and the walk of graph in one ranking, the walk weighed by what its names say"
+    options: Mapping[str, Option] = {
+        "walk": Option(32, 0, 1000, "greatest weight of the walk, where direct search weighs 1"),
+        **DIRECT_OPTIONS,
+        **WALK_OPTIONS,
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        direct = search_directly(query, weights_of(query, self))
+        known = recognise(query, as_written=True)
+        spreads = {seed.key: spread_of(query.view, seed) for seed in known}
+        names = _saying(query, known, spreads)
+        parts = question_parts(query, names)
+        with query.trace.step("weigh walk") as step:
+            weighing = _weigh(query, direct, known, parts, spreads)
+            weight = option(query, self, "walk") * weighing.share
+            step.detail = f"{weight:.3g}: {weighing}"
+        found = None
+        if weight >= _LEAST:
+            wanted = max(NEAREST, query.reach)
+            found = walk(query, self, names, parts, [direct.vectors[:wanted], direct.words[:wanted]])
+        if found is None or not len(found.chunks):  # nothing to start at, or nothing on the way may answer
+            ranking = best(query.view, direct.chunks, direct.scores, query.reach)
+            return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))
+        ranking, pool = _joined(query, direct, found, weight)
+        why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
+        return evidence_of(query, self.name, ranking, why, pool)
+
+
+def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
+    """The names that some passage has, but not very many, and those that the question compares."""
+    compared = decompose(query.question, names).compared
+    many = math.pow(query.view.counters.chunks, 1 - _SAYING)
+    return [seed for seed in names if 0 < spreads[seed.key].passages <= (math.inf if seed.key in compared else many)]
+
+
+def _specific(spread: float, passages: int) -> float:
+    """How much a name in some of all passages is worth as a start, from 0 to 1."""
+    return min(1.0, math.pow(math.pow(passages, 1 - _TELLING) / spread, _DECLINE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighing:
+    """What the weight of a walk comes from: the rarest name (None: there is none) and in how many of all passages it
+    is, the share of the question beside its names, and the share that the best passage has."""
+
+    name: str | None
+    spread: float
+    passages: int
+    asked: float
+    covered: float
+
+    @property
+    def share(self) -> float:
+        """The weight as a share of the greatest."""
+        if self.name is None:
+            return 0.0
+        specific = _specific(self.spread, self.passages)
+        return specific * min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.covered) / _LACKING)
+
+    def __str__(self) -> str:
+        """How EXPLAIN shows it."""
+        named = (
+            "no name to start at"
+            if self.name is None
+            else f"{self.name} is in about {self.spread:.3g} of {self.passages} passages"
+        )
+        return (
+            f"{named}; {self.asked:.0%} is asked beside names; the best passage has {self.covered:.0%} of the question"
+        )
+
+
+def _weigh(
+    query: Query, direct: Direct, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
+) -> _Weighing:
+    """How much the walk is worth for a question."""
+    stem = stemmer(query.view.settings.stemmer)
+    telling = telling_terms(query.question, stem)
+    rest = telling_terms(parts.rest, stem) if parts.rest != query.question else telling
+    everything = sum(rarity for term, rarity in direct.rarities.items() if term in telling)
+    asked = sum(rarity for term, rarity in direct.rarities.items() if term in telling and term in rest)
+    share = asked / everything if everything else 0.0
+    passages = query.view.counters.chunks
+    written = [
+        (spreads[seed.key].passages, seed.key)
+        for seed in names
+        if spreads[seed.key].passages and written_as_name(query.question, seed, spreads[seed.key].proper)
+    ]
+    if not written:
+        return _Weighing(None, 0.0, passages, share, direct.coverage)
+    spread, name = min(written)
+    return _Weighing(name, spread, passages, share, direct.coverage)
+
+
+def _joined(query: Query, direct: Direct, found: Walk, weight: float) -> tuple[Ranking, int]:
+    """The ranking of all candidates by both scores, and how many they are."""
+    chunks = np.union1d(direct.chunks, found.chunks)
+    scores = np.zeros(len(chunks))
+    scores[np.searchsorted(chunks, direct.chunks)] = direct.scores
+    shares = (found.scores / found.scores.max()) ** _FLATTENED
+    scores[np.searchsorted(chunks, found.chunks)] += weight * shares
+    return best(query.view, chunks, scores / (1 + weight), query.reach), len(chunks)

@@ -1,0 +1,1 @@
+"""Bridge-RAG: from entities over abstracts to chunks."""

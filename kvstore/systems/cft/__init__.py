@@ -1,0 +1,1 @@
+"""CFT-RAG: entity trees found through the cuckoo filter."""

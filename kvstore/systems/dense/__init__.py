@@ -1,0 +1,1 @@
+"""Dense retrieval by the vectors of chunks."""

@@ -1,0 +1,23 @@
+"""Strategy ``vector``: dense retrieval, by cosine with every chunk or by the index of kind ``vectors``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...retrieval.dense_search import rank_by_vector
+from ...retrieval.evidence import Evidence
+from ...retrieval.query import Option, Query, evidence_of, option
+
+
+class VectorStrategy:
+    """Nearest chunks by cosine of their vectors with the question's."""
+
+    name = "vector"
+    description = "dense retrieval: the chunks whose vectors have the largest cosine with the question's"
+    options: Mapping[str, Option] = {
+        "exact": Option(0, 0, 1, "1 compares every chunk, whether or not there is an index")
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        ranking = rank_by_vector(query, query.reach, exact=option(query, self, "exact") == 1)
+        return evidence_of(query, self.name, ranking, "near the question", query.view.counters.chunks)

@@ -1,0 +1,1 @@
+"""Direct search by vectors and words together."""

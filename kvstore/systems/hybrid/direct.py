@@ -1,0 +1,232 @@
+"""Direct search: the chunks that resemble the question itself, each with one score between 0 and 1.
+
+Candidates are the best by cosine and the best by BM25. Both scores become shares of the best one's, so that they can be
+added: a convex combination (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023).
+A share of a cosine begins where a chunk that has nothing to do with the question would stand, which differs from
+embedder to embedder: the scores of such chunks are taken as normally distributed (Manmatha, Rath and Feng 2001,
+section 3), and their middle is reckoned from two places in the ranking. To the best of them is added how much of the
+question stands in the headings above them, and how near each other two words stand in them that follow each other in
+the question (term proximity: Tao and Zhai 2007; sequential dependence: Metzler and Croft 2005); rare words count for
+more.
+
+In: a query. Out: :class:`Direct`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.lexical_search import ranked_words
+from ...retrieval.query import Option, Query, Strategy, option
+from ...structures.documents.documents import heading_path
+from ...structures.ranking import Ranking, best, shared_ranks
+from ...structures.state import StoreView
+from ...structures.vectors.vectors import Ids
+from ...text.normalize import fold_case
+from ...text.words import FUNCTION_WORDS, chunk_terms, segments, stemmer, terms_above
+
+#: Of the candidates of each search, the one whose place in the ranking the noise is reckoned from beside the last.
+_UPPER = 5
+#: The best candidates, whose headings and texts are read.
+_READ = 40
+#: Characters of a word, with the space before it, and how many words apart two words may stand.
+_WORD_LENGTH = 6
+_APART = 8
+
+#: The options of what searches directly.
+DIRECT_OPTIONS: Mapping[str, Option] = {
+    "candidates": Option(100, 1, 10_000, "chunks taken from dense and from lexical search each"),
+    "words": Option(0.5, 0, 1, "share of lexical search where dense search has the rest"),
+    "nearness": Option(0.2, 0, 10, "how much it counts that words of the question stand together, beside those shares"),
+    "headings": Option(0.1, 0, 10, "how much it counts that the headings have words of the question, beside them"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Chunks taken from each search, and how much each part of a score counts; the dense part has what ``words`` leaves
+    of 1."""
+
+    candidates: int
+    words: float
+    nearness: float
+    headings: float
+
+
+def weights_of(query: Query, strategy: Strategy) -> Weights:
+    """What the options of a strategy say."""
+    values = {name: option(query, strategy, name) for name in DIRECT_OPTIONS}
+    return Weights(int(values["candidates"]), values["words"], values["nearness"], values["headings"])
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """What direct search found.
+
+    ``chunks`` are ids, ascending, and ``scores`` theirs; ``vectors`` and ``words`` the two rankings. ``rarities`` are
+    those of the question's terms that the store has; ``coverage`` the share of them that the best chunk has.
+    """
+
+    chunks: Ids
+    scores: npt.NDArray[np.float64]
+    vectors: Ranking
+    words: Ranking
+    rarities: Mapping[str, float]
+    coverage: float
+
+    def paths(self) -> dict[int, str]:
+        """Which ranks each chunk had."""
+        parts: dict[int, list[str]] = {}
+        for name, ranking in (("vector", self.vectors), ("words", self.words)):
+            for chunk, rank in shared_ranks(ranking):
+                parts.setdefault(chunk, []).append(f"{name} #{rank}")
+        return {chunk: ", ".join(found) for chunk, found in parts.items()}
+
+
+def search_directly(query: Query, weights: Weights) -> Direct:
+    """The chunks that resemble the question."""
+    wanted = max(weights.candidates, query.reach)
+    vectors = rank_by_vector(query, wanted)
+    search, words = ranked_words(query, wanted)
+    view = query.view
+    with query.trace.step("resemblance") as step:
+        chunks = np.unique(np.array([chunk for ranking in (vectors, words) for chunk, _ in ranking], np.uint64))
+        if not len(chunks):
+            return Direct(chunks, np.empty(0), vectors, words, search.rarities, 0.0)
+        dense = _dense_shares(query, vectors, chunks)
+        scores = (1 - weights.words) * dense + weights.words * _of_best(search.of(chunks))
+        read = np.array(sorted(chunk for chunk, _ in best(view, chunks, scores, _READ)), np.uint64)
+        texts = _Texts(view, query.question, search.rarities)
+        places = np.searchsorted(chunks, read)
+        for place, chunk in zip(places.tolist(), texts.read(read.tolist()), strict=True):
+            scores[place] += weights.nearness * chunk.nearness + weights.headings * chunk.headings
+        scores /= 1 + weights.nearness + weights.headings
+        coverage = texts.coverage(best(view, chunks, scores, 1)[0][0])
+        step.count = len(chunks)
+        step.detail = f"cosine and BM25 as shares of the best; of the best {len(read)} headings and words together"
+    return Direct(chunks, scores, vectors, words, search.rarities, coverage)
+
+
+def _dense_shares(query: Query, ranking: Ranking, chunks: Ids) -> npt.NDArray[np.float64]:
+    """Cosines of some chunks as shares of the best one's, from what may be expected of any chunk on."""
+    if not ranking:
+        return np.zeros(len(chunks))
+    known = dict(ranking)
+    missing = np.array([chunk for chunk in chunks.tolist() if chunk not in known], np.uint64)
+    if len(missing):
+        known.update(zip(missing.tolist(), cosines_of(query.view, missing, query.vector).tolist(), strict=True))
+    cosines = np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
+    among = query.view.counters.chunks if query.allowed_chunks is None else len(query.allowed_chunks)
+    return _of_best(cosines - expected_cosine([cosine for _, cosine in ranking], among))
+
+
+def expected_cosine(cosines: Sequence[float], among: int) -> float:
+    """The middle of a normal distribution of which the best are some cosines (in order) of ``among`` in all; 0 where
+    they are too few."""
+    lower = min(len(cosines), among // 2)
+    upper = lower // _UPPER
+    if not upper:
+        return 0.0
+    normal = NormalDist()
+    # How many deviations above the middle the two places are expected.
+    low, high = (normal.inv_cdf(1 - place / (among + 1)) for place in (lower, upper))
+    return cosines[lower - 1] - low * (cosines[upper - 1] - cosines[lower - 1]) / (high - low)
+
+
+def _of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Scores as shares of the best, none below 0."""
+    greatest = scores.max(initial=0.0)
+    return np.maximum(scores, 0.0) / greatest if greatest > 0 else np.zeros(len(scores))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """How much of the question is found in a chunk's text and headings, each from 0 to 1."""
+
+    nearness: float
+    headings: float
+
+
+class _Texts:
+    """Candidates and a question, word by word."""
+
+    def __init__(self, view: StoreView, question: str, rarities: Mapping[str, float]) -> None:
+        self._view = view
+        self._stem = stemmer(view.settings.stemmer)
+        self._rarities = rarities
+        self._all = sum(rarities.values()) or 1.0
+        self._pairs = _Pairs(question, self._stem, rarities)
+
+    def read(self, chunks: Sequence[int]) -> list[_Read]:
+        """How much of the question is found in each of some chunks."""
+        found = []
+        for chunk in chunks:
+            title, headings, text = self._parts(chunk)
+            above = terms_above(title, headings, self._stem)
+            share = sum(rarity for term, rarity in self._rarities.items() if term in above) / self._all
+            found.append(_Read(self._pairs.nearness(text), share))
+        return found
+
+    def coverage(self, chunk: int) -> float:
+        """The share of the question's terms that a chunk has, weighed by rarity."""
+        title, headings, text = self._parts(chunk)
+        terms = chunk_terms(title, headings, text, self._stem)
+        return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._all
+
+    def _parts(self, chunk: int) -> tuple[str | None, list[str], str]:
+        view = self._view
+        stored = view.chunks.get(chunk)
+        title = view.documents.get(stored.document).title
+        headings = heading_path(view.documents.outline(stored.document), stored.section) if stored.section >= 0 else []
+        return title, headings, view.documents.text_slice(stored.document, stored.start, stored.end)
+
+
+class _Pairs:
+    """Words that follow each other in a question, function words left out; each pair weighs what its words do."""
+
+    def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
+        content = [stem(word) for word in segments(question) if word not in FUNCTION_WORDS]
+        self._weights = {
+            (one, other): rarities[one] + rarities[other]
+            for one, other in pairwise(content)
+            if one != other and one in rarities and other in rarities
+        }
+        self._all = sum(self._weights.values())
+        self._stem = stem
+        self._of: dict[str, list[tuple[str, str]]] = {}
+        for pair in self._weights:
+            for term in pair:
+                self._of.setdefault(term, []).append(pair)
+        # Stems begin as their words do, but for the last letter ("fly", "flies").
+        begins = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._of})
+        self._word = re.compile(rf"(?<!\w)(?:{'|'.join(begins)})\w*") if begins else None
+        if any(len(term) == 1 and not term.isascii() for term in self._of):
+            self._word = re.compile(rf"(?:{'|'.join(sorted(map(re.escape, self._of)))})")  # writing without spaces
+
+    def nearness(self, text: str) -> float:
+        """How near each other the words of the pairs stand at best, from 0 to 1: next to each other and in order is
+        1."""
+        if self._word is None:
+            return 0.0
+        found: dict[tuple[str, str], float] = {}
+        ends: dict[str, int] = {}
+        for match in self._word.finditer(fold_case(text)):
+            term = self._stem(match.group())
+            for pair in self._of.get(term, ()):
+                second = pair[1] == term
+                end = ends.get(pair[0] if second else pair[1])
+                if end is None:
+                    continue
+                apart = 1 + max(0, match.start() - end - 1) / _WORD_LENGTH
+                if apart <= _APART:
+                    found[pair] = max(found.get(pair, 0.0), self._weights[pair] / (apart if second else 1 + apart))
+            ends[term] = match.end()
+        return sum(found[pair] for pair in self._weights if pair in found) / self._all

@@ -1,0 +1,23 @@
+"""Strategy ``hybrid``: dense and lexical search together, by calibrated scores; see :mod:`.direct`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...retrieval.evidence import Evidence
+from ...retrieval.query import Option, Query, evidence_of
+from ...structures.ranking import best
+from .direct import DIRECT_OPTIONS, search_directly, weights_of
+
+
+class HybridStrategy:
+    """What resembles the question itself, in meaning, in words and in its headings."""
+
+    name = "hybrid"
+    description = "cosine and BM25 as calibrated shares, with headings and words that stand together"
+    options: Mapping[str, Option] = DIRECT_OPTIONS
+
+    def retrieve(self, query: Query) -> Evidence:
+        found = search_directly(query, weights_of(query, self))
+        ranking = best(query.view, found.chunks, found.scores, query.reach)
+        return evidence_of(query, self.name, ranking, found.paths(), len(found.chunks))

@@ -1,0 +1,24 @@
+"""Strategy ``lexical``: BM25 over the postings (Robertson and Zaragoza 2009, with the non-negative idf of Lucene)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...retrieval.evidence import Evidence
+from ...retrieval.lexical_search import K1, B, rank_by_words
+from ...retrieval.query import Option, Query, evidence_of, option
+
+
+class LexicalStrategy:
+    """Chunks that share the question's words, rare words first."""
+
+    name = "lexical"
+    description = "BM25 over the words of chunks, titles and headings"
+    options: Mapping[str, Option] = {
+        "k1": Option(K1, 0, 10, "how soon repeating a word stops counting"),
+        "b": Option(B, 0, 1, "how much long chunks are held back"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        ranking = rank_by_words(query, query.reach, option(query, self, "k1"), option(query, self, "b"))
+        return evidence_of(query, self.name, ranking, "shares words with the question", len(ranking))

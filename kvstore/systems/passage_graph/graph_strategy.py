@@ -1,0 +1,171 @@
+"""Strategy ``graph``: one walk from the question's names and nearest passages, joined with direct relevance.
+
+A walk over passages and entities starts at the entities of the question (weighted by how specific they are; those that
+it compares count alike) and, with little weight, at its best passages by vector and by words and at the relations
+stated around them whose words are the question's. Where the walk leads are
+the passages a chain of facts runs through, whether or not they resemble the question. Among those the ones come first
+that talk about what the question asks: passages are ranked by the mass that reaches them times e to the power of their
+relevance to the question *without its names*, cosine plus BM25, each as a share of the best candidate's. The names have
+done their part in the walk; counted again they would only favour further passages about the same names.
+
+After HippoRAG (Gutiérrez et al. 2024, section 2); passages as seeds and nodes as in HippoRAG 2 (Gutiérrez et al. 2025,
+section 3). In: a query. Out: evidence with the way to each chunk. A question without a known name starts at its best
+passages alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...retrieval.decomposition import Decomposition, decompose
+from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.evidence import Evidence
+from ...retrieval.lexical_search import question_terms, rank_by_words, word_scores_of
+from ...retrieval.query import Option, Query, Strategy, evidence_of, option
+from ...retrieval.recognition import Seed, recognise
+from ...structures.ranking import Ranking, best
+from ...structures.vectors.vectors import Ids
+from .pagerank import PageRank, entity_of, passage_node, personalised_pagerank
+from .relation_seeds import masses_of_relations
+from .walk import masses_of_names, paths
+
+#: Passages taken from dense and from lexical search as candidates, and those of them that the walk starts at.
+NEAREST = 20
+_STARTS = 10
+#: Passages, the best of each search, whose documents' relations are compared with the question.
+_STATING = 5
+#: Passages with most mass that become candidates, at least.
+_REACHED = 100
+#: The mass of a candidate that the walk did not reach, as a share of the greatest.
+_UNREACHED = 1e-5
+
+
+#: The options of a walk.
+WALK_OPTIONS: Mapping[str, Option] = {
+    "restart": Option(0.2, 0.01, 0.99, "probability that the walk goes back to where it started"),
+    "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
+    "passages": Option(0.1, 0, 10, "weight of the best passages as starts, all together, where the names weigh 1"),
+    "relations": Option(0.01, 0, 10, "weight of the relations that match the question as starts, all together"),
+    "relevance": Option(1, 0, 100, "how much relevance to the question without its names counts"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where a walk led: ids of the candidates, ascending, the scores of each, and how each was reached."""
+
+    chunks: Ids
+    scores: npt.NDArray[np.float64]
+    ranks: PageRank
+
+
+def question_parts(query: Query, names: Sequence[Seed]) -> Decomposition:
+    """What a question consists of, as a step of its trace."""
+    with query.trace.step("decompose question") as step:
+        parts = decompose(query.question, names)
+        step.detail, step.count = str(parts), len(names)
+    return parts
+
+
+def walk(
+    query: Query, strategy: Strategy, names: Sequence[Seed], parts: Decomposition, nearest: Sequence[Ranking]
+) -> Walk | None:
+    """Walk from the names of a question and its nearest passages; None where there is nothing to start at.
+
+    ``nearest`` are rankings of passages, ``strategy`` one with the options of a walk.
+    """
+    view = query.view
+    starts = masses_of_names(view, names, parts.compared)
+    terms = question_terms(view, parts.rest)
+    share = option(query, strategy, "passages") if starts else 1.0
+    for ranking in nearest:
+        _add_starts(starts, ranking[:_STARTS], share / len(nearest))
+    if weight := option(query, strategy, "relations"):
+        for node, mass in _relations(query, terms, nearest).items():
+            starts[node] = starts.get(node, 0.0) + weight * mass
+    if not starts:
+        return None
+    with query.trace.step("personalised PageRank") as step:
+        ranks = personalised_pagerank(
+            view, starts, restart=option(query, strategy, "restart"), epsilon=option(query, strategy, "epsilon")
+        )
+        step.detail, step.count = ranks.cost, len(ranks.passages)
+    chunks, masses = _candidates(query, ranks, nearest)
+    relevance = _relevance(query, parts.rest, terms, chunks)
+    return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
+
+
+class GraphStrategy:
+    """From the question's names and nearest passages over the graph to what else is needed."""
+
+    name = "graph"
+    description = "PageRank over passages and entities from the question's names and best passages, with relevance"
+    options: Mapping[str, Option] = WALK_OPTIONS
+
+    def retrieve(self, query: Query) -> Evidence:
+        names = recognise(query, as_written=True)
+        parts = question_parts(query, names)
+        wanted = max(NEAREST, query.reach)
+        nearest = [rank_by_vector(query, wanted), rank_by_words(query, wanted)]
+        found = walk(query, self, names, parts, nearest)
+        if found is None:
+            return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
+        ranking = best(query.view, found.chunks, found.scores, query.reach)
+        why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
+        return evidence_of(query, self.name, ranking, why, len(found.chunks))
+
+
+def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:
+    """Add passages to the starts, ``share`` among them in proportion to their scores."""
+    total = sum(max(0.0, score) for _, score in ranking)
+    for chunk, score in ranking:
+        if score > 0 and share > 0:
+            node = passage_node(chunk)
+            starts[node] = starts.get(node, 0.0) + share * score / total
+
+
+def _relations(query: Query, terms: list[str], nearest: Sequence[Ranking]) -> dict[int, float]:
+    """Entities of the relations that talk about what is asked, stated around the nearest passages."""
+    with query.trace.step("relations that match") as step:
+        chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_STATING]]
+        masses = masses_of_relations(query.view, terms, chunks)
+        step.detail = ", ".join(query.view.entities.get(entity_of(node)).key for node in masses) or "none"
+        step.count = len(masses)
+    return masses
+
+
+def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tuple[Ids, npt.NDArray[np.float64]]:
+    """Ids of the passages to rank, ascending, and their masses as shares of the greatest."""
+    keep = query.keep_allowed(ranks.passages)
+    passages, masses = ranks.passages[keep], ranks.passage_masses[keep]
+    reached = [chunk for chunk, _ in best(query.view, passages, masses, max(_REACHED, query.reach))]
+    near = [chunk for ranking in nearest for chunk, _ in ranking]
+    chunks = np.unique(np.array(reached + near, np.uint64))
+    order = np.argsort(passages)
+    passages, masses = passages[order], masses[order]
+    places = np.minimum(np.searchsorted(passages, chunks), max(0, len(passages) - 1))
+    shares = np.zeros(len(chunks))
+    if len(passages):
+        shares = np.where(passages[places] == chunks, masses[places], 0.0) / masses.max()
+    return chunks, shares + _UNREACHED
+
+
+def _relevance(query: Query, rest: str, terms: list[str], chunks: Ids) -> npt.NDArray[np.float64]:
+    """How much each chunk talks about what a question asks beside its names, from 0 to 2."""
+    view = query.view
+    vector = query.vector_of(rest)
+    with query.trace.step("relevance of candidates") as step:
+        cosines = cosines_of(view, chunks, vector)
+        by_words = word_scores_of(view, terms, chunks)
+        step.detail, step.count = f"cosine and BM25 of {rest!r}", len(chunks)
+    return _of_best(cosines.astype(np.float64)) + _of_best(by_words)
+
+
+def _of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Scores as shares of the best, none below 0."""
+    best = scores.max(initial=0.0)
+    return np.maximum(scores, 0.0) / best if best > 0 else np.zeros(len(scores))

@@ -1,0 +1,71 @@
+"""Strategy ``hipporag``: personalised PageRank over passages and entities (Gutiérrez et al. 2024, HippoRAG, section 2).
+
+The entities of the question, weighted by how specific they are, are where a walk over the graph starts. Where none is
+known the nearest names by embedding take their place (with an index of kind ``synonyms``), or else the names in the
+nearest passage. Passages are ranked by nothing but the mass that reaches them. A store in which nothing is named
+answers with dense search, and the paths say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...retrieval.dense_search import rank_by_vector
+from ...retrieval.evidence import Evidence
+from ...retrieval.query import Option, Query, evidence_of, option
+from ...retrieval.recognition import recognise
+from ...structures.ranking import best
+from .pagerank import entity_node, personalised_pagerank
+from .walk import masses_of_names, paths
+
+#: Names nearest to the question that stand in for names in it.
+_NEAREST_NAMES = 5
+
+
+class HippoRagStrategy:
+    """From the question's names over the graph to passages, ranked by PageRank alone."""
+
+    name = "hipporag"
+    description = "HippoRAG: personalised PageRank from the question's entities over passages and entities"
+    options: Mapping[str, Option] = {
+        "restart": Option(0.5, 0.01, 0.99, "probability that the walk goes back to the question's names"),
+        "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        starts = masses_of_names(query.view, recognise(query, as_written=True)) or _nearest(query)
+        if not starts:
+            ranking = rank_by_vector(query, query.reach)
+            return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
+        with query.trace.step("personalised PageRank") as step:
+            ranks = personalised_pagerank(
+                query.view, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
+            )
+            keep = query.keep_allowed(ranks.passages)
+            ranking = best(query.view, ranks.passages[keep], ranks.passage_masses[keep], query.reach)
+            step.detail, step.count = ranks.cost, len(ranks.passages)
+        return evidence_of(
+            query,
+            self.name,
+            ranking,
+            paths(query.view, ranks, [chunk for chunk, _ in ranking]),
+            len(ranks.passages),
+        )
+
+
+def _nearest(query: Query) -> dict[int, float]:
+    """Where to start for a question that names nothing known, with their masses."""
+    synonyms = query.view.synonyms
+    if synonyms is not None:
+        vector = query.vector
+        with query.trace.step("nearest names") as step:
+            near = {entity: cosine for entity, cosine in synonyms.nearest(vector, _NEAREST_NAMES) if cosine > 0}
+            step.detail, step.count = "by embedding: no entity of the question is known", len(near)
+    else:
+        passage = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
+        with query.trace.step("names of the nearest passage") as step:
+            near = dict.fromkeys(query.view.graph.passages(passage).entities.tolist(), 1.0)
+            step.detail, step.count = "no entity of the question is known", len(near)
+    return {entity_node(entity): mass for entity, mass in near.items()}

@@ -1,0 +1,85 @@
+"""A walk over passages and entities that starts at what a question names.
+
+In: the entities recognised in a question. Out: masses to start with, and for each passage reached the way that led
+there, in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...retrieval.recognition import Seed
+from ...structures.state import StoreView
+from .pagerank import PageRank, entity_node, entity_of, is_entity, passage_node
+
+#: Passages that may name the rarest name of a question before its names lose weight.
+_COMMON = 50
+
+
+def masses_of_names(view: StoreView, seeds: Sequence[Seed], compared: Collection[str] = ()) -> dict[int, float]:
+    """Nodes of the entities that some passage names, with masses that sum to 1 or less; empty where there are none.
+
+    A name counts as much as it is specific: 1 / the number of passages that name it (HippoRAG, section 2.3, node
+    specificity). Names that the question compares count alike. Where even the rarest is in very many passages, they
+    weigh less in all.
+    """
+    specificity: dict[str, float] = {}
+    nodes: dict[str, list[int]] = {}
+    for seed in seeds:
+        entities = np.array(seed.identity.entities, np.uint32)
+        heads = view.graph.heads(entities)
+        degrees = np.where(heads.telling, heads.telling, heads.degrees)
+        if degrees.any():
+            specificity[seed.key] = 1 / int(degrees.sum())
+            nodes[seed.key] = [entity_node(entity) for entity in entities[degrees > 0].tolist()]
+    alike = [key for key in compared if key in specificity]
+    specificity |= dict.fromkeys(alike, max((specificity[key] for key in alike), default=0.0))
+    total = sum(specificity.values())
+    together = min(1.0, _COMMON * max(specificity.values(), default=0.0))
+    return {node: together * mass / total / len(nodes[key]) for key, mass in specificity.items() for node in nodes[key]}
+
+
+class Spread(NamedTuple):
+    """In about how many passages a name is, 0 for none, and whether most of them write it as a name: with capitals."""
+
+    passages: float
+    proper: bool
+
+
+def spread_of(view: StoreView, seed: Seed) -> Spread:
+    """How a name is spread: over the geometric mean of the passages that name it and of its places.
+
+    Places count neighbouring passages of one document once, so that a document about a name is less than as many
+    documents that mention it.
+    """
+    heads = view.graph.heads(np.array(seed.identity.entities, np.uint32))
+    degrees, telling = int(heads.degrees.sum()), int(heads.telling.sum())
+    return Spread(math.sqrt(min(seed.count, degrees) * (telling or degrees)), 2 * telling > degrees)
+
+
+def paths(view: StoreView, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
+    """For each chunk the likeliest walk to it from what the question names, or from a passage near the question."""
+    label = _Labels(view)
+    return {chunk: label.of_way(ranks.way(passage_node(chunk))) for chunk in chunks}
+
+
+class _Labels:
+    """What nodes are called in a path."""
+
+    def __init__(self, view: StoreView) -> None:
+        self._view = view
+
+    def of_way(self, way: Sequence[int]) -> str:
+        """A walk that ends at a chunk, which is not named again."""
+        near = not way or not is_entity(way[0])
+        return " → ".join([*(["near the question"] if near else []), *map(self._of_node, way[:-1])])
+
+    def _of_node(self, node: int) -> str:
+        if is_entity(node):
+            return self._view.entities.get(entity_of(node)).key
+        chunk = self._view.chunks.get(node)
+        return f"chunk {chunk.ordinal} of {self._view.documents.key_of(chunk.document)}"
