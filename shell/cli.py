@@ -108,8 +108,9 @@ def shell(
     if not commands and not files and sys.stdin.isatty():
         return _converse(store, open_store, mode=mode, bail=bail, warn=not no_warn)
     from .console import Bail, Console, Leave
+    from .dot_commands import run_command
 
-    console = Console(open_store(), mode=mode, bail=bail)
+    console = Console(open_store(), mode=mode, bail=bail, run_command=run_command)
     try:
         _run_scripts(console, commands, files)
     except (Bail, Leave):
@@ -124,13 +125,14 @@ def _converse(store: Path, open_store: Callable[[], kvstore.Store], *, mode: str
 
     with collecting_nothing():
         from .console import Console
+        from .dot_commands import run_command
         from .repl import converse
     opening = Opening(store, open_store)
     if not (store / "data.mdb").exists():
         # It is made, or there is no conversation: both are settled before the prompt.
         opening.begin()
         opening.store()
-    console = Console(opening, mode=mode, bail=bail)
+    console = Console(opening, mode=mode, bail=bail, run_command=run_command)
     try:
         return converse(console, opening, warn=warn)
     finally:

@@ -47,8 +47,11 @@ class Console:
         bail: bool = False,
         out: TextIO | None = None,
         confirm: Callable[[str], bool] | None = None,
+        run_command: Callable[[Console, str], None] | None = None,
     ) -> None:
         self._store = store
+        #: Carries out dot commands; None where only statements are given.
+        self._run_command = run_command
         self.out: TextIO = out or sys.stdout
         self.mode = mode or ("table" if self.on_terminal else "tsv")
         self.bail = bail
@@ -104,11 +107,9 @@ class Console:
 
     def run(self, piece: Piece, name: str = "", parameters: Sequence[Any] = ()) -> None:
         """Run one piece; a failure is told, with the script's ``name`` and the line where it has one."""
-        from .dot_commands import run_command
-
         try:
-            if piece.is_command:
-                run_command(self, piece.text)
+            if piece.is_command and self._run_command is not None:
+                self._run_command(self, piece.text)
             else:
                 self._statement(piece, parameters)
         except (Leave, Bail, BrokenPipeError):
