@@ -77,7 +77,8 @@ def test_a_specific_name_leads_where_nothing_resembles_the_question(films: kvsto
     [
         ("Which director was born in a town?", "no name to start at"),
         ("What does the User Guide tell of the town?", "user guide is in about 40 of 82 passages"),
-        ("Can you explain Blue Harbour?", "0% is asked beside names"),
+        ("Can you explain Blue Harbour?", "0% is asked beside names, in 0 words"),
+        ("What town is meant by Blue Harbour?", "is asked beside names, in 1 word;"),
         ("Is Blue Harbour a film directed by Nora Quill?", "the best passage has 100% of the question"),
     ],
 )
@@ -104,3 +105,29 @@ def test_the_weight_of_a_walk_is_an_option(films: kvstore.Store) -> None:
     question = "Where was the director of Blue Harbour born?"
     assert found(films, question, "adaptive", walk=0) == found(films, question, "hybrid")
     assert films.retrieve(question).strategy == "adaptive"
+
+
+def test_two_names_that_are_compared_are_two_ends_of_a_chain(films: kvstore.Store) -> None:
+    films.put("pier", "Green Pier is a film directed by Ada Stone.", title="Green Pier")
+    told = steps(films, "Whose town is it, Blue Harbour or Green Pier?")
+    assert "in 1 word of what is compared" in told["weigh walk"]
+    assert "personalised PageRank" in told
+
+
+def test_a_name_is_as_common_as_its_words_together(films: kvstore.Store) -> None:
+    for number in range(80):
+        films.put(f"design{number}", f"In session {number} they spoke of design that is industrial, and of the town.")
+    films.put("team", "The team of Industrial Design met the mayor of the town.")
+    question = "Why did the director disagree with Industrial Design when they spoke of the town?"
+    told = steps(films, question)
+    assert "industrial design is in about 9 of 163 passages" in told["weigh walk"]  # the root of 1 and 81
+    assert found(films, question, "adaptive") == found(films, question, "hybrid")
+
+
+def test_what_resembles_a_question_most_keeps_its_place_beside_a_walk(films: kvstore.Store) -> None:
+    for number in range(12):
+        films.put(f"quill{number}", f"Nora Quill directs a play; a director was born, part {number}.")
+    films.put("canyon", "Somewhere in the lower desert is the deep canyon, in which the third of them was.")
+    question = "In which deep canyon of the lower desert was the director of Blue Harbour born?"
+    assert found(films, question, "hybrid")[0] == "canyon"
+    assert found(films, question, "adaptive", walk=1000)[:3] == ["harbour", "canyon", "quill"]

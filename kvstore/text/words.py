@@ -38,10 +38,11 @@ _TELLING = re.compile(r"[^\w-]")
 #: What questions ask for texts with: they say nothing about what is asked.
 _ASKING = frozenset(
     """
-    answer describe described describes detail details discuss discussed discussing discussion explain explained
-    explains explanation find found give given information know known list look mean meaning means mention mentioned
-    need please said say says see show shown shows summarise summarised summarize summarized summary talk talked tell
-    tells want
+    answer anything define defined definition describe described describes detail details discuss discussed discussing
+    discussion everything example examples explain explained explains explanation find found give given happen happened
+    happens information introduce introduction know known learn list look mean meaning means meant mention mentioned
+    need nothing overview please purpose read said say says see show shown shows something summarise summarised
+    summarize summarized summary talk talked tell tells thing things understand want
     document documentation documents manual page text
     """.split()
 )

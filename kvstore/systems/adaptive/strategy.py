@@ -6,11 +6,13 @@ scores: its resemblance to the question (:mod:`.direct`), and the weight of the 
 (:mod:`.graph`). The weight goes up and down with three things that the store knows:
 
 - how specific the names are: those in few passages lead somewhere, those that are everywhere lead everywhere;
-- how much the question asks beside its names: where nothing is asked of a name, there is nowhere to go from it;
+- how much the question asks beside its names: where all is asked, the names say little; where next to nothing is, there
+  is nowhere to go from them; and where one word is ("What is meant by X?", "X's husband"), the passages of the name
+  itself have it, since a chain leaves a name by one thing and ends at another; names that are compared are two ends;
 - how much of the question the best passage of direct search has already.
 
 Names that are in too many passages are no starts and stay in the question. Where the weight is next to nothing, nothing
-is walked.
+is walked. However much the walk weighs, what direct search is surest of keeps a place near the top.
 
 After Adaptive-RAG (Jeong et al. 2024), which lets a trained classifier choose between retrieving once and in several
 steps; here nothing is trained, and nothing is chosen but weighed. In: a query. Out: evidence; EXPLAIN has the reasons.
@@ -36,16 +38,23 @@ from ..passage_graph.walk import Spread, paths, spread_of
 
 #: A name in one of n passages says log n. The share of it that the rarest name has to say, lest the walk weighs less;
 #: and how fast it does so.
-_TELLING = 0.8
+_TELLING = 0.75
 _DECLINE = 8
 #: The share that a name has to say, lest it is no name to start at but a word of the question.
 _SAYING = 0.5
 #: Of all that a question says, the share beside its names below which the walk weighs less.
 _ASKED = 0.15
+#: The share that the names have, below which the walk weighs less; by its square.
+_NAMED = 0.3
+#: How many words beside the names a chain takes: one to leave a name by, and one to end at.
+_CHAIN = 2
 #: The share that the best passage may lack of a question, below which the walk weighs less.
 _LACKING = 0.3
 #: How flat the shares of a walk are laid: those of passages at its end are small.
 _FLATTENED = 0.25
+#: What the best of direct search keeps of the walk's weight, and how soon the share falls below the best.
+_KEPT = 0.3
+_SURE = 16
 #: The least weight that is worth a walk.
 _LEAST = 0.05
 
@@ -98,21 +107,24 @@ def _specific(spread: float, passages: int) -> float:
 @dataclass(frozen=True, slots=True)
 class _Weighing:
     """What the weight of a walk comes from: the rarest name (None: there is none) and in how many of all passages it
-    is, the share of the question beside its names, and the share that the best passage has."""
+    is, the share of the question beside its names and how many words that are, whether it compares names, and the share
+    that the best passage has."""
 
     name: str | None
     spread: float
     passages: int
     asked: float
+    words: int
+    compares: bool
     covered: float
 
     @property
     def share(self) -> float:
         """The weight as a share of the greatest."""
-        if self.name is None:
+        if self.name is None or (self.words < _CHAIN and not self.compares):
             return 0.0
-        specific = _specific(self.spread, self.passages)
-        return specific * min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.covered) / _LACKING)
+        asked = min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.asked) / _NAMED) ** 2
+        return _specific(self.spread, self.passages) * asked * min(1.0, (1 - self.covered) / _LACKING)
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
@@ -121,9 +133,11 @@ class _Weighing:
             if self.name is None
             else f"{self.name} is in about {self.spread:.3g} of {self.passages} passages"
         )
-        return (
-            f"{named}; {self.asked:.0%} is asked beside names; the best passage has {self.covered:.0%} of the question"
-        )
+        words = f"{self.words} word{'' if self.words == 1 else 's'}"
+        asked = f"{self.asked:.0%} is asked beside names, in {words}"
+        if self.compares:
+            asked += " of what is compared"
+        return f"{named}; {asked}; the best passage has {self.covered:.0%} of the question"
 
 
 def _weigh(
@@ -134,25 +148,33 @@ def _weigh(
     telling = telling_terms(query.question, stem)
     rest = telling_terms(parts.rest, stem) if parts.rest != query.question else telling
     everything = sum(rarity for term, rarity in direct.rarities.items() if term in telling)
-    asked = sum(rarity for term, rarity in direct.rarities.items() if term in telling and term in rest)
-    share = asked / everything if everything else 0.0
+    beside = [rarity for term, rarity in direct.rarities.items() if term in telling and term in rest]
+    asked = sum(beside) / everything if everything else 0.0
+    name, spread = _rarest(query, names, spreads)
     passages = query.view.counters.chunks
+    return _Weighing(name, spread, passages, asked, len(beside), bool(parts.compared), direct.coverage)
+
+
+def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
+    """Of the names that some passage has and that the question writes as names, the one in fewest passages, and in how
+    many it is; None where there is none."""
     written = [
         (spreads[seed.key].passages, seed.key)
         for seed in names
         if spreads[seed.key].passages and written_as_name(query.question, seed, spreads[seed.key].proper)
     ]
     if not written:
-        return _Weighing(None, 0.0, passages, share, direct.coverage)
+        return None, 0.0
     spread, name = min(written)
-    return _Weighing(name, spread, passages, share, direct.coverage)
+    return name, spread
 
 
 def _joined(query: Query, direct: Direct, found: Walk, weight: float) -> tuple[Ranking, int]:
     """The ranking of all candidates by both scores, and how many they are."""
     chunks = np.union1d(direct.chunks, found.chunks)
     scores = np.zeros(len(chunks))
-    scores[np.searchsorted(chunks, direct.chunks)] = direct.scores
+    sure = (direct.scores / (direct.scores.max(initial=0.0) or 1.0)) ** _SURE
+    scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _KEPT * sure
     shares = (found.scores / found.scores.max()) ** _FLATTENED
     scores[np.searchsorted(chunks, found.chunks)] += weight * shares
-    return best(query.view, chunks, scores / (1 + weight), query.reach), len(chunks)
+    return best(query.view, chunks, scores / (1 + weight * (1 + _KEPT)), query.reach), len(chunks)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from ...retrieval.recognition import Seed
 from ...structures.state import StoreView
+from ...structures.vectors.vectors import Ids
+from ...text.words import FUNCTION_WORDS, segments, stemmer
 from .pagerank import PageRank, entity_node, entity_of, is_entity, passage_node
 
 #: Passages that may name the rarest name of a question before its names lose weight.
@@ -51,14 +54,39 @@ class Spread(NamedTuple):
 
 
 def spread_of(view: StoreView, seed: Seed) -> Spread:
-    """How a name is spread: over the geometric mean of the passages that name it and of its places.
+    """How a name is spread: over the geometric mean of the passages that have it as a name and of those that have all
+    its words.
 
-    Places count neighbouring passages of one document once, so that a document about a name is less than as many
-    documents that mention it.
+    The former are themselves the geometric mean of the passages that name it and of its places. Places count
+    neighbouring passages of one document once, so that a document about a name is less than as many documents that
+    mention it. A name whose words stand together in many more passages ("industrial design", where everybody speaks of
+    the design that is industrial) is a rare form of something common.
     """
     heads = view.graph.heads(np.array(seed.identity.entities, np.uint32))
     degrees, telling = int(heads.degrees.sum()), int(heads.telling.sum())
-    return Spread(math.sqrt(min(seed.count, degrees) * (telling or degrees)), 2 * telling > degrees)
+    named = math.sqrt(min(seed.count, degrees) * (telling or degrees))
+    return Spread(math.sqrt(named * (_with_all_words(view, seed) or named)), 2 * telling > degrees)
+
+
+def _with_all_words(view: StoreView, seed: Seed) -> int:
+    """How many passages have every word of a name, function words left out; those of its other names are added."""
+    stem = stemmer(view.settings.stemmer)
+    found = 0
+    for key, _ in seed.identity.names:
+        terms = {stem(word) for word in segments(key) if word not in FUNCTION_WORDS}
+        if len(terms) == 1:
+            found += view.postings.count(terms.pop())
+        elif terms:
+            found += len(reduce(_in_both, sorted((view.postings.get(term).chunks for term in terms), key=len)))
+    return found
+
+
+def _in_both(few: Ids, many: Ids) -> Ids:
+    """What is in both of two ascending arrays."""
+    if not len(many):
+        return many
+    common: Ids = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
+    return common
 
 
 def paths(view: StoreView, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
