@@ -386,6 +386,22 @@ def test_inline_elements_are_not_glued_together(inline: str, text: str) -> None:
     assert text in markdown(inline)
 
 
+def test_white_space_of_every_kind_is_one_space() -> None:
+    spaces = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace() and chr(code) not in "\x0c\r"]
+    for space in (*spaces, "  ", "\n \u2003"):
+        reference = "".join(f"&#{ord(character)};" if ord(character) > 0x9F else character for character in space)
+        assert markdown(f"<p>one{reference}two{reference}<b>three</b> <code>a{reference}b</code></p>") == (
+            "one two *three* `a b`"
+        ), repr(space)
+
+
+@pytest.mark.parametrize("element", ["script src='x'", "A id=here", "title", "textarea", "span class='a/b'"])
+def test_what_xhtml_closes_in_the_start_tag_does_not_hold_the_rest(element: str) -> None:
+    page = "<html xmlns='http://www.w3.org/1999/xhtml'><body><p>one<br/>{}<i>/></i> two<hr/></p></body></html>"
+    assert markdown(page.format(f"<{element}/>")) == markdown(page.format(f"<{element}></{element.split()[0]}>"))
+    assert "two" in markdown(page.format(f"<{element}/>"))
+
+
 def test_blocks_keep_their_structure() -> None:
     options = "<table class=option-list><tr><td colspan=2><kbd>--tower NAME</kbd><tr><td>&nbsp;<td>Only this one."
     assert markdown(f"{options}<tr><td><kbd>-b</kbd><td>Briefly.</table>") == (

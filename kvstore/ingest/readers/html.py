@@ -56,7 +56,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not markup or markup.isspace():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if "xmlns" in markup[:2000]:
-        markup = _SELF_CLOSED.sub(r"<\1\2></\1>", markup)
+        markup = _closed(markup)
     _refuse_depth(markup, origin.name)
     tree = LexborHTMLParser(markup)
     blocks, left_out = _content(tree, Keep.ALL if options.navigation == "keep" else Keep.CONTENT)
@@ -97,6 +97,22 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _closed(markup: str) -> str:
+    """XHTML whose elements that HTML does not close in the start tag are closed by end tags."""
+    pieces = []
+    taken = before = 0
+    slash = markup.find("/>")
+    while slash >= 0:
+        start, end = markup.rfind("<", before, slash), slash + 2
+        tag = _SELF_CLOSED.match(markup, start, end) if start >= 0 else None
+        if tag is not None:
+            pieces.append(f"{markup[taken:start]}<{tag[1]}{tag[2]}></{tag[1]}>")
+            taken = end
+        before = end
+        slash = markup.find("/>", end)
+    return "".join((*pieces, markup[taken:]))
 
 
 def _refuse_depth(markup: str, name: str) -> None:

@@ -8,11 +8,11 @@ nested deeper than ``_DEEPEST`` are not indented further, because the indentatio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from selectolax.lexbor import LexborNode
 
-from .html_navigation import LINE_NUMBERS, Keep, Navigation, is_sectioning
+from .html_navigation import CONTROLS, LINE_NUMBERS, Keep, Navigation, is_sectioning
 from .html_parts import Flow, List, Table, strip_numbering
 from .html_survey import NEVER_TEXT, Survey
 from .markdown_blocks import Block, Inline, code_block, heading, item_list, one_line, paragraph, quote
@@ -41,6 +41,9 @@ _WITHIN_WORDS = frozenset(
 )
 #: Elements that are words of their own, whatever stands beside them.
 _OWN_WORDS = frozenset("a time label button summary cite address data img input".split())
+#: Elements that are read as a whole, or may be.
+_LEAVES = _CODE | _PREFORMATTED | {"a", "br", "img", "sup"}
+_LISTS = frozenset("ul ol dl menu dir".split())
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
 _EXPONENT = re.compile(r"[-−+]?\d+|[-−]?n")
 
@@ -73,7 +76,7 @@ class _Page:
     def walk(self, root: LexborNode) -> None:
         """Read everything below ``root``."""
         self._inside = int(self._navigation.is_content(root))
-        stack: list[tuple[LexborNode, list[_Leave]]] = []
+        stack: list[tuple[LexborNode, Sequence[_Leave]]] = []
         node = root.child
         while node is not None or stack:
             if node is None:
@@ -86,16 +89,18 @@ class _Page:
             if tag == "-text":
                 self.flow.inline.text(node.text_content or "")
             elif tag[:1].isalpha() and not self._skip(node, tag):
-                if tag not in _BLOCKS and node.prev is not None and _are_apart(node.prev, node, self._terms > 0):
-                    self.flow.inline.apart()
-                if not self._leaf(node, tag):
+                if tag not in _BLOCKS:
+                    before = node.prev
+                    if before is not None and _are_apart(before, node, self._terms > 0):
+                        self.flow.inline.apart()
+                if not ((tag in _LEAVES or self._contents) and self._leaf(node, tag)):
                     stack.append((node, self._enter(node, tag)))
                     node = node.child
                     continue
             node = node.next
 
     def _skip(self, node: LexborNode, tag: str) -> bool:
-        if self._navigation.is_control(node, tag):
+        if tag in CONTROLS and self._navigation.is_control(node, tag):
             return True
         reason = self._navigation.reason(node, tag, inside=self._inside > 0, in_section=self._sections > 0)
         if reason is None:
@@ -139,58 +144,61 @@ class _Page:
             return False
         return True
 
-    def _enter(self, node: LexborNode, tag: str) -> list[_Leave]:
+    def _enter(self, node: LexborNode, tag: str) -> Sequence[_Leave]:
         """Begin an element; what is returned ends it, last first."""
         inline = self.flow.inline
         if self._navigation.is_content(node):
             self._inside += 1
-            return [self._leave_content, *self._enter_element(node, tag, inline)]
+            return (self._leave_content, *self._enter_element(node, tag, inline))
         return self._enter_element(node, tag, inline)
 
     def _leave_content(self) -> None:
         self._inside -= 1
 
-    def _enter_element(self, node: LexborNode, tag: str, inline: Inline) -> list[_Leave]:
+    def _enter_element(self, node: LexborNode, tag: str, inline: Inline) -> Sequence[_Leave]:
         if tag in _EMPHASIS:
             started = inline.start_emphasis()
-            return [lambda: inline.end_emphasis(started)]
+            return (lambda: inline.end_emphasis(started),)
         if tag == "q":
             inline.text("“")
-            return [lambda: inline.text("”")]
+            return (lambda: inline.text("”"),)
         if tag not in _BLOCKS:
-            return []
-        leaves: list[_Leave] = [self._count_marks(node, tag)]
+            return ()
+        unmark = self._count_marks(node, tag)
         self.flow.flush()
         innermost = self._open[-1]
         if tag in _HEADINGS or (self._admonitions and self._is_box_title(node, tag)):
             level = _HEADINGS.get(tag, 6)
-            leaves.append(self._gather(lambda blocks: self._heading(level, blocks), Flow(Inline(plain=True))))
-        elif tag in ("ul", "ol", "dl", "menu", "dir") and len(self._open) <= _DEEPEST:
-            leaves.append(self._list(node, tag))
+            leave = self._gather(lambda blocks: self._heading(level, blocks), Flow(Inline(plain=True)))
+        elif tag in _LISTS and len(self._open) <= _DEEPEST:
+            leave = self._list(node, tag)
         elif tag == "blockquote" and len(self._open) <= _DEEPEST:
-            leaves.append(self._gather(lambda blocks: self.flow.add(*([quote(blocks)] if blocks else []))))
+            leave = self._gather(lambda blocks: self.flow.add(*([quote(blocks)] if blocks else [])))
         elif tag == "table" and len(self._open) <= _DEEPEST and self._layouts <= _DEEPEST:
             boxed = self._admonitions > 0 and len(node.css("tr")) < 3
-            leaves.append(self._layout() if boxed or _is_layout(node) else self._table())
+            leave = self._layout() if boxed or _is_layout(node) else self._table()
         elif isinstance(innermost, List):
-            leaves.append(self._list_part(innermost, tag))
+            leave = self._list_part(innermost, tag)
         elif isinstance(innermost, Table):
-            leaves.append(self._table_part(innermost, node, tag))
+            leave = self._table_part(innermost, node, tag)
         else:
-            leaves.append(self.flow.flush)
-        return leaves
+            leave = self.flow.flush
+        return (leave,) if unmark is None else (unmark, leave)
 
     def _is_box_title(self, node: LexborNode, tag: str) -> bool:
         """Whether an element of an admonition is its title; some are tables, with the title in a cell."""
         if tag == "th":
             return not isinstance(self._open[-1], Table)
-        return tag in ("p", "div") and not _classes(node).isdisjoint(_ADMONITION_TITLES)
+        return tag in ("p", "div") and not _ADMONITION_TITLES.isdisjoint(_classes(node))
 
-    def _count_marks(self, node: LexborNode, tag: str) -> _Leave:
+    def _count_marks(self, node: LexborNode, tag: str) -> _Leave | None:
+        """Count what an element makes of all in it; what is returned takes it back."""
         sections = int(is_sectioning(tag))
-        admonitions = int(tag in _BOXES and bool(_classes(node) & _ADMONITIONS))
+        admonitions = int(tag in _BOXES and not _ADMONITIONS.isdisjoint(_classes(node)))
         terms = int(tag == "dt")
-        contents = int(node.mem_id in self._navigation.contents)
+        contents = int(bool(self._navigation.contents) and node.mem_id in self._navigation.contents)
+        if not (sections or admonitions or terms or contents):
+            return None
 
         def count(sign: int) -> None:
             self._sections += sign * sections
@@ -341,8 +349,8 @@ def _beginning(node: LexborNode) -> str:
     return " ".join(pieces)[:80]
 
 
-def _classes(node: LexborNode) -> set[str]:
-    return set((node.attributes.get("class") or "").lower().split())
+def _classes(node: LexborNode) -> list[str]:
+    return (node.attributes.get("class") or "").lower().split()
 
 
 def _only_text(node: LexborNode) -> str:

@@ -50,7 +50,9 @@ _PROSE_LANDMARK = 800
 #: Elements that a decision may look into, so that decisions cost no more than the page is long.
 _FEW = 60
 
-_NAVIGATION_ROLES = frozenset("navigation menu menubar toolbar search banner contentinfo".split())
+#: What may be a control (:meth:`Navigation.is_control`).
+CONTROLS = NEVER_TEXT | {"button", "label"}
+_LANDMARKS = frozenset("nav header footer aside".split())
 _CONTENTS_ROLES = frozenset("doc-toc doc-pagelist directory".split())
 _SECTIONING = frozenset("article main section".split())
 #: Elements whose attributes are worth reading.
@@ -137,11 +139,12 @@ class Navigation:
 
     def reason(self, node: LexborNode, tag: str, *, inside: bool, in_section: bool) -> str | None:
         """Why to leave an element out; ``inside`` the content, ``in_section`` an article, section or main."""
-        shape = self.survey.shape(node)
-        if shape is None or not shape.text or node.mem_id in self.survey.path:
+        number = node.mem_id
+        shape = self.survey.shapes.get(number)
+        if shape is None or not shape.text:
             return None
         marked = tag in _MARKED or not inside
-        if not marked and not shape.links and tag not in HEADINGS:
+        if (not marked and not shape.links and tag not in HEADINGS) or number in self.survey.path:
             return None
         found = self._reason(node, tag, shape, node.attributes if marked else {}, inside, in_section)
         if found is None or self._keep <= _REASONS[found]:
@@ -159,20 +162,26 @@ class Navigation:
         inside: bool,
         in_section: bool,
     ) -> str | None:
-        role = (attributes.get("role") or "").lower()
-        if attributes and _is_hidden(tag, attributes, role) and shape.prose < _PROSE_HIDDEN:
-            return "hidden"
-        if node.mem_id in self.survey.title_path:
+        role = name = ""
+        named: re.Match[str] | None = None
+        if attributes:
+            role = (attributes.get("role") or "").lower()
+            if _is_hidden(tag, attributes, role) and shape.prose < _PROSE_HIDDEN:
+                return "hidden"
+        if self.survey.title_path and node.mem_id in self.survey.title_path:
             return None
-        landmark = self._landmark(node, tag, shape, role, inside, in_section)
-        if landmark is not None:
-            return landmark
-        if role.startswith("doc-") and role not in _CONTENTS_ROLES:
-            return None
-        name = _name(tag, attributes) if attributes else ""
-        named = _NAMED.search(name) if name else None
-        if named is None and name and LINE_NUMBERS.search(name) and _is_numbers(node, shape):
-            return "line numbers"
+        if role or tag in _LANDMARKS:
+            landmark = self._landmark(node, tag, shape, role, inside, in_section)
+            if landmark is not None:
+                return landmark
+            if role.startswith("doc-") and role not in _CONTENTS_ROLES:
+                return None
+        if attributes:
+            name = _name(tag, attributes)
+        if name:
+            named = _NAMED.search(name)
+            if named is None and LINE_NUMBERS.search(name) and _is_numbers(node, shape):
+                return "line numbers"
         if shape.links:
             found = self._links(node, tag, shape, role, name, named, inside)
             if found is not None:
@@ -309,12 +318,15 @@ def _is_hidden(tag: str, attributes: Mapping[str, str | None], role: str) -> boo
     # What is hidden from those who listen is seen: an icon within a line, but a title too.
     if attributes.get("aria-hidden") == "true" and tag in _INLINE:
         return True
-    return bool(_HIDING.search(attributes.get("style") or ""))
+    style = attributes.get("style")
+    return bool(style) and _HIDING.search(style or "") is not None
 
 
 def _name(tag: str, attributes: Mapping[str, str | None]) -> str:
     """Class and id, in small letters; the id of a section is made of the words of its heading, and names nothing."""
     classes = (attributes.get("class") or "").lower()
+    if not classes and not attributes.get("id"):
+        return ""
     if tag == "section" or "section" in classes or "level" in classes or "sect" in classes:
         return classes
     return f"{classes} {(attributes.get('id') or '').lower()}"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
+from operator import add
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -24,6 +26,7 @@ HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
 _LABELS = HEADINGS | {"summary", "legend"}
 VERBATIM = frozenset("pre listing xmp plaintext code kbd samp tt".split())
 _EMPTY = frozenset("br hr img wbr col".split())
+_UNCOUNTED = NEVER_TEXT | _EMPTY
 #: A link of more characters is prose that somebody forgot to end, or a whole card.
 _LONGEST_LINK = 300
 #: A text outside links is prose from so many characters on.
@@ -32,6 +35,8 @@ _PROSE = 30
 _NEARLY_ALL = 0.75
 _LANDMARKS_BESIDE = frozenset("nav aside footer".split())
 _PLACING = _LANDMARKS_BESIDE | {"main", "article"}
+#: Elements that change how the text in them is counted, and those that say where the content is.
+_TOLD = _LABELS | VERBATIM | _PLACING | {"a", "h1"}
 #: The prose that may stand beside that element: the fine print of a page, not a part of its text.
 _FINE_PRINT = 200
 #: What holds the content itself: where one stands, the search for the content goes no deeper.
@@ -80,6 +85,9 @@ def normal(text: str) -> str:
     return _NOT_WORD.sub(" ", text).strip().lower()
 
 
+_Counts = tuple[int, int, int, int, int, bool]
+
+
 class Shape:
     """The counts of one element and all that it holds.
 
@@ -90,36 +98,17 @@ class Shape:
     can do, ``brief``: a word that may mean that or anything. ``early``: no heading and no prose stands before its end.
     """
 
-    __slots__ = (
-        "brief",
-        "early", "elements", "fragments", "known", "label", "linked", "links", "pagers", "prose", "site", "text",
-        "tools",
-        "turns",
-    )  # fmt: skip
+    __slots__ = ("early", "elements", "label", "linked", "prose", "text")
 
-    def __init__(self) -> None:
-        self.text = self.linked = self.label = self.prose = 0
-        self.links = self.site = self.fragments = self.known = self.pagers = self.tools = self.turns = self.brief = 0
-        self.elements = 1
-        self.early = False
+    links = site = fragments = known = pagers = tools = turns = brief = 0
 
-    def add(self, other: Shape) -> None:
-        """Count what an element within holds."""
-        self.text += other.text
-        self.linked += other.linked
-        self.label += other.label
-        self.prose += other.prose
-        self.elements += other.elements
-        if not other.links:
-            return
-        self.links += other.links
-        self.site += other.site
-        self.fragments += other.fragments
-        self.known += other.known
-        self.pagers += other.pagers
-        self.tools += other.tools
-        self.turns += other.turns
-        self.brief += other.brief
+    def __init__(self, text: int, linked: int, label: int, prose: int, elements: int, early: bool) -> None:
+        self.text = text
+        self.linked = linked
+        self.label = label
+        self.prose = prose
+        self.elements = elements
+        self.early = early
 
     @property
     def unlinked(self) -> int:
@@ -130,6 +119,41 @@ class Shape:
     def mostly_links(self) -> bool:
         """Whether links are what it holds, and no prose beside them."""
         return self.links > 0 and self.unlinked <= 0.6 * self.linked and self.prose <= 0.34 * self.linked
+
+
+class _Links(NamedTuple):
+    """Links, counted: see :class:`Shape`."""
+
+    links: int = 0
+    site: int = 0
+    fragments: int = 0
+    known: int = 0
+    pagers: int = 0
+    tools: int = 0
+    turns: int = 0
+    brief: int = 0
+
+
+class _Linking(Shape):
+    """The counts of an element that holds links: those counted before its start, and before its end."""
+
+    __slots__ = ("brief", "fragments", "known", "links", "pagers", "site", "tools", "turns")
+
+    def __init__(self, counts: _Counts, before: _Links, after: _Links) -> None:
+        super().__init__(*counts)
+        self.links = after.links - before.links
+        self.site = after.site - before.site
+        self.fragments = after.fragments - before.fragments
+        self.known = after.known - before.known
+        self.pagers = after.pagers - before.pagers
+        self.tools = after.tools - before.tools
+        self.turns = after.turns - before.turns
+        self.brief = after.brief - before.brief
+
+
+#: An element whose end is not reached, its tag where that is of those that are told, its id, and the totals of text,
+#: linked, label, prose, elements and links when it began.
+_Opened = tuple[LexborNode, str, int, int, int, int, int, int, _Links]
 
 
 class Survey:
@@ -173,104 +197,117 @@ class Survey:
         return 0 if shape is None else shape.text - shape.linked
 
     def _walk(self, root: LexborNode) -> None:
-        open_elements: list[tuple[LexborNode, str, int, Shape]] = []
+        """Count, in running totals: what an element holds is what they have gained from its start to its end."""
+        shapes = self.shapes
         placing = self._main | self._beside
-        links = labels = verbatim = mains = articles = beside = 0
+        text = linked = label = prose = 0
+        elements = 1
+        none = counted = _Links()
+        within = labels = verbatim = mains = articles = beside = 0
         early = True
-        shape = self.shapes[root.mem_id] = Shape()
+        opened: list[_Opened] = []
         node = root.child
-        while node is not None or open_elements:
+        while node is not None or opened:
             if node is None:
-                element, tag, number, outer = open_elements.pop()
-                if tag in _PLACING or number in placing:
-                    mains -= tag == "main" or number in self._main
-                    articles -= tag == "article"
-                    beside -= tag in _LANDMARKS_BESIDE or number in self._beside
-                if tag in _LABELS:
-                    labels -= 1
-                elif tag in VERBATIM:
-                    verbatim -= 1
-                elif tag == "a" and links:
-                    links = 0
-                    self._end_link(element, shape)
-                shape.early = early
-                outer.add(shape)
-                shape = outer
+                element, tag, number, text0, linked0, label0, prose0, first, links = opened.pop()
+                if tag or number in placing:
+                    if tag in _PLACING or number in placing:
+                        mains -= tag == "main" or number in self._main
+                        articles -= tag == "article"
+                        beside -= tag in _LANDMARKS_BESIDE or number in self._beside
+                    if tag in _LABELS:
+                        labels -= 1
+                    elif tag in VERBATIM:
+                        verbatim -= 1
+                    elif tag == "a" and within:
+                        within = 0
+                        length = linked - linked0
+                        if length > _LONGEST_LINK:  # what is too long for a link is prose
+                            linked -= length
+                            prose += length
+                        else:
+                            counted = _Links(*map(add, counted, self._link(element, length)))
+                counts = text - text0, linked - linked0, label - label0, prose - prose0, elements - first, early
+                shapes[number] = Shape(*counts) if counted is links else _Linking(counts, links, counted)
                 node = element.next
                 continue
             tag = node.tag or ""
             if tag == "-text":
                 length = len((node.text_content or "").strip())
                 if length:
-                    shape.text += length
-                    if links:
-                        shape.linked += length
+                    text += length
+                    if within:
+                        linked += length
                     elif labels:
-                        shape.label += length
+                        label += length
                     elif verbatim or length >= _PROSE:
-                        shape.prose += length
+                        prose += length
                         early = False
             elif tag == "img":
                 length = len((node.attributes.get("alt") or "").strip())
-                shape.text += length
-                shape.linked += length if links else 0
-            elif tag[:1].isalpha() and tag not in NEVER_TEXT and tag not in _EMPTY:
+                text += length
+                linked += length if within else 0
+            elif tag[:1].isalpha() and tag not in _UNCOUNTED:
                 number = node.mem_id
-                open_elements.append((node, tag, number, shape))
-                shape = self.shapes[number] = Shape()
-                if tag in _PLACING or number in placing:
-                    if tag == "main" or number in self._main:
-                        if not mains:
-                            self._mains.append(node)
-                        mains += 1
-                    if tag == "article":
-                        if not articles:
-                            self._articles.append((node, mains > 0))
-                        articles += 1
-                    beside += tag in _LANDMARKS_BESIDE or number in self._beside
-                elif tag == "h1" and not beside:
-                    self._titles.append(node)
-                if tag in _LABELS:
-                    labels += 1
-                    early = early and tag not in HEADINGS
-                elif tag in VERBATIM:
-                    verbatim += 1
-                elif tag == "a" and "href" in node.attributes:
-                    links = 1
+                told = tag if tag in _TOLD else ""
+                opened.append((node, told, number, text, linked, label, prose, elements, counted))
+                elements += 1
+                if told or number in placing:
+                    if tag in _PLACING or number in placing:
+                        if tag == "main" or number in self._main:
+                            if not mains:
+                                self._mains.append(node)
+                            mains += 1
+                        if tag == "article":
+                            if not articles:
+                                self._articles.append((node, mains > 0))
+                            articles += 1
+                        beside += tag in _LANDMARKS_BESIDE or number in self._beside
+                    elif tag == "h1" and not beside:
+                        self._titles.append(node)
+                    if tag in _LABELS:
+                        labels += 1
+                        early = early and tag not in HEADINGS
+                    elif tag in VERBATIM:
+                        verbatim += 1
+                    elif tag == "a" and "href" in node.attributes:
+                        within = 1
                 node = node.child
                 continue
             node = node.next
-        shape.early = early
+        shapes[root.mem_id] = _Linking((text, linked, label, prose, elements, early), none, counted)
 
-    def _end_link(self, link: LexborNode, shape: Shape) -> None:
-        """Count a link; what is too long for one is prose."""
-        if shape.linked > _LONGEST_LINK:
-            shape.prose += shape.linked
-            shape.linked = 0
-            return
+    def _link(self, link: LexborNode, length: int) -> _Links:
+        """Count a link of so many characters."""
         attributes = link.attributes
         target = (attributes.get("href") or "").strip()
-        shape.links = 1
+        fragments = site = 0
         if target.startswith("#"):
-            shape.fragments = 1
+            fragments = 1
         elif not target.lower().startswith(("mailto:", "tel:", "javascript:")):
-            shape.site = int("//" not in target[:10] or _host(target) in self._hosts)
-        if shape.text > 160:
-            return
+            site = int("//" not in target[:10] or _host(target) in self._hosts)
+        if length > 160:
+            return _Links(1, site, fragments)
         text = link.text(deep=True)
         words = normal(text)
-        bare = "_".join(_ARROWS.sub(" ", text).strip(" \n\t|[]:…").lower().split())
+        arrows = _ARROWS.search(text) is not None
+        bare = "_".join((_ARROWS.sub(" ", text) if arrows else text).strip(" \n\t|[]:…").lower().split())
         turns = (
             bare in _TURNS
-            or (_ARROWS.search(text) is not None and (not words or _TURNING.match(words) is not None))
+            or (arrows and (not words or _TURNING.match(words) is not None))
             or (attributes.get("rel") or "").lower() in _TURNING_RELATIONS
             or (attributes.get("accesskey") or "").lower() in _TURNING_KEYS
         )
-        shape.known = int(bool(shape.fragments) and normal(strip_numbering(text.strip())) in self._headings)
-        shape.tools = int(_TOOL.fullmatch(words) is not None)
-        shape.brief = int(words in _BRIEF)
-        shape.turns = int(turns)
-        shape.pagers = int(turns or bare in _SITE)
+        return _Links(
+            1,
+            site,
+            fragments,
+            known=int(bool(fragments) and normal(strip_numbering(text.strip())) in self._headings),
+            tools=int(_TOOL.fullmatch(words) is not None),
+            brief=int(words in _BRIEF),
+            turns=int(turns),
+            pagers=int(turns or bare in _SITE),
+        )
 
     def _stated_region(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
         """The ``<main>`` of the page, in it the only ``<article>`` where that holds nearly all of it."""

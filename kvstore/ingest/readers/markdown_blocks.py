@@ -11,12 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_SPACE = re.compile(r"\s+")
 _BREAK = re.compile(r" ?\n ?")
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))  # soft hyphen, zero-width space and joiner, stray mark
 _OPENS_BLOCK = re.compile(
     r"#{1,6}(?=\s|$)|[-+*](?=\s|$)|>|`{3}|~{3}|\||=+$|-+$|(?:\*\s*){3,}$|(?:_\s*){3,}$|<(?=[!?/A-Za-z])|\[(?=[^\]]+\]:)"
 )
+#: What the first of these may be.
+_OPENERS = frozenset("#-+*>`~|=_<[")
 _NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
 _ITEM_MARKER = re.compile(r"\s*(?:-|\d+\.) ")
 _CLOSING_MARKS = re.compile(r"\s+#+$")
@@ -48,7 +49,7 @@ class Inline:
 
     def text(self, text: str) -> None:
         """Add literal text."""
-        text = _SPACE.sub(" ", text)
+        text = _collapsed(text)
         if self._apart and text:
             if text[0].isalnum() and (self.last_character().isalnum() or self.last_character() in "`*"):
                 self._pieces.append(" ")
@@ -65,7 +66,7 @@ class Inline:
 
     def code(self, text: str) -> None:
         """Add inline code; code that directly follows code continues it, unless two words would grow together."""
-        text = _SPACE.sub(" ", text.translate(_INVISIBLE))
+        text = _collapsed(text if text.isascii() else text.translate(_INVISIBLE))
         code = text.strip()
         if not code or self.plain:
             self.text(text)
@@ -111,31 +112,51 @@ class Inline:
         self._taken += 1
         if not self._pieces:
             return []
-        whole = "".join(self._pieces).translate(_INVISIBLE)
+        whole = "".join(self._pieces)
+        if not whole.isascii():
+            whole = whole.translate(_INVISIBLE)
         self._pieces.clear()
         self._code_end = -1
         self._apart = False
-        lines = _BREAK.sub("\n", re.sub(" {2,}", " ", whole)).strip()
-        return [part.strip() for part in re.split(r"\n{2,}", lines) if part.strip()]
+        if "  " in whole:
+            whole = re.sub(" {2,}", " ", whole)
+        if "\n" in whole:
+            lines = _BREAK.sub("\n", whole).strip()
+            return [part.strip() for part in re.split(r"\n{2,}", lines) if part.strip()]
+        line = whole.strip()
+        return [line] if line else []
+
+
+def _collapsed(text: str) -> str:
+    """``text`` with one space for every run of white space."""
+    if text.isprintable() and "  " not in text:  # of white space only the space is printable
+        return text
+    line = " ".join(text.split())
+    if not line:
+        return " "
+    return f"{' ' if text[0].isspace() else ''}{line}{' ' if text[-1].isspace() else ''}"
 
 
 def code_span(text: str) -> str:
     """``text`` between enough backticks."""
-    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    if "`" not in text:
+        return f"`{text}`"
+    ticks = "`" * (1 + max(len(run) for run in _TICKS.findall(text)))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
 def paragraph(text: str) -> Block:
     """A paragraph of one or more lines."""
-    return Block("paragraph", "\n".join(_escaped(line) for line in text.split("\n")))
+    return Block("paragraph", "\n".join(map(_escaped, text.split("\n"))) if "\n" in text else _escaped(text))
 
 
 def _escaped(line: str) -> str:
-    number = _NUMBERED.match(line)
-    if number is not None:
-        return f"{number[1]}\\{line[number.end(1) :]}"
-    return "\\" + line if _OPENS_BLOCK.match(line) else line
+    first = line[:1]
+    if first.isdecimal():
+        number = _NUMBERED.match(line)
+        return line if number is None else f"{number[1]}\\{line[number.end(1) :]}"
+    return "\\" + line if first in _OPENERS and _OPENS_BLOCK.match(line) else line
 
 
 def heading(level: int, text: str) -> Block:
