@@ -351,14 +351,21 @@ class LoadedEmbedder(HashingEmbedder):
         return super().embed(texts)
 
 
-def test_what_puts_nothing_loads_nothing(make_store: Callable[..., kvstore.Store]) -> None:
+def test_what_derives_nothing_in_its_transaction_loads_nothing(
+    make_store: Callable[..., kvstore.Store], tmp_path: Path
+) -> None:
     store = make_store()
     store.put("tea", TEXT)
+    store.export(tmp_path / "export.jsonl")
+    (tmp_path / "tea.md").write_text(TEXT, encoding="utf-8")
     with mock.patch.object(store._context, "load_models", side_effect=AssertionError("loaded")):
         store.put("tea", TEXT)
         store.put_edge("Assam", "India")
         store.execute("ALIAS 'Bharat' FOR 'India'")
         store.execute("DELETE DOCUMENT 'tea'")
+        store.import_(tmp_path / "export.jsonl")
+        store.ingest(tmp_path / "tea.md", workers=1)  # its worker has the models
+    assert store.keys() == ["tea", "tea.md"]
 
 
 # All of it at once

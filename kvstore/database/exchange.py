@@ -106,8 +106,8 @@ class Destination(Protocol):
         """The parts of the store, in one state."""
         ...
 
-    def transaction(self) -> Transaction:
-        """Begin a write transaction."""
+    def transaction(self, *, models: bool = True) -> Transaction:
+        """Begin a write transaction; without ``models`` for one that derives and embeds nothing."""
         ...
 
 
@@ -291,7 +291,7 @@ class _Import:
         embedded = self._store.embed(texts)
         first = 0
         triples = edges = aliases = 0
-        with self._store.transaction() as transaction:
+        with self._store.transaction(models=False) as transaction:
             for extracted, own in documents:
                 rows = own
                 if rows is None:

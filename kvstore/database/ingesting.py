@@ -183,7 +183,7 @@ class _Commits:
         with self._store.reading() as view:
             kept = kept_vectors(view, [extracted for extracted, made, _ in found if made is None])
         vectors = vectors_for([(extracted, made) for extracted, made, _ in found], self._store.embed, kept)
-        with self._store.transaction() as transaction:
+        with self._store.transaction(models=False) as transaction:
             for (extracted, _, origin), rows in zip(found, vectors, strict=True):
                 transaction._put_extracted(extracted, rows, origin=origin)
             transaction.delete_many(deleted)
