@@ -1,18 +1,18 @@
 """A set of changes to documents, edges and aliases carried into one write transaction, exactly.
 
-In: a :class:`Batch`: extracted documents with their vectors, triples that others found in them, edges and aliases that
-the user states, and what is to go. On disk: every structure of the store, changed so that what it holds is a function
-of the surviving documents (with their triples), edges and aliases alone (DESIGN.md, law 2). The order inside: what goes
-is taken out, names are counted, names without an introduction left are removed everywhere, new names are looked for in
-the older chunks through the postings, then the new documents are recognised, written and linked, and at last the graph
-follows. Nothing is visible before the caller commits; any error leaves the transaction to be aborted.
+In: a :class:`~kvstore.changes.pending.Pending`: extracted documents with their vectors, triples that others found
+in them, edges and aliases that the user states, and what is to go. On disk: every structure of the store, changed so
+that what it holds is a function of the surviving documents (with their triples), edges and aliases alone (DESIGN.md,
+law 2). The order inside: what goes is taken out, names are counted, names without an introduction left are removed
+everywhere, new names are looked for in the older chunks through the postings, then the new documents are recognised,
+written and linked, and at last the graph follows. Nothing is visible before the caller commits; any error leaves the
+transaction to be aborted.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from ..extraction.extraction import Extracted
 from ..settings import FixedSettings
@@ -20,7 +20,7 @@ from ..storage.view import WriteView
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
 from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, heading_path
-from ..structures.documents.ingested_files import IngestedFile, IngestedFileWriter
+from ..structures.documents.ingested_files import IngestedFileWriter
 from ..structures.documents.triples import KIND, DocumentTriples, TripleWriter
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.forest.forest import EdgeKey, StatedEdge, Statement
@@ -35,39 +35,7 @@ from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
 from .introductions import NameChanges
 from .linking import Linker
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A document ready to be stored: what was extracted, and one unit vector a chunk (shape (chunks, dimension)).
-
-    ``changed_at`` is when it was stored first, for one that is only put in again.
-    """
-
-    extracted: Extracted
-    vectors: Matrix
-    own_vectors: bool = False
-    origin: str | None = None
-    changed_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Changes to be applied together, each document, edge and name once; ``deleted`` are keys of documents.
-
-    An edge or alias stands in place of the one of its key; None takes that one back. ``triples`` stand in place of
-    those of a document, by its key; it is stored, or one of ``documents``. ``origins`` names the folder that documents,
-    otherwise unchanged, were found in last; ``files`` are those whose last document this is, each with the digests of
-    its documents.
-    """
-
-    documents: Sequence[Prepared] = ()
-    deleted: Sequence[str] = ()
-    edges: Mapping[EdgeKey, StatedEdge | None] = field(default_factory=dict)
-    aliases: Mapping[str, Alias | None] = field(default_factory=dict)
-    origins: Mapping[str, str | None] = field(default_factory=dict)
-    triples: Mapping[str, DocumentTriples] = field(default_factory=dict)
-    files: Sequence[tuple[IngestedFile, list[bytes]]] = ()
+from .pending import Pending, Prepared
 
 
 class Changes:
@@ -102,8 +70,9 @@ class Changes:
         nodes = self.edge_nodes(key)
         return None if nodes is None else self.forest.stated_edge(*nodes)
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, pending: Pending) -> None:
         """Store documents, edges and aliases in place of those of the same key, and take others out."""
+        documents = pending.prepared
         linker = Linker(
             self.documents,
             self._chunks,
@@ -117,33 +86,33 @@ class Changes:
             self._settings,
         )
         names = NameChanges(self._entities, self.filter)
-        for key in [item.extracted.key for item in batch.documents] + list(batch.deleted):
+        for key in pending.documents:
             record = self.documents.find(key)
             if record is not None:
                 self._take_out(record, linker, names)
-        for key, origin in batch.origins.items():
+        for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
-        for edge_key, edge in batch.edges.items():
+        for edge_key, edge in pending.edges.items():
             self._change_edge(edge_key, edge, linker, names)
-        for name, alias in batch.aliases.items():
+        for name, alias in pending.aliases.items():
             self._change_alias(name, alias, names)
-        for key, triples in batch.triples.items():
+        for key, triples in pending.triples.items():
             self._change_triples(key, triples, linker, names)
-        for item in batch.documents:
+        for item in documents:
             for introduced in item.extracted.introductions:
                 names.introduce(introduced.key, introduced.form, introduced.kind)
         ids = self._settle_names(names, linker)
-        for item in batch.documents:
+        for item in documents:
             self._put_in(item, ids, names, linker)
-        for edge in batch.edges.values():
+        for edge in pending.edges.values():
             if edge is not None:
                 child, parent = (ids[entity_key(form)] for form in (edge.child, edge.parent))
                 self._link_nodes(self.forest.state(edge.tree, child, parent, (edge.child, edge.parent)), linker)
         for (one, other), by in self.forest.settle().items():
             self._graph.change_link(one, other, RELATION_LINK, by)
-        for key, triples in batch.triples.items():
+        for key, triples in pending.triples.items():
             self._add_triples(key, triples, linker)
-        for file, digests in batch.files:
+        for file, digests in pending.files:
             self._files.put(file, digests)
         linker.flush()
         linker.flush_graph()
@@ -290,7 +259,8 @@ class Changes:
 
     def _put_in(self, item: Prepared, ids: Mapping[str, int], names: NameChanges, linker: Linker) -> None:
         """Write a new document and link the names it mentions; ``ids`` are those of the names introduced."""
-        extracted = item.extracted
+        extracted, vectors = item.extracted, item.vectors
+        assert vectors is not None, "a document is embedded before it is applied"
         counters = self.counters
         document = counters.next_document
         counters.next_document += 1
@@ -323,7 +293,7 @@ class Changes:
         rows = [(entity, names.place(entity, form, kind)) for entity, form, kind in introduced]
         self._entities.put_introductions(document, rows)
         for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
-            block, row = self._vectors.add(chunk, item.vectors[ordinal], counters.next_vector_block)
+            block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
             counters.next_vector_block = max(counters.next_vector_block, block + 1)
             stored = ChunkRecord(document, draft.start, draft.end, ordinal, draft.section, draft.length, block, row)
             self._chunks.put(chunk, stored)

@@ -33,7 +33,8 @@ from ..structures.names.aliases import Alias
 from ..structures.names.entities import BLOCK
 from ..structures.state import StoreView
 from ..structures.vectors.vectors import Matrix
-from .changes import Batch, Changes, Prepared
+from .changes import Changes
+from .pending import Pending, Prepared
 
 Embed = Callable[[Sequence[str]], Matrix]
 
@@ -102,13 +103,13 @@ class _Rebuild:
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():
-            changes.apply(Batch(documents))
+            changes.apply(Pending({document.extracted.key: document for document in documents}))
         for triples in _portions(self._triples()):
-            changes.apply(Batch(triples=dict(triples)))
+            changes.apply(Pending(triples=dict(triples)))
         for edges in _portions(self._edges()):
-            changes.apply(Batch(edges=dict(edges)))
+            changes.apply(Pending(edges=dict(edges)))
         for aliases in _portions(self._aliases()):
-            changes.apply(Batch(aliases=dict(aliases)))
+            changes.apply(Pending(aliases=dict(aliases)))
         changes.filter.fold_temperatures(self._temperatures())
         changes.finish()
         return self._report

@@ -10,21 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from ..changes.changes import Batch, Changes, Prepared
-from ..changes.embedding_reuse import kept_vectors
+from ..changes.changes import Changes
+from ..changes.pending import Pending
 from ..errors import ClosedError, TransactionError
-from ..extraction.extraction import Extracted, vectors_for
 from ..storage.environment import WriteTransaction
-from ..structures.documents.ingested_files import IngestedFile
-from ..structures.documents.triples import DocumentTriples
-from ..structures.forest.forest import EdgeKey, StatedEdge
-from ..structures.names.aliases import Alias
 from ..structures.state import StoreView
-from ..structures.vectors.vectors import Matrix
 from .context import Context
 from .queryable import Reading
 
@@ -35,16 +28,6 @@ Result = TypeVar("Result")
 #: Chunks and edges that may wait before they are applied, so that a long transaction does not hold all its texts in
 #: memory twice.
 _MOST_PENDING = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A document put but not applied; without vectors it is embedded when it is."""
-
-    extracted: Extracted
-    vectors: Matrix | None
-    own_vectors: bool
-    origin: str | None
 
 
 class Gathering(Reading):
@@ -66,14 +49,8 @@ class Gathering(Reading):
         except BaseException:
             self._view.abort()
             raise
-        self._pending: dict[str, Waiting | None] = {}
-        self._pending_origins: dict[str, str | None] = {}
-        self._pending_files: list[tuple[IngestedFile, list[bytes]]] = []
-        self._pending_edges: dict[EdgeKey, StatedEdge | None] = {}
-        self._pending_aliases: dict[str, Alias | None] = {}
-        self._pending_triples: dict[str, DocumentTriples] = {}
-        self._pending_size = 0
-        self._applied: list[Batch] = []
+        self._pending = Pending()
+        self._applied: list[Pending] = []
         self._open = True
 
     @property
@@ -88,32 +65,20 @@ class Gathering(Reading):
             self._changes.write_back()
             yield StoreView(self._view, self._store.settings, self._store.open_indexes)
 
-    def _grow_pending(self, size: int) -> None:
-        self._pending_size += size
-        if self._pending_size > _MOST_PENDING:
+    def _apply_many(self) -> None:
+        """Apply what is pending where that is much."""
+        if self._pending.size > _MOST_PENDING:
             self._apply()
 
     def _apply(self) -> None:
         """Carry what is pending into the LMDB transaction."""
-        batch = Batch((), (), self._pending_edges, self._pending_aliases, self._pending_origins, self._pending_triples)
-        if not self._pending and not self._pending_files and batch == Batch():
+        if not self._pending:
             return
-        waiting = [item for item in self._pending.values() if item is not None]
-        deleted = [key for key, item in self._pending.items() if item is None]
-        stored = StoreView(self._view, self._store.settings)
-        kept = kept_vectors(stored, [item.extracted for item in waiting if item.vectors is None])
-        vectors = vectors_for([(item.extracted, item.vectors) for item in waiting], self._store.embed, kept)
-        prepared = [
-            Prepared(item.extracted, rows, item.own_vectors, item.origin)
-            for item, rows in zip(waiting, vectors, strict=True)
-        ]
-        batch = replace(batch, documents=prepared, deleted=deleted, files=self._pending_files)
-        self._applied.append(batch)
-        self._pending, self._pending_origins, self._pending_size = {}, {}, 0
-        self._pending_files = []
-        self._pending_edges, self._pending_aliases, self._pending_triples = {}, {}, {}
+        self._pending.embed(StoreView(self._view, self._store.settings), self._store.embed)
+        pending, self._pending = self._pending, Pending()
+        self._applied.append(pending)
         try:
-            self._changes.apply(batch)
+            self._changes.apply(pending)
         except BaseException as error:
             self._why_over = f"this transaction is over: an error ended it and undid its changes ({error})"
             self._close()
@@ -121,8 +86,8 @@ class Gathering(Reading):
 
     def _replay(self, view: WriteTransaction, hits: Mapping[str, int]) -> None:
         changes = self._changes_of(view)
-        for batch in self._applied:
-            changes.apply(batch)
+        for pending in self._applied:
+            changes.apply(pending)
         changes.finish(hits)
 
     def _changes_of(self, view: WriteTransaction) -> Changes:

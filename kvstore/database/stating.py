@@ -43,22 +43,23 @@ class Stating(Gathering):
             found = before.joined(found)
         if found == before:
             return False
-        self._pending_triples[key] = found
-        self._grow_pending(len(found.names) + len(found.triples))
+        self._pending.triples[key] = found
+        self._pending.size += len(found.names) + len(found.triples)
+        self._apply_many()
         return True
 
     def _triples_of(self, key: str) -> DocumentTriples:
         """What was joined to a document as the transaction sees it."""
-        waiting = self._pending.get(key)
-        record = None if key in self._pending else self._changes.documents.find(key)
+        waiting = self._pending.documents.get(key)
+        record = None if key in self._pending.documents else self._changes.documents.find(key)
         document = record if waiting is None else waiting.extracted
         if document is None:
             with self.reading() as view:
                 raise no_document(view, key)
         if document.format == PAIRS:
             raise InputError(f"document {key!r} is made of pairs; triples belong to a document with a text")
-        if key in self._pending_triples:
-            return self._pending_triples[key]
+        if key in self._pending.triples:
+            return self._pending.triples[key]
         return DocumentTriples() if record is None else self._changes.triples.of(record.id)
 
     @working
@@ -71,8 +72,9 @@ class Stating(Gathering):
         edge = _edge(child, parent, tree)
         if self._stated(edge.key):
             return False
-        self._pending_edges[edge.key] = edge
-        self._grow_pending(1)
+        self._pending.edges[edge.key] = edge
+        self._pending.size += 1
+        self._apply_many()
         return True
 
     @working
@@ -83,7 +85,7 @@ class Stating(Gathering):
         """
         edge = _edge(child, parent, tree)
         if self._stated(edge.key):
-            self._pending_edges[edge.key] = None
+            self._pending.edges[edge.key] = None
             return True
         self._apply()
         nodes = self._changes.edge_nodes(edge.key)
@@ -137,8 +139,9 @@ class Stating(Gathering):
         while key != alias.key:
             further = self._alias(key)
             if further is None:
-                self._pending_aliases[alias.key] = alias
-                self._grow_pending(1)
+                self._pending.aliases[alias.key] = alias
+                self._pending.size += 1
+                self._apply_many()
                 return True
             key = further.target
         raise InputError(f"{alias.entity!r} is {alias.name!r} already; a name cannot stand for itself")
@@ -163,16 +166,16 @@ class Stating(Gathering):
             return False
         if stands.kind != kind:
             raise _other_kind(stands)
-        self._pending_aliases[stands.key] = None
+        self._pending.aliases[stands.key] = None
         return True
 
     def _alias(self, key: str) -> Alias | None:
         """What is stated of a name as the transaction sees it."""
-        return self._pending_aliases[key] if key in self._pending_aliases else self._changes.aliases.get(key)
+        return self._pending.aliases[key] if key in self._pending.aliases else self._changes.aliases.get(key)
 
     def _stated(self, key: EdgeKey) -> bool:
         """Whether the user states an edge as the transaction sees it."""
-        edge = self._pending_edges[key] if key in self._pending_edges else self._changes.stated_edge(key)
+        edge = self._pending.edges[key] if key in self._pending.edges else self._changes.stated_edge(key)
         return edge is not None
 
 

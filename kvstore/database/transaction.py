@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arguments import check_whole
+from ..changes.pending import Prepared
 from ..errors import InputError
 from ..extraction.extraction import Extracted, derive, with_vectors
 from ..extraction.validation import LONGEST_TEXT, PAIRS, Examined, examine
@@ -25,7 +26,7 @@ from ..structures.documents.chunks import GROUP
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.documents.triples import DocumentTriples
 from ..structures.vectors.vectors import Matrix
-from .gathering import Waiting, working
+from .gathering import working
 from .queryable import unit_rows
 from .stating import Stating
 
@@ -84,20 +85,16 @@ class Transaction(Stating):
         if self._digest_of(key) == extracted.digest:
             return False
         triples = self._triples_of(key) if self._keeps_triples(extracted) else DocumentTriples()
-        self._pending.pop(key, None)
-        self._pending_triples.pop(key, None)
-        self._pending[key] = Waiting(extracted, vectors, own_vectors, origin)
-        if triples:
-            self._pending_triples[key] = triples
-        self._grow_pending(len(extracted.chunks) + len(triples.names) + len(triples.triples))
+        self._pending.put(Prepared(extracted, vectors, own_vectors, origin), triples)
+        self._apply_many()
         return True
 
     def _keeps_triples(self, extracted: Extracted) -> bool:
         """Whether a document is stored already, as the transaction sees it, with the text that it has now."""
         if extracted.format == PAIRS:
             return False
-        if extracted.key in self._pending:
-            waiting = self._pending[extracted.key]
+        if extracted.key in self._pending.documents:
+            waiting = self._pending.documents[extracted.key]
             return (
                 waiting is not None and waiting.extracted.format != PAIRS and (waiting.extracted.text == extracted.text)
             )
@@ -112,12 +109,12 @@ class Transaction(Stating):
     @working
     def _settle_origins(self, origins: Mapping[str, str | None]) -> None:
         """Say in which folder unchanged documents were found last: they are pruned with that one."""
-        self._pending_origins.update(origins)
+        self._pending.origins.update(origins)
 
     @working
     def _settle_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:
         """Say which files have been ingested whole, each with the digests of its documents."""
-        self._pending_files.extend(files)
+        self._pending.files.extend(files)
 
     @working
     def update(
@@ -162,8 +159,7 @@ class Transaction(Stating):
         """Delete the document of this key; False where there is none."""
         if self._digest_of(key) is None:
             return False
-        self._pending[key] = None
-        self._pending_triples.pop(key, None)
+        self._pending.delete(key)
         return True
 
     @working
@@ -192,8 +188,8 @@ class Transaction(Stating):
     @working
     def _digest_of(self, key: str) -> bytes | None:
         """The digest of the document of this key as the transaction sees it, or None."""
-        if key in self._pending:
-            waiting = self._pending[key]
+        if key in self._pending.documents:
+            waiting = self._pending.documents[key]
             return None if waiting is None else waiting.extracted.digest
         record = self._changes.documents.find(key)
         return None if record is None else record.digest

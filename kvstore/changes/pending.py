@@ -1,0 +1,83 @@
+"""Changes that wait: what :class:`~kvstore.changes.changes.Changes` applies together, each thing by its key.
+
+In: documents as they are extracted, and what the user states. On disk: nothing. What is changed twice keeps its last
+change, and a transaction keeps what it has applied until the commit, to apply it once more when the map has to grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..extraction.extraction import Extracted, vectors_for
+from ..structures.documents.ingested_files import IngestedFile
+from ..structures.documents.triples import DocumentTriples
+from ..structures.forest.forest import EdgeKey, StatedEdge
+from ..structures.names.aliases import Alias
+from ..structures.state import StoreView
+from ..structures.vectors.vectors import Matrix
+from .embedding_reuse import kept_vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A document ready to be stored: what was extracted, and one unit vector a chunk (shape (chunks, dimension)).
+
+    Without vectors it is embedded before it is applied. ``changed_at`` is when it was stored first, for one that is
+    only put in again.
+    """
+
+    extracted: Extracted
+    vectors: Matrix | None
+    own_vectors: bool = False
+    origin: str | None = None
+    changed_at: int | None = None
+
+
+@dataclass(slots=True)
+class Pending:
+    """Changes to documents, edges and names, each by its key; None takes back what is of that key.
+
+    ``triples`` stand in place of those of a document, which is stored or one of ``documents``. ``origins`` names the
+    folder that documents, otherwise unchanged, were found in last; ``files`` are those whose last document this is,
+    each with the digests of its documents. ``size`` counts chunks, names, triples and edges.
+    """
+
+    documents: dict[str, Prepared | None] = field(default_factory=dict)
+    triples: dict[str, DocumentTriples] = field(default_factory=dict)
+    edges: dict[EdgeKey, StatedEdge | None] = field(default_factory=dict)
+    aliases: dict[str, Alias | None] = field(default_factory=dict)
+    origins: dict[str, str | None] = field(default_factory=dict)
+    files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
+    size: int = 0
+
+    def __bool__(self) -> bool:
+        return any((self.documents, self.triples, self.edges, self.aliases, self.origins, self.files))
+
+    @property
+    def prepared(self) -> list[Prepared]:
+        """The documents that are put, in the order in which they were."""
+        return [document for document in self.documents.values() if document is not None]
+
+    def put(self, document: Prepared, triples: DocumentTriples) -> None:
+        """Have a document stored, with these triples."""
+        key = document.extracted.key
+        self.delete(key)
+        self.documents[key] = document
+        if triples:
+            self.triples[key] = triples
+        self.size += len(document.extracted.chunks) + len(triples.names) + len(triples.triples)
+
+    def delete(self, key: str) -> None:
+        """Have the document of a key go, with its triples."""
+        self.documents.pop(key, None)
+        self.triples.pop(key, None)
+        self.documents[key] = None
+
+    def embed(self, stored: StoreView, embed: Callable[[Sequence[str]], Matrix]) -> None:
+        """Give vectors to the documents without, from the stored ones of their keys where texts have stayed."""
+        documents = self.prepared
+        kept = kept_vectors(stored, [document.extracted for document in documents if document.vectors is None])
+        made = vectors_for([(document.extracted, document.vectors) for document in documents], embed, kept)
+        for document, vectors in zip(documents, made, strict=True):
+            self.documents[document.extracted.key] = replace(document, vectors=vectors)
