@@ -100,7 +100,7 @@ class Store(Keeping, Changing, Ingesting):
         """Put recent changes in place where there are so many that whoever opens the store next would notice."""
         if self.readonly:
             return
-        with self.reading() as view:
+        with self.state() as view:
             waiting = sum(len(part) for _, part in view.view.scan(tables.RECENT))
         if waiting > SOON_READ:
             _log.info("%s: %d bytes of recent changes are put in their places", self.path, waiting)
@@ -265,7 +265,7 @@ class Store(Keeping, Changing, Ingesting):
         """
         from .changes.statistics import statistics
 
-        with self.reading() as view:
+        with self.state() as view:
             return statistics(view, self._context.environment.statistics()) | self._context.indexing.sizes()
 
     def settings_table(self) -> list[tuple[str, Any, bool]]:
@@ -276,7 +276,7 @@ class Store(Keeping, Changing, Ingesting):
         """
         from .structures.language_version import fixed_settings
 
-        with self.reading() as view:
+        with self.state() as view:
             fixed = fixed_settings(view)
         return fixed + [(name, value, False) for name, value in asdict(self._context.session).items()]
 

@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def dumped(store: kvstore.Store) -> list[str]:
-    with store.reading() as view:
+    with store.state() as view:
         return [str(line) for line in dump(view)]
 
 

@@ -14,7 +14,7 @@ import pytest
 import kvstore
 
 #: What stands for itself, or is for a program that has made parts of the work its own.
-PLAIN = {"close", "reading"}
+PLAIN = {"close", "state"}
 CLASSES = (kvstore.Store, kvstore.Snapshot, kvstore.Transaction, kvstore.Cursor)
 
 

@@ -402,5 +402,5 @@ def test_files_that_older_readers_read_are_read_again(
 
 
 def dump_of(store: kvstore.Store) -> object:
-    with store.reading() as view:
+    with store.state() as view:
         return dump(view)

@@ -136,7 +136,7 @@ def test_the_dump_does_not_know_of_files(make_store: Callable[..., kvstore.Store
         document = one.get(key)
         assert document is not None
         other.put(key, document.text, title=document.title, source=document.source, meta=document.meta)
-    with one.reading() as view, other.reading() as plain:
+    with one.state() as view, other.state() as plain:
         assert list(map(str, dump(view))) == list(map(str, dump(plain)))
     assert other.execute("SELECT * FROM files").fetchall() == []
 

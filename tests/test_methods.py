@@ -182,8 +182,8 @@ WORDLESS = {
     "nearest_names",  # what a message says of a name that is not known
     "not_in_dump",  # .dump tells it
     "prompt",  # EXPLAIN ASK shows it
-    "reading",
     "snapshot",
+    "state",  # for those who extend kvstore
     "weigh",  # EXPLAIN RETRIEVE shows it
 }
 #: Parts of transactions that statements are made of, or that only programs need.

@@ -154,7 +154,7 @@ def same_afresh(path: Path) -> kvstore.Store:
 
 
 def dumped(store: kvstore.Store) -> dict[str, Any]:
-    with store.reading() as view:
+    with store.state() as view:
         return dump(view)
 
 

@@ -17,7 +17,7 @@ from kvstore.structures.indexes import index_building
 #: All that is public on a store, a snapshot and a transaction.
 READING = {
     *("aliases", "ask", "describe_document", "describe_entity", "expand", "get", "indexes", "keys", "lookup", "names"),
-    *("nearest_names", "prompt", "reading", "retrieve", "search", "triples"),
+    *("nearest_names", "prompt", "retrieve", "search", "state", "triples"),
 }
 
 
@@ -35,7 +35,7 @@ def test_only_what_is_for_users_is_public() -> None:
         assert public(of) & internals == set()
         assert public(of) >= READING
     own = {name for name in vars(kvstore.Snapshot) if name[0] != "_"}
-    assert own == {"close", "reading"}
+    assert own == {"close", "state"}
 
 
 def test_names_are_shown_before_they_are_used() -> None:

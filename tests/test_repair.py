@@ -68,7 +68,7 @@ def ingest(store: kvstore.Store, folder: Path) -> None:
 
 def state(store: kvstore.Store) -> tuple[Any, ...]:
     """Everything that a repair must keep: the logical dump, vectors, times, and temperatures."""
-    with store.reading() as view:
+    with store.state() as view:
         vectors = {
             (record.key, ordinal): view.vectors.gather([(stored.block, stored.row)]).tobytes()
             for record in view.documents.scan()
@@ -137,7 +137,7 @@ def test_a_damaged_derived_table_is_found_and_made_again(
         path, before = filled(table != tables.VECTORS, table == tables.ADDRESS_BLOCKS)
         copytree(path, tmp_path / "store")
         store = make_store()
-    with store.reading() as view:
+    with store.state() as view:
         assert view.view.count(table), f"the store of this test has nothing in {table}"
     damage(store, table, how)
     report = store.repair()
@@ -242,7 +242,7 @@ def test_a_damaged_document_is_lost_and_said_to_be(store: kvstore.Store) -> None
 
 def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvstore.Store) -> None:
     fill(store)
-    with store.reading() as view:
+    with store.state() as view:
         used = {chunk for record in view.documents.scan() for chunk in record.chunk_ids()}
     with store._context.environment.write() as view:
         value = view.get(tables.META, b"counters")
@@ -251,7 +251,7 @@ def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvsto
     assert store.check()
     report = store.repair()
     assert (report.lost, report.remaining) == ([], [])
-    with store.reading() as view:
+    with store.state() as view:
         assert used.isdisjoint(chunk for record in view.documents.scan() for chunk in record.chunk_ids())
 
 

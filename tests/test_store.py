@@ -373,7 +373,7 @@ def test_closing_leaves_few_recent_changes_to_be_read_by_the_next(make_store: Ca
     names = " ".join(f"Alpha{number} Beta{number}." for number in range(4000))
 
     def waiting(store: kvstore.Store) -> int:
-        with store.reading() as view:
+        with store.state() as view:
             return sum(len(part) for _, part in view.view.scan(tables.RECENT))
 
     store = make_store()

@@ -121,12 +121,12 @@ def test_triples_stay_while_the_text_is_the_same(
             format=document.format,
         )
     fresh.put_triples("tea", found, names=["took years"])
-    with tea.reading() as here, fresh.reading() as there:
+    with tea.state() as here, fresh.state() as there:
         assert dump(here) == dump(there)
     tea.export(tmp_path / "all.jsonl")
     again = make_store("again")
     again.import_(tmp_path / "all.jsonl")
-    with tea.reading() as here, again.reading() as there:
+    with tea.state() as here, again.state() as there:
         assert dump(here) == dump(there)
     rebuild(tea._context.environment, tea.settings, tea.embed)
     assert tea.triples("tea") == found

@@ -36,7 +36,7 @@ def calls() -> Iterator[tuple[type, str, str, bool, dict[str, Any]]]:
     for of in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):
         for method, function in inspect.getmembers(of, inspect.isfunction):
             inherited = of is not kvstore.Store and hasattr(kvstore.Store, method) and method not in ("put", "update")
-            if method[0] == "_" or method in ("close", "reading") or inherited:
+            if method[0] == "_" or method in ("close", "state") or inherited:
                 continue
             parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
             names = [(p.name, p.kind is p.VAR_POSITIONAL) for p in parameters if p.kind is not p.VAR_KEYWORD]

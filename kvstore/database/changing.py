@@ -43,13 +43,13 @@ class Changing(Opened):
         self._require_writable()
         given = examine(key, text, title=title, source=source, meta=meta, format=format)
         if vectors is None:
-            with self.reading() as view:
+            with self.state() as view:
                 record = view.documents.find(key)
                 if record is not None and record.digest == given.digest:
                     return False
         extracted, own = derived(given, self.settings, vectors)
         if own is None:
-            with self.reading() as view:
+            with self.state() as view:
                 kept = kept_vectors(view, [extracted])
             (rows,) = vectors_for([(extracted, None)], self._context.embed, kept)
         else:

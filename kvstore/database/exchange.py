@@ -102,7 +102,7 @@ class Destination(Protocol):
         """Unit vectors of some texts, shape (n, dimension)."""
         ...
 
-    def reading(self) -> AbstractContextManager[StoreView]:
+    def state(self) -> AbstractContextManager[StoreView]:
         """The parts of the store, in one state."""
         ...
 
@@ -316,7 +316,7 @@ class _Import:
 
     def _changed(self, batch: _Batch) -> list[tuple[Extracted, Matrix | None]]:
         """The documents of a batch that are not in the store as they are."""
-        with self._store.reading() as view:
+        with self._store.state() as view:
             stored = {key: view.documents.find(key) for key in batch.documents}
         return [
             (extracted, rows)

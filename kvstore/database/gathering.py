@@ -19,7 +19,7 @@ from ..errors import ClosedError, TransactionError
 from ..storage.environment import WriteTransaction
 from ..structures.state import StoreView
 from .context import Context
-from .queryable import Reading
+from .queryable import Queryable
 
 Owner = TypeVar("Owner", bound="Gathering")
 Parameters = ParamSpec("Parameters")
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 _MOST_PENDING = 4096
 
 
-class Gathering(Reading):
+class Gathering(Queryable):
     """Changes gathered, applied in turn when there are many, or when something is read."""
 
     _open = False
@@ -59,7 +59,7 @@ class Gathering(Reading):
         return self._open
 
     @contextmanager
-    def reading(self) -> Iterator[StoreView]:
+    def state(self) -> Iterator[StoreView]:
         with self._working():
             self._apply()
             self._changes.write_back()

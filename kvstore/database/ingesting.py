@@ -140,21 +140,21 @@ class _Commits:
         return BATCH if isinstance(self._store.embedder, OpenAIEmbedder) else 0
 
     def digest_of(self, key: str) -> bytes | None:
-        with self._store.reading() as view:
+        with self._store.state() as view:
             record = view.documents.find(key)
             return None if record is None else record.digest
 
     def documents_from(self, root: str) -> Iterator[tuple[str, str | None]]:
-        with self._store.reading() as view:
+        with self._store.state() as view:
             yield from [(record.key, record.source) for record in view.documents.scan() if record.origin == root]
 
     def source_of(self, key: str) -> str | None:
-        with self._store.reading() as view:
+        with self._store.state() as view:
             record = view.documents.find(key)
             return None if record is None else record.source
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
-        with self._store.reading() as view:
+        with self._store.state() as view:
             find = view.documents.find
             stored = ((key, origin, find(key)) for key, origin in origins.items() if origin)
             moved = {key: origin for key, origin, record in stored if record and record.origin != origin}
@@ -169,7 +169,7 @@ class _Commits:
         return Job(str(self._store.path.resolve()), self.settings, format, dict(options), embedder)
 
     def ingested(self, source: str) -> IngestedFile | None:
-        with self._store.reading() as view:
+        with self._store.state() as view:
             return view.ingested_files.get(source)
 
     def write(
@@ -180,7 +180,7 @@ class _Commits:
     ) -> None:
         # Embedding takes most of the time: other writers need not wait for it.
         found = [(document.extracted, document.vectors, origin) for document, origin in batch if document.extracted]
-        with self._store.reading() as view:
+        with self._store.state() as view:
             kept = kept_vectors(view, [extracted for extracted, made, _ in found if made is None])
         vectors = vectors_for([(extracted, made) for extracted, made, _ in found], self._store.embed, kept)
         with self._store.transaction(models=False) as transaction:

@@ -30,7 +30,7 @@ class Keeping(Opened):
         """
         from ..changes.check import check
 
-        with self.reading() as view:
+        with self.state() as view:
             return list(check(view))
 
     def repair(self) -> RepairReport:
@@ -83,7 +83,7 @@ class Keeping(Opened):
         """
         from .exchange import export
 
-        with self.reading() as view:
+        with self.state() as view:
             return export(view, path)
 
     def compact(self) -> CompactReport:

@@ -32,7 +32,7 @@ from ..structures.indexes.open_indexes import OpenIndexes
 from ..structures.state import StoreView
 from .context import Context
 from .index_worker import Indexing
-from .queryable import Reading
+from .queryable import Queryable
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("kvstore")
 
 
-class Snapshot(Reading):
+class Snapshot(Queryable):
     """One state of a store, unchanged by later commits; made by :meth:`Store.snapshot`, closed by its context or
     ``close()``.
 
@@ -68,7 +68,7 @@ class Snapshot(Reading):
         self.close()
 
     @contextmanager
-    def reading(self) -> Iterator[StoreView]:
+    def state(self) -> Iterator[StoreView]:
         with self._snapshot.pin():
             yield self._view
 
@@ -145,7 +145,7 @@ class OpenContext:
             self.hits.add(keys)
 
 
-class Opened(Reading):
+class Opened(Queryable):
     """What an open store holds, and the ways into it."""
 
     def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
@@ -210,7 +210,7 @@ class Opened(Reading):
         return Snapshot(self._context)
 
     @contextmanager
-    def reading(self) -> Iterator[StoreView]:
+    def state(self) -> Iterator[StoreView]:
         with self.snapshot() as snapshot:
             yield snapshot._view
 

@@ -66,8 +66,8 @@ class Document:
     origin: str | None = None
 
 
-class Reading(ABC):
-    """The reading methods; what they read is what :meth:`reading` opens."""
+class Queryable(ABC):
+    """The reading methods, each written once: what they read is what :meth:`state` opens."""
 
     _context: Context
 
@@ -76,18 +76,21 @@ class Reading(ABC):
         check_methods(cls)
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[StoreView]:
-        """The parts of the store in one state, while the context is open: what every method here reads."""
+    def state(self) -> AbstractContextManager[StoreView]:
+        """One state of all structures, while the context is open: what every method here reads.
+
+        For those who extend kvstore: what it holds may change with any version.
+        """
 
     def __len__(self) -> int:
-        with self.reading() as view:
+        with self.state() as view:
             return Counters.load(view.view).documents
 
     def __bool__(self) -> bool:
         return True
 
     def __contains__(self, key: object) -> bool:
-        with self.reading() as view:
+        with self.state() as view:
             return isinstance(key, str) and is_text(key) and view.documents.find(key) is not None
 
     def __iter__(self) -> Iterator[str]:
@@ -99,7 +102,7 @@ class Reading(ABC):
         >>> store.get("tea").title, store.get("cocoa")
         ('Tea', None)
         """
-        with self.reading() as view:
+        with self.state() as view:
             record = view.documents.find(key)
             if record is None:
                 return None
@@ -123,7 +126,7 @@ class Reading(ABC):
         >>> store.triples("tea")
         []
         """
-        with self.reading() as view:
+        with self.state() as view:
             record = view.documents.find(key)
             return [] if record is None else list(view.triples.of(record.id).triples)
 
@@ -135,7 +138,7 @@ class Reading(ABC):
         """
         if limit is not None:
             check_whole("limit", limit, 0, MOST_ROWS)
-        with self.reading() as view:
+        with self.state() as view:
             return list(islice(view.documents.keys(prefix), limit))
 
     def names(self, prefix: str = "", limit: int = 20) -> list[str]:
@@ -145,7 +148,7 @@ class Reading(ABC):
         (['India'], ['Darjeeling'])
         """
         check_whole("limit", limit, 0, MOST_ROWS)
-        with self.reading() as view:
+        with self.state() as view:
             return [record.name for record in islice(view.entities.beginning(entity_key(prefix)), limit)]
 
     def lookup(self, *names: str, limit: int = 10) -> list[Location]:
@@ -159,7 +162,7 @@ class Reading(ABC):
         if not names:
             raise InputError("LOOKUP takes one name or more, and there is none; name an entity")
         check_whole("limit", limit, 1)
-        with self.reading() as view:
+        with self.state() as view:
             found: list[Location] = []
             for name in names:
                 rows = list(lookup(view, name, limit))
@@ -176,7 +179,7 @@ class Reading(ABC):
         >>> store.aliases()
         [Alias(name='Bharat', entity='India', kind='alias')]
         """
-        with self.reading() as view:
+        with self.state() as view:
             return [alias for _, alias in view.aliases.scan()]
 
     def expand(
@@ -200,7 +203,7 @@ class Reading(ABC):
             raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
         check_whole("depth", depth, 0)
         check_whole("limit", limit, 1)
-        with self.reading() as view:
+        with self.state() as view:
             rows: list[Relative] = []
             for name in names:
                 rows += expand(view, name, direction=direction, depth=depth, tree=tree, limit=limit)
@@ -216,7 +219,7 @@ class Reading(ABC):
         """
         from ..sql import descriptions
 
-        with self.reading() as view:
+        with self.state() as view:
             return descriptions.document(view, key)
 
     def describe_entity(self, name: str) -> dict[str, Any]:
@@ -227,7 +230,7 @@ class Reading(ABC):
         """
         from ..sql import descriptions
 
-        with self.reading() as view:
+        with self.state() as view:
             return descriptions.entity(view, name)
 
     def indexes(self) -> list[IndexStatus]:
@@ -236,7 +239,7 @@ class Reading(ABC):
         >>> [(index.kind, index.state) for index in store.indexes()]
         [('entities', 'exact'), ('lexical', 'exact'), ('vectors', 'exact')]
         """
-        with self.reading() as view:
+        with self.state() as view:
             return view.index_statuses()
 
     def dump(self) -> Iterator[str]:
@@ -250,7 +253,7 @@ class Reading(ABC):
         """
         from ..sql import dumping
 
-        with self.reading() as view:
+        with self.state() as view:
             yield from dumping.statements(view)
 
     def not_in_dump(self) -> list[str]:
@@ -261,7 +264,7 @@ class Reading(ABC):
         """
         from ..sql import dumping
 
-        with self.reading() as view:
+        with self.state() as view:
             return list(dumping.unsaid(view))
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
@@ -271,7 +274,7 @@ class Reading(ABC):
         ['Darjeeling']
         """
         check_whole("limit", limit, 1, MOST_ROWS)
-        with self.reading() as view:
+        with self.state() as view:
             return near_names(view, name, limit)
 
     def search(
@@ -305,7 +308,7 @@ class Reading(ABC):
         ('tea', 'recognise entities')
         """
         check_clauses("retrieve", clauses, Clauses.__annotations__)
-        with self.reading() as view:
+        with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
             return strategy.retrieve(query)
 
@@ -318,7 +321,7 @@ class Reading(ABC):
         (True, ('Iceland',))
         """
         check_clauses("weigh", clauses, Clauses.__annotations__)
-        with self.reading() as view:
+        with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
             evidence = strategy.retrieve(query)
             return evidence, self._confidence(query, evidence)
@@ -346,7 +349,7 @@ class Reading(ABC):
         """
         check_clauses("ask", clauses, Clauses.__annotations__)
         chosen = self._context.language_model(model)
-        with self.reading() as view:
+        with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
             evidence = strategy.retrieve(query)
             confidence = self._confidence(query, evidence)
@@ -378,7 +381,7 @@ class Reading(ABC):
         What is tea made from?
         """
         check_clauses("prompt", clauses, Clauses.__annotations__)
-        with self.reading() as view:
+        with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
             return self._prompt(strategy.retrieve(query), query)
 
@@ -466,7 +469,7 @@ class Reading(ABC):
         return strategy, query
 
 
-check_methods(Reading)
+check_methods(Queryable)
 
 
 def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:

@@ -54,7 +54,7 @@ class Stating(Gathering):
         record = None if key in self._pending.documents else self._changes.documents.find(key)
         document = record if waiting is None else waiting.extracted
         if document is None:
-            with self.reading() as view:
+            with self.state() as view:
                 raise no_document(view, key)
         if document.format == PAIRS:
             raise InputError(f"document {key!r} is made of pairs; triples belong to a document with a text")
@@ -153,7 +153,7 @@ class Stating(Gathering):
             raise _other_kind(stands)
         if stands is not None and stands.target == alias.target:
             return False
-        with self.reading() as view:
+        with self.state() as view:
             for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
                 if view.filter.find(entity_key(form)) is None:
                     raise no_entity(view, form)

@@ -134,7 +134,7 @@ class Transaction(Stating):
         self._apply()
         record = self._changes.documents.find(key) if key else None
         if record is None:
-            with self.reading() as view:
+            with self.state() as view:
                 raise no_document(view, key)
         stored = self._changes.documents.text(record.id).decode()
         vectors = None
@@ -180,7 +180,7 @@ class Transaction(Stating):
         """
         from ..sql.relational import matching_documents
 
-        with self.reading() as view:
+        with self.state() as view:
             found = sorted(matching_documents(view, where, parameters))
             keys = [view.documents.get(document).key for document in found]
         return self.delete_many(keys)

@@ -110,7 +110,7 @@ def _meta(running: Running, text: str | None) -> dict[str, Any] | None:
 def delete_document(running: Running, statement: s.DeleteDocument) -> Cursor:
     with running.writing() as transaction:
         if not (statement.key and transaction.delete(statement.key)):
-            with transaction.reading() as view:
+            with transaction.state() as view:
                 raise no_document(view, statement.key)
     return Cursor("DELETE", rowcount=1, message="1 document deleted")
 

@@ -125,7 +125,7 @@ def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]
 
 
 def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
-    with running.target.reading() as view:
+    with running.target.state() as view:
         trace = Trace(view.view)
         for name in statement.entities:
             with trace.step("normalise") as step:
@@ -151,7 +151,7 @@ def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
 
 
 def _expand_steps(running: Running, statement: s.Expand) -> list[Step]:
-    with running.target.reading() as view:
+    with running.target.state() as view:
         trace = Trace(view.view)
         with trace.step("walk trees") as step:
             found = expand(running, statement).fetchall()
@@ -164,7 +164,7 @@ def _select_steps(running: Running, statement: s.Select, analyze: bool) -> list[
     """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
     found: list[Step] = []
     depth = {0: -1}
-    with running.target.reading() as view:
+    with running.target.state() as view:
         planned = Reader(view, running.session.settings_table)
         for row in selected(running, statement, planned, "EXPLAIN QUERY PLAN "):
             number, parent = int(str(row[0])), int(str(row[1]))

@@ -38,7 +38,7 @@ def lookup(running: Running, statement: s.Lookup) -> Cursor:
     locations = running.target.lookup(*statement.entities, **given(limit=statement.limit))
     message = None
     if not locations:
-        with running.target.reading() as view:
+        with running.target.state() as view:
             message = "\n".join(str(no_entity(view, name)) for name in statement.entities)
     return Cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), rowcount=len(locations), message=message)
 
@@ -90,7 +90,7 @@ def retrieval_clauses(running: Running, statement: s.Retrieve | s.Ask) -> dict[s
 
 def ask(running: Running, statement: s.Ask) -> Cursor:
     found = answer(running, statement)
-    with running.target.reading() as view:
+    with running.target.state() as view:
         records = {c.document: view.documents.find(c.document) for c in found.citations}
     # Another may have deleted a document while a model wrote.
     sources = {key: None if record is None else record.source for key, record in records.items()}
@@ -126,7 +126,7 @@ def answer(running: Running, statement: s.Ask) -> Answer:
 def select(running: Running, statement: s.Select) -> Cursor:
     begun = running.session._begun
     if begun is not None:  # its state changes with the next statement, so nothing may be read later
-        with begun.reading() as view:
+        with begun.state() as view:
             selection = selected(running, statement, Reader(view, running.session.settings_table))
             rows = list(selection)
         return Cursor("SELECT", selection.columns, rows, rowcount=len(rows))

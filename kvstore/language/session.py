@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Readable(Protocol):
     """One state of the store: a snapshot, an open transaction, or the last commit."""
 
-    def reading(self) -> AbstractContextManager[StoreView]:
+    def state(self) -> AbstractContextManager[StoreView]:
         """The parts of the store, in one state."""
         ...
 

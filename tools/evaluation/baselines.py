@@ -67,7 +67,7 @@ class _Chunks:
 
 def baselines(store: kvstore.Store, tell: Callable[[str], None]) -> list[Retriever]:
     """All of them, built from what a store holds."""
-    with store.reading() as view:
+    with store.state() as view:
         chunks = _Chunks(view)
         tree, graph = _TreeRag(view, chunks, store.embed, tell), _GraphRag(view, chunks, store.embed, tell)
     everything = np.arange(len(chunks.ids))

@@ -40,7 +40,7 @@ class Texts:
 
     def __init__(self, store: kvstore.Store) -> None:
         self._store = store
-        with store.reading() as view:
+        with store.state() as view:
             self._chunks: dict[str, list[tuple[int, int]]] = {}
             keys: dict[int, str] = {}
             for _, record in view.chunks.scan():
