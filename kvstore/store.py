@@ -101,7 +101,7 @@ class Store(Keeping, Changing, Ingesting):
         if self.readonly:
             return
         with self.state() as view:
-            waiting = sum(len(part) for _, part in view.view.scan(tables.RECENT))
+            waiting = sum(len(part) for _, part in view.lmdb.scan(tables.RECENT))
         if waiting > SOON_READ:
             _log.info("%s: %d bytes of recent changes are put in their places", self.path, waiting)
             self._context.environment.write_with_growth(WriteTransaction.settle, timeout=0)

@@ -188,7 +188,7 @@ def test_check_finds_damage_to_aliases(tmp_path: Path) -> None:
         store.put("city", CITY, format="markdown")
         store.alias("NYC", "New York")
         with store.snapshot() as snapshot:
-            value = bytes(snapshot._view.view.get("aliases", b"nyc") or b"")
+            value = bytes(snapshot._view.lmdb.get("aliases", b"nyc") or b"")
         with store._context.environment.write() as view:
             view.delete("aliases", b"nyc")
         problems = " ".join(store.check())

@@ -36,7 +36,7 @@ from kvstore.ingest import pipeline
 from kvstore.storage import tables, writer_lock
 from kvstore.storage.environment import Environment
 from kvstore.storage.writer_lock import WriterLock
-from kvstore.structures.state import StoreView
+from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import FREE, Vectors, VectorWriter, block_shape
 
 OPEN = """
@@ -107,7 +107,7 @@ def document(number: int) -> str:
     return "\n\n".join(f"{name} lies at {names[-1]}. It was founded in {1800 + number}. " * 12 for name in names)
 
 
-def vectors_of(view: StoreView) -> dict[int, bytes]:
+def vectors_of(view: State) -> dict[int, bytes]:
     return {chunk: view.vectors.gather([(record.block, record.row)]).tobytes() for chunk, record in view.chunks.scan()}
 
 

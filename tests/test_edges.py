@@ -141,8 +141,8 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
         store.put_edge("Tug", "Ship")
         store.put("fleet.csv", "Ferry,Ship\n", format="pairs", meta={"tree": "edges"})
         with store.snapshot() as snapshot:
-            (row,) = [(bytes(key), bytes(value)) for key, value in snapshot._view.view.scan("stated_edges")]
-            up = {bytes(key): bytes(value) for key, value in snapshot._view.view.scan("edges_up")}
+            (row,) = [(bytes(key), bytes(value)) for key, value in snapshot._view.lmdb.scan("stated_edges")]
+            up = {bytes(key): bytes(value) for key, value in snapshot._view.lmdb.scan("edges_up")}
         (other,) = set(up) - {row[0]}
         with store._context.environment.write() as view:
             view.delete("stated_edges", row[0])

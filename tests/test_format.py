@@ -27,7 +27,7 @@ def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
     store.put("tea", "# Tea\n\nRobert Fortune brought tea to Darjeeling.", title="Tea", format="markdown")
     store.put("kinds", "Tug,Ship", format="pairs")
     with store.snapshot() as snapshot:
-        assert set(snapshot._view.view.tables()) <= set(tables.ALL)
+        assert set(snapshot._view.lmdb.tables()) <= set(tables.ALL)
 
 
 def test_worked_examples_hold() -> None:

@@ -138,7 +138,7 @@ def test_a_damaged_derived_table_is_found_and_made_again(
         copytree(path, tmp_path / "store")
         store = make_store()
     with store.state() as view:
-        assert view.view.count(table), f"the store of this test has nothing in {table}"
+        assert view.lmdb.count(table), f"the store of this test has nothing in {table}"
     damage(store, table, how)
     report = store.repair()
     assert report.found, f"CHECK did not see the damage in {table}"

@@ -374,7 +374,7 @@ def test_closing_leaves_few_recent_changes_to_be_read_by_the_next(make_store: Ca
 
     def waiting(store: kvstore.Store) -> int:
         with store.state() as view:
-            return sum(len(part) for _, part in view.view.scan(tables.RECENT))
+            return sum(len(part) for _, part in view.lmdb.scan(tables.RECENT))
 
     store = make_store()
     store.put("few", "Port Ellen.")

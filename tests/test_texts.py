@@ -69,7 +69,7 @@ def test_a_short_text_is_compressed_in_a_store(make_store: Callable[..., Store])
     text = "Tea from Darjeeling goes to the harbour, and tea from Assam goes to the harbour too. " * 4
     store.put("tea", text)
     with store.snapshot() as snapshot:
-        value = snapshot._view.view.get(tables.TEXTS, records.u64(1))
+        value = snapshot._view.lmdb.get(tables.TEXTS, records.u64(1))
         assert value is not None
         assert len(value) < len(text) / 2
     document = store.get("tea")

@@ -19,7 +19,7 @@ from ..retrieval.dense_search import cosines_of
 from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import term_rarity
 from ..retrieval.query import Query
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.words import FUNCTION_WORDS, content_terms, stemmer, terms
 from .passages import chunk_of
 
@@ -65,7 +65,7 @@ class Confidence:
         return f"{self.value:.2f}: {told}, missing {self.missing:.2f}{names}"
 
 
-def question_rarities(question: str, view: StoreView) -> dict[str, float]:
+def question_rarities(question: str, view: State) -> dict[str, float]:
     """The question's terms with their rarity in the store.
 
     Words that only say what kind of thing is asked for ("how long") are left out. Rarities are smoothed as if

@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from ..errors import CorruptionError
 from ..retrieval.evidence import Hit
 from ..structures.documents.chunks import ChunkRecord
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.blocks import blocks, is_lead_in, parts, plain
 from ..text.sentences import sentences
 from ..text.words import FUNCTION_WORDS
@@ -100,12 +100,12 @@ class Passage:
     statements: list[Statement] = field(default_factory=list)
 
 
-def passages_of(hits: Sequence[Hit], view: StoreView) -> list[Passage]:
+def passages_of(hits: Sequence[Hit], view: State) -> list[Passage]:
     """The passages around some hits, in the order of the best hit of each."""
     return [_passage(group, view) for group in _groups(hits, view)]
 
 
-def chunk_of(hit: Hit, view: StoreView) -> int:
+def chunk_of(hit: Hit, view: State) -> int:
     """The id of a chunk that was found in the same view."""
     record = view.documents.find(hit.document)
     if record is None:
@@ -124,7 +124,7 @@ class _Group:
     hits: list[Hit]
 
 
-def _groups(hits: Sequence[Hit], view: StoreView) -> list[_Group]:
+def _groups(hits: Sequence[Hit], view: State) -> list[_Group]:
     """Hits that stand side by side under one heading, together."""
     groups: list[_Group] = []
     for hit in hits:
@@ -143,14 +143,14 @@ def _groups(hits: Sequence[Hit], view: StoreView) -> list[_Group]:
     return sorted(groups, key=lambda group: group.hits[0].rank)
 
 
-def _beside(view: StoreView, record: ChunkRecord, chunk: int, step: int) -> int:
+def _beside(view: State, record: ChunkRecord, chunk: int, step: int) -> int:
     """The chunk beside one, where it stands in the same section of the same document; else the chunk itself."""
     other = view.chunks.find(chunk + step) if chunk + step >= 0 else None
     same = other is not None and (other.document, other.section) == (record.document, record.section)
     return chunk + step if same else chunk
 
 
-def _passage(group: _Group, view: StoreView) -> Passage:
+def _passage(group: _Group, view: State) -> Passage:
     start, end = view.chunks.get(group.first).start, view.chunks.get(group.last).end
     record = view.documents.get(group.document)
     text = view.documents.text_slice(group.document, start, end)

@@ -27,7 +27,7 @@ from ..structures.names.mentions import Occurrence
 from ..structures.names.places import Places, places_of
 from ..structures.names.recognition import headed_places, mentions_in
 from ..structures.postings import term_bytes
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import FREE
 from ..text.normalize import fold
 from ..text.words import chunk_terms, stemmer
@@ -38,13 +38,13 @@ from .graph_check import GraphCheck
 STATED = frozenset((ALIAS, KIND))
 
 
-def check(view: StoreView) -> Iterator[str]:
+def check(view: State) -> Iterator[str]:
     """Every violated invariant of the store, as a sentence."""
     yield from _Check(view).run()
 
 
 class _Check:
-    def __init__(self, view: StoreView) -> None:
+    def __init__(self, view: State) -> None:
         self._view = view
         self._stem = stemmer(view.settings.stemmer)
         self._documents: list[DocumentRecord] = []
@@ -82,14 +82,14 @@ class _Check:
                 yield str(error)
 
     def _check_recent(self) -> Iterator[str]:
-        yield from check_recent(self._view.view.scan(tables.RECENT))
+        yield from check_recent(self._view.lmdb.scan(tables.RECENT))
 
     def _read_documents(self) -> Iterator[str]:
         self._documents = list(self._view.documents.scan())
         for record in self._documents:
             if self._view.documents.identify(record.key) != record.id:
                 yield f"document {record.id}: its key {record.key!r} does not lead to it"
-        if len(self._documents) != self._view.view.count("document_keys"):
+        if len(self._documents) != self._view.lmdb.count("document_keys"):
             yield "there are document keys without a document"
 
     def _read_postings(self) -> Iterator[str]:
@@ -116,7 +116,7 @@ class _Check:
             if self._view.vectors.free_rows(number) != free:
                 yield f"vector block {number} has {free} free rows, and another number is recorded"
             blocks += 1 if free else 0
-        if blocks != self._view.view.count(tables.VECTOR_SPACE):
+        if blocks != self._view.lmdb.count(tables.VECTOR_SPACE):
             yield "free rows are recorded for vector blocks that have none"
 
     def _check_documents(self) -> Iterator[str]:
@@ -302,7 +302,7 @@ class _Check:
                 yield f"index {record.kind} is kept with options that there are not: {', '.join(unknown)}"
 
     def _check_counters(self) -> Iterator[str]:
-        counters = Counters.load(self._view.view)
+        counters = Counters.load(self._view.lmdb)
         for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
             if getattr(counters, name) != self._totals[name]:
                 yield f"{self._totals[name]} {name} are stored, {getattr(counters, name)} are counted"

@@ -12,12 +12,12 @@ from ..structures.documents.chunks import FIRST_UPPER
 from ..structures.documents.documents import DocumentRecord
 from ..structures.filter import addresses
 from ..structures.forest.forest import USER
-from ..structures.state import StoreView
+from ..structures.state import State
 
 Rows = list[tuple[Any, ...]]
 
 
-def dump(view: StoreView) -> dict[str, Rows]:
+def dump(view: State) -> dict[str, Rows]:
     """Everything in the store, as sorted rows by structure."""
     documents = {record.id: record for record in view.documents.scan()}
     places = _Places(view, documents)
@@ -126,7 +126,7 @@ def dump(view: StoreView) -> dict[str, Rows]:
 class _Places:
     """Names for internal ids."""
 
-    def __init__(self, view: StoreView, documents: dict[int, DocumentRecord]) -> None:
+    def __init__(self, view: State, documents: dict[int, DocumentRecord]) -> None:
         self._view = view
         self._documents = documents
 

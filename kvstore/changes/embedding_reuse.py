@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 from ..extraction.extraction import Extracted, embedding_text
 from ..structures.documents.documents import heading_path
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 
 
-def kept_vectors(view: StoreView, documents: Iterable[Extracted]) -> dict[str, Matrix]:
+def kept_vectors(view: State, documents: Iterable[Extracted]) -> dict[str, Matrix]:
     """The vectors, by embedding text, that documents can take over from those they take the place of."""
     kept: dict[str, Matrix] = {}
     for extracted in documents:

@@ -13,11 +13,11 @@ from ..storage.records import U64_PAIR
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED, Edge, judge, on_cycles
 from ..structures.forest.forest import USER
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.normalize import entity_key
 
 
-def check_forest(view: StoreView, documents: Sequence[DocumentRecord]) -> Iterator[str]:
+def check_forest(view: State, documents: Sequence[DocumentRecord]) -> Iterator[str]:
     """Every violated invariant of the forest, as a sentence."""
     forest = view.forest
     edges = list(forest.edges())
@@ -35,13 +35,13 @@ def check_forest(view: StoreView, documents: Sequence[DocumentRecord]) -> Iterat
     for tree, name in forest.trees():
         if forest.tree_name(tree) != name or tree not in by_tree:
             yield f"tree {name!r} has no edges or another name"
-    if view.view.count(tables.TREES) != view.view.count(tables.TREE_NAMES):
+    if view.lmdb.count(tables.TREES) != view.lmdb.count(tables.TREE_NAMES):
         yield "there are trees that are not found by their names"
     yield from _check_verdicts(view, by_tree)
     yield from _check_directions(view, edges)
 
 
-def _check_statements(view: StoreView, documents: Sequence[DocumentRecord], edges: Sequence[Edge]) -> Iterator[str]:
+def _check_statements(view: State, documents: Sequence[DocumentRecord], edges: Sequence[Edge]) -> Iterator[str]:
     forest = view.forest
     sizes = {USER: 0} | {record.id: record.size for record in documents}
     stating: dict[int, list[Edge]] = {document: [] for document in sizes}
@@ -67,7 +67,7 @@ def _check_statements(view: StoreView, documents: Sequence[DocumentRecord], edge
                 yield f"tree node {node} is not that of {form!r}, as the user states"
 
 
-def _check_verdicts(view: StoreView, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
+def _check_verdicts(view: State, by_tree: dict[int, list[Edge]]) -> Iterator[str]:
     forest = view.forest
     looping = 0
     for tree, edges in by_tree.items():
@@ -80,15 +80,15 @@ def _check_verdicts(view: StoreView, by_tree: dict[int, list[Edge]]) -> Iterator
             if forest.verdict(child, parent) != verdict:
                 found = "accepted" if verdict != ACCEPTED else "not accepted"
                 yield f"edge {child} under {parent} is {found}, which does not follow from the edges of tree {tree}"
-    if looping != view.view.count(tables.LOOPED_EDGES):
+    if looping != view.lmdb.count(tables.LOOPED_EDGES):
         yield "edges are said to lie on cycles that do not"
 
 
-def _check_directions(view: StoreView, edges: Sequence[Edge]) -> Iterator[str]:
+def _check_directions(view: State, edges: Sequence[Edge]) -> Iterator[str]:
     kept = 0
     for up, down in ((tables.EDGES_UP, tables.EDGES_DOWN), (tables.REFUSED_UP, tables.REFUSED_DOWN)):
-        upwards = {U64_PAIR.unpack(key) for key, _ in view.view.scan(up)}
-        downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in view.view.scan(down)}
+        upwards = {U64_PAIR.unpack(key) for key, _ in view.lmdb.scan(up)}
+        downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in view.lmdb.scan(down)}
         kept += len(upwards)
         for child, parent in sorted(upwards - downwards):
             yield f"edge {child} under {parent} is not kept downwards"

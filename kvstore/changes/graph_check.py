@@ -16,7 +16,7 @@ from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.names.mentions import Occurrence
 from ..structures.passages import DocumentPassages, Passage, title_pair, unmentioned
-from ..structures.state import StoreView
+from ..structures.state import State
 
 #: Entities whose passages are read at once.
 _PORTION = 4096
@@ -25,7 +25,7 @@ _PORTION = 4096
 class GraphCheck:
     """Checks passages document by document; :meth:`rest` then compares the entities' side with what they add up to."""
 
-    def __init__(self, view: StoreView) -> None:
+    def __init__(self, view: State) -> None:
         self._view = view
         self._passages: set[int] = set()
         self._of_entity: dict[int, dict[int, int]] = {}

@@ -14,7 +14,7 @@ from ..structures.documents.ingested_files import IngestedFile
 from ..structures.documents.triples import DocumentTriples
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.names.aliases import Alias
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .embedding_reuse import kept_vectors
 
@@ -74,7 +74,7 @@ class Pending:
         self.triples.pop(key, None)
         self.documents[key] = None
 
-    def embed(self, stored: StoreView, embed: Callable[[Sequence[str]], Matrix]) -> None:
+    def embed(self, stored: State, embed: Callable[[Sequence[str]], Matrix]) -> None:
         """Give vectors to the documents without, from the stored ones of their keys where texts have stayed."""
         documents = self.prepared
         kept = kept_vectors(stored, [document.extracted for document in documents if document.vectors is None])

@@ -31,7 +31,7 @@ from ..structures.indexes.indexes import IndexWriter
 from ..structures.language_version import put_language_version
 from ..structures.names.aliases import Alias
 from ..structures.names.entities import BLOCK
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .changes import Changes
 from .pending import Pending, Prepared
@@ -78,13 +78,13 @@ def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> 
     def run(view: WriteTransaction) -> Rebuilt:
         # LMDB keeps the last commit readable beside the transaction that replaces it.
         with environment.snapshot() as before:
-            return _Rebuild(StoreView(before, settings), view, embed).run()
+            return _Rebuild(State(before, settings), view, embed).run()
 
     return environment.write_with_growth(run)
 
 
 class _Rebuild:
-    def __init__(self, before: StoreView, view: WriteTransaction, embed: Embed) -> None:
+    def __init__(self, before: State, view: WriteTransaction, embed: Embed) -> None:
         self._before = before
         self._view = view
         self._settings = before.settings
@@ -117,7 +117,7 @@ class _Rebuild:
     def _counters(self) -> Counters:
         """The ids and hits to go on from; every total begins at nothing."""
         try:
-            old = Counters.load(self._before.view)
+            old = Counters.load(self._before.lmdb)
         except KvstoreError:
             old = self._counters_from_keys()
         kept = {field.name: getattr(old, field.name) for field in fields(Counters) if field.name.startswith("next_")}
@@ -127,12 +127,12 @@ class _Rebuild:
         """Ids beyond all that are in use, where the counters themselves are damaged."""
 
         def beyond(table: str) -> int:
-            last = next(self._before.view.scan(table, reverse=True), None)
+            last = next(self._before.lmdb.scan(table, reverse=True), None)
             return 1 if last is None else int.from_bytes(last[0], "big") + 1
 
         group = -(-beyond(tables.CHUNKS) // GROUP)
         return Counters(
-            change=self._before.view.count(tables.DOCUMENTS),
+            change=self._before.lmdb.count(tables.DOCUMENTS),
             next_document=beyond(tables.DOCUMENTS),
             next_group=group,
             next_upper=max(1 << 40, beyond(tables.ABSTRACTS)),
@@ -146,7 +146,7 @@ class _Rebuild:
         """The documents that can be read, in portions, extracted anew."""
         waiting: list[tuple[DocumentRecord, Extracted, Matrix | None]] = []
         size = 0
-        for key, _ in self._before.view.scan(tables.DOCUMENTS):
+        for key, _ in self._before.lmdb.scan(tables.DOCUMENTS):
             number = records.U64.unpack(key)[0]
             read = self._attempt(f"document {number}", self._extracted, number)
             if read is None:
@@ -205,7 +205,7 @@ class _Rebuild:
         return prepared
 
     def _triples(self) -> Iterator[tuple[str, DocumentTriples]]:
-        for key, _ in self._before.view.scan(tables.TRIPLES):
+        for key, _ in self._before.lmdb.scan(tables.TRIPLES):
             number = records.U64.unpack(key)[0]
             read = self._attempt(f"the triples of document {number}", self._triples_of, number)
             if read is not None:
@@ -215,11 +215,11 @@ class _Rebuild:
         return self._before.documents.get(number).key, self._before.triples.of(number)
 
     def _edges(self) -> Iterator[tuple[EdgeKey, StatedEdge]]:
-        for key, _ in self._before.view.scan(tables.STATED_EDGES):
+        for key, _ in self._before.lmdb.scan(tables.STATED_EDGES):
             child, parent = records.U64_PAIR.unpack(key)
             edge = self._attempt(
                 f"the user's edge between tree nodes {child} and {parent}",
-                Forest(self._before.view, None).stated_edge,
+                Forest(self._before.lmdb, None).stated_edge,
                 child,
                 parent,
             )
@@ -227,7 +227,7 @@ class _Rebuild:
                 yield edge.key, edge
 
     def _aliases(self) -> Iterator[tuple[str, Alias]]:
-        for key, _ in self._before.view.scan(tables.ALIASES):
+        for key, _ in self._before.lmdb.scan(tables.ALIASES):
             name = bytes(key).decode()
             alias = self._attempt(f"what {name!r} stands for", self._before.aliases.get, name)
             if alias is not None:

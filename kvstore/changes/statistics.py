@@ -6,10 +6,10 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ..storage import tables
-from ..structures.state import StoreView
+from ..structures.state import State
 
 
-def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
+def statistics(view: State, file: Any) -> dict[str, int | float | str]:
     """Names and figures: totals, then the entity filter's, then the file's (``file`` is a dataclass of figures).
 
     ``temperature`` is the number of hits folded in since the store was made.
@@ -19,10 +19,10 @@ def statistics(view: StoreView, file: Any) -> dict[str, int | float | str]:
     found: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
     found["temperature"] = counters.hits
     found["trees"] = sum(1 for _ in view.forest.trees())
-    found["stated_edges"] = view.view.count(tables.STATED_EDGES)
-    found["documents_with_triples"] = view.view.count(tables.TRIPLES)
-    found["aliases"] = view.view.count(tables.ALIASES)
-    found["ingested_files"] = view.view.count(tables.INGESTED_FILES)
+    found["stated_edges"] = view.lmdb.count(tables.STATED_EDGES)
+    found["documents_with_triples"] = view.lmdb.count(tables.TRIPLES)
+    found["aliases"] = view.lmdb.count(tables.ALIASES)
+    found["ingested_files"] = view.lmdb.count(tables.INGESTED_FILES)
     in_filter = view.filter.statistics()
     found.update({f"filter_{field.name}": getattr(in_filter, field.name) for field in fields(in_filter)})
     found.update({f"file_{name}": value for name, value in asdict(file).items()})

@@ -33,7 +33,7 @@ from ..storage.location import require_free
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.forest import StatedEdge
 from ..structures.names.aliases import Alias
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .queryable import unit_rows
 from .transaction import Transaction
@@ -102,7 +102,7 @@ class Destination(Protocol):
         """Unit vectors of some texts, shape (n, dimension)."""
         ...
 
-    def state(self) -> AbstractContextManager[StoreView]:
+    def state(self) -> AbstractContextManager[State]:
         """The parts of the store, in one state."""
         ...
 
@@ -111,7 +111,7 @@ class Destination(Protocol):
         ...
 
 
-def export(view: StoreView, path: str | os.PathLike[str]) -> ExportReport:
+def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
     """Write all documents, triples, edges and aliases of one state to a new file.
 
     Raises InputError when ``path`` exists or its folder does not, StoreFullError when it cannot be written.
@@ -138,7 +138,7 @@ def export(view: StoreView, path: str | os.PathLike[str]) -> ExportReport:
     return ExportReport(written["document"], written["triples"], written["edge"], written["alias"])
 
 
-def _lines(view: StoreView) -> Iterator[dict[str, Any]]:
+def _lines(view: State) -> Iterator[dict[str, Any]]:
     for key in sorted(view.documents.keys()):
         record = view.documents.find(key)
         if record is not None:
@@ -152,7 +152,7 @@ def _lines(view: StoreView) -> Iterator[dict[str, Any]]:
         yield {"alias": alias.name, "entity": alias.entity, "kind": alias.kind}
 
 
-def _document_line(view: StoreView, record: DocumentRecord) -> dict[str, Any]:
+def _document_line(view: State, record: DocumentRecord) -> dict[str, Any]:
     line: dict[str, Any] = {
         "document": record.key,
         "title": record.title,

@@ -17,7 +17,7 @@ from ..changes.changes import Changes
 from ..changes.pending import Pending
 from ..errors import ClosedError, TransactionError
 from ..storage.environment import WriteTransaction
-from ..structures.state import StoreView
+from ..structures.state import State
 from .context import Context
 from .queryable import Queryable
 
@@ -59,11 +59,11 @@ class Gathering(Queryable):
         return self._open
 
     @contextmanager
-    def state(self) -> Iterator[StoreView]:
+    def state(self) -> Iterator[State]:
         with self._working():
             self._apply()
             self._changes.write_back()
-            yield StoreView(self._view, self._store.settings, self._store.open_indexes)
+            yield State(self._view, self._store.settings, self._store.open_indexes)
 
     def _apply_many(self) -> None:
         """Apply what is pending where that is much."""
@@ -74,7 +74,7 @@ class Gathering(Queryable):
         """Carry what is pending into the LMDB transaction."""
         if not self._pending:
             return
-        self._pending.embed(StoreView(self._view, self._store.settings), self._store.embed)
+        self._pending.embed(State(self._view, self._store.settings), self._store.embed)
         pending, self._pending = self._pending, Pending()
         self._applied.append(pending)
         try:

@@ -29,7 +29,7 @@ from ..structures.filter.filter_cache import KeptFilter
 from ..structures.filter.temperatures import HitCounts
 from ..structures.forest.place_cache import PlaceCache
 from ..structures.indexes.open_indexes import OpenIndexes
-from ..structures.state import StoreView
+from ..structures.state import State
 from .context import Context
 from .index_worker import Indexing
 from .queryable import Queryable
@@ -55,7 +55,7 @@ class Snapshot(Queryable):
     def __init__(self, store: Context) -> None:
         self._context = store
         self._snapshot: StorageSnapshot = store.environment.snapshot()
-        self._view = StoreView(self._snapshot, store.settings, store.open_indexes, store.place_cache)
+        self._view = State(self._snapshot, store.settings, store.open_indexes, store.place_cache)
 
     def close(self) -> None:
         """Let the snapshot go; using it afterwards raises ClosedError."""
@@ -68,7 +68,7 @@ class Snapshot(Queryable):
         self.close()
 
     @contextmanager
-    def state(self) -> Iterator[StoreView]:
+    def state(self) -> Iterator[State]:
         with self._snapshot.pin():
             yield self._view
 
@@ -210,7 +210,7 @@ class Opened(Queryable):
         return Snapshot(self._context)
 
     @contextmanager
-    def state(self) -> Iterator[StoreView]:
+    def state(self) -> Iterator[State]:
         with self.snapshot() as snapshot:
             yield snapshot._view
 

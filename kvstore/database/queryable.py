@@ -33,7 +33,7 @@ from ..structures.counters import Counters
 from ..structures.documents.triples import Triple
 from ..structures.indexes.indexes import IndexStatus
 from ..structures.names.aliases import Alias
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import cosines
 from ..systems import strategy_named
 from ..text.normalize import entity_key
@@ -76,7 +76,7 @@ class Queryable(ABC):
         check_methods(cls)
 
     @abstractmethod
-    def state(self) -> AbstractContextManager[StoreView]:
+    def state(self) -> AbstractContextManager[State]:
         """One state of all structures, while the context is open: what every method here reads.
 
         For those who extend kvstore: what it holds may change with any version.
@@ -84,7 +84,7 @@ class Queryable(ABC):
 
     def __len__(self) -> int:
         with self.state() as view:
-            return Counters.load(view.view).documents
+            return Counters.load(view.lmdb).documents
 
     def __bool__(self) -> bool:
         return True
@@ -423,7 +423,7 @@ class Queryable(ABC):
 
     def _asked(
         self,
-        view: StoreView,
+        view: State,
         question: str,
         *,
         using: str | None = None,

@@ -116,9 +116,9 @@ def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]
         return
     snapshot = running.session.snapshot()
     try:
-        measured = MeasuredView(snapshot._view.view)
+        measured = MeasuredView(snapshot._view.lmdb)
         snapshot._view = copy.copy(snapshot._view)
-        snapshot._view.view = measured
+        snapshot._view.lmdb = measured
         yield replace(running, state=snapshot, on_text=None), measured
     finally:
         snapshot.close()
@@ -126,7 +126,7 @@ def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]
 
 def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
     with running.target.state() as view:
-        trace = Trace(view.view)
+        trace = Trace(view.lmdb)
         for name in statement.entities:
             with trace.step("normalise") as step:
                 key = entity_key(name)
@@ -152,7 +152,7 @@ def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
 
 def _expand_steps(running: Running, statement: s.Expand) -> list[Step]:
     with running.target.state() as view:
-        trace = Trace(view.view)
+        trace = Trace(view.lmdb)
         with trace.step("walk trees") as step:
             found = expand(running, statement).fetchall()
             trees = sorted({str(row[1]) for row in found})

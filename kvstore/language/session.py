@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ..retrieval.query import Clauses
     from ..storage.data_file import CompactReport
     from ..structures.indexes.index_building import IndexProgress
-    from ..structures.state import StoreView
+    from ..structures.state import State
 
 
 class Readable(Protocol):
     """One state of the store: a snapshot, an open transaction, or the last commit."""
 
-    def state(self) -> AbstractContextManager[StoreView]:
+    def state(self) -> AbstractContextManager[State]:
         """The parts of the store, in one state."""
         ...
 
@@ -144,11 +144,11 @@ class Imported(Exchanged, Protocol):
         ...
 
 
-class State(Readable, Protocol):
+class ReadState(Readable, Protocol):
     """A snapshot: a state that stays until it is closed."""
 
     #: What it reads; of no concern to those who use the package.
-    _view: StoreView
+    _view: State
 
     def close(self) -> None: ...
 
@@ -168,7 +168,7 @@ class Session(Readable, Protocol):
 
     def transaction(self, *, timeout: float | None = None, models: bool = True) -> Writable: ...
 
-    def snapshot(self) -> State: ...
+    def snapshot(self) -> ReadState: ...
 
     def ingest(
         self,

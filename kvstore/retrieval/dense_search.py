@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..structures.ranking import Ranking
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import Ids, Matrix, cosines
 from .query import Query
 
 
-def cosines_of(view: StoreView, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
+def cosines_of(view: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
     """The cosines of some chunks with a unit vector."""
     records = view.chunks.get_many(chunks.tolist())
     return cosines(view.vectors.gather([(record.block, record.row) for record in records]), vector)

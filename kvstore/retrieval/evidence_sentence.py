@@ -7,11 +7,11 @@ states the edge, else a sentence by template.
 from __future__ import annotations
 
 from ..structures.forest.forest import DATA_KINDS, USER, Statement
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.blocks import plain
 
 
-def best_statement(view: StoreView, child: int, parent: int) -> Statement:
+def best_statement(view: State, child: int, parent: int) -> Statement:
     """The surest statement of an edge that must exist; the first in order of document key and place among equals."""
 
     statements = list(view.forest.statements(child, parent))
@@ -24,7 +24,7 @@ def best_statement(view: StoreView, child: int, parent: int) -> Statement:
     return min((statement for statement in statements if statement.confidence == most), key=order)
 
 
-def stating_text(view: StoreView, child: int, parent: int, names: tuple[str, str]) -> str:
+def stating_text(view: State, child: int, parent: int, names: tuple[str, str]) -> str:
     """The sentence that states an edge, or ``child is under parent`` where data or the user state it."""
     statement = best_statement(view, child, parent)
     if statement.kind in DATA_KINDS:

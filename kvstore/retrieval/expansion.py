@@ -14,7 +14,7 @@ from itertools import islice
 
 from ..errors import InputError
 from ..structures.forest.forest import RELATIONS_TREE, Forest, Step
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.normalize import entity_key
 from .evidence import Relative
 from .evidence_sentence import stating_text
@@ -27,7 +27,7 @@ _SEARCHED = 10_000
 _DOCUMENTS = 3
 
 
-def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str | None, limit: int) -> list[Relative]:
+def expand(view: State, name: str, *, direction: str, depth: int, tree: str | None, limit: int) -> list[Relative]:
     """Relatives of one entity up to ``depth`` levels away; none where the name is not known."""
     if direction not in DIRECTIONS:
         raise InputError(f"a direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
@@ -61,7 +61,7 @@ def expand(view: StoreView, name: str, *, direction: str, depth: int, tree: str 
     return rows
 
 
-def _nodes_of(view: StoreView, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
+def _nodes_of(view: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
     """Nodes by the name of their tree, that of relations found in prose last."""
     nodes_of: dict[str, list[int]] = {}
     for node in nodes:
@@ -107,7 +107,7 @@ def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -
 
 
 def _forest_relatives(
-    view: StoreView, shown: str, tree: str, names: dict[int, str], steps: list[Step], up: bool
+    view: State, shown: str, tree: str, names: dict[int, str], steps: list[Step], up: bool
 ) -> Iterator[Relative]:
     """The rows of some steps; ``names`` are those of the nodes they begin at."""
     for step in steps:
@@ -120,7 +120,7 @@ def _forest_relatives(
 
 
 def _abstract_relatives(
-    view: StoreView, places: list[Place], shown: str, ups: bool, downs: bool, depth: int, tree: str | None
+    view: State, places: list[Place], shown: str, ups: bool, downs: bool, depth: int, tree: str | None
 ) -> Iterator[Relative]:
     """The abstract tree around the best places of the entity, a few documents' at most."""
     seen: set[int] = set()
@@ -154,7 +154,7 @@ def _abstract_relatives(
                 queue += [(child, level + 1, name) for child in other.children]
 
 
-def label(view: StoreView, abstract: int) -> str:
+def label(view: State, abstract: int) -> str:
     """What an abstract is called: its heading, or its document, and its number in the document."""
     record = view.abstracts.get(abstract)
     document = view.documents.get(record.document)

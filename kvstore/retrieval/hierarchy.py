@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..structures.filter import addresses
-from ..structures.state import StoreView
+from ..structures.state import State
 
 _FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
 
@@ -18,7 +18,7 @@ _FIRST_ABSTRACT = addresses.address(addresses.NODE + 1, 0)
 class Hierarchy:
     """The forest of one view, read for context: at most ``relatives`` ancestors and as many descendants a place."""
 
-    def __init__(self, view: StoreView, relatives: int) -> None:
+    def __init__(self, view: State, relatives: int) -> None:
         self._view = view
         self._relatives = relatives
         self._places = view.places(relatives)

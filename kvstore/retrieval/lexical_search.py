@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..structures.ranking import Ranking, best
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import Ids
 from ..text.words import content_terms, joined_parts, segments, stemmer, technical_tokens
 from .query import Query
@@ -25,7 +25,7 @@ def term_rarity(chunks: int, containing: int) -> float:
     return math.log(1 + (chunks - containing + 0.5) / (containing + 0.5))
 
 
-def question_terms(view: StoreView, text: str) -> list[str]:
+def question_terms(view: State, text: str) -> list[str]:
     """The terms of a question that are looked up, each once: words, technical tokens, and the parts of joined words
     that no chunk has as a whole."""
     stem = stemmer(view.settings.stemmer)
@@ -53,7 +53,7 @@ class WordSearch:
         return np.where(self.chunks[places] == chunks, self.scores[places], 0.0)
 
 
-def search_words(view: StoreView, terms: Sequence[str], k1: float = K1, b: float = B) -> WordSearch:
+def search_words(view: State, terms: Sequence[str], k1: float = K1, b: float = B) -> WordSearch:
     """Score all chunks that have any of some terms."""
     counters = view.counters
     average = counters.words / max(1, counters.chunks)
@@ -74,7 +74,7 @@ def search_words(view: StoreView, terms: Sequence[str], k1: float = K1, b: float
     return WordSearch(rarities, found, scores)
 
 
-def word_scores_of(view: StoreView, terms: Sequence[str], chunks: Ids) -> npt.NDArray[np.float64]:
+def word_scores_of(view: State, terms: Sequence[str], chunks: Ids) -> npt.NDArray[np.float64]:
     """The BM25 scores of some chunks, 0 for those without any of the terms."""
     return search_words(view, terms).of(chunks)
 

@@ -16,7 +16,7 @@ from ..structures.documents.chunks import FIRST_UPPER, GROUP
 from ..structures.filter import addresses
 from ..structures.forest.forest import RELATIONS_TREE
 from ..structures.names.aliases import Identity
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.blocks import plain
 from ..text.normalize import entity_key
 from ..text.sentences import sentences
@@ -27,7 +27,7 @@ from .places import Place, places_of
 _AHEAD = 64
 
 
-def lookup(view: StoreView, name: str, limit: int) -> Iterator[Location]:
+def lookup(view: State, name: str, limit: int) -> Iterator[Location]:
     """At most ``limit`` locations of one name."""
     key = entity_key(name)
     identity = view.resolve(key) if key else None
@@ -48,13 +48,13 @@ def lookup(view: StoreView, name: str, limit: int) -> Iterator[Location]:
     yield from (_abstract_location(view, place, shown, identity) for place in places[len(headed) :])
 
 
-def _parted(view: StoreView, nodes: list[int]) -> tuple[list[int], list[int]]:
+def _parted(view: State, nodes: list[int]) -> tuple[list[int], list[int]]:
     """Nodes of the trees that somebody stated, and those of the tree of relations found in prose."""
     told = [node for node in nodes if view.forest.tree_name(view.forest.node(node).tree) == RELATIONS_TREE]
     return [node for node in nodes if node not in told], told
 
 
-def _tree_locations(view: StoreView, node: int, shown: str, identity: Identity) -> Iterator[Location]:
+def _tree_locations(view: State, node: int, shown: str, identity: Identity) -> Iterator[Location]:
     forest = view.forest
     tree = forest.tree_name(forest.node(node).tree)
     level = forest.level(node)
@@ -68,11 +68,11 @@ def _tree_locations(view: StoreView, node: int, shown: str, identity: Identity) 
         yield Location(shown, identity.entry.temperature, tree, level, above, None, None, text)
 
 
-def _node_name(view: StoreView, node: int) -> str:
+def _node_name(view: State, node: int) -> str:
     return view.entities.get(view.forest.node(node).entity).name
 
 
-def _abstract_location(view: StoreView, place: Place, shown: str, identity: Identity) -> Location:
+def _abstract_location(view: State, place: Place, shown: str, identity: Identity) -> Location:
     rank, abstract, record = place
     document = view.documents.get(record.document)
     above = None if record.parent is None else view.abstracts.get(record.parent)
@@ -83,7 +83,7 @@ def _abstract_location(view: StoreView, place: Place, shown: str, identity: Iden
     return Location(shown, identity.entry.temperature, None, record.level, parent, document.key, ordinal, text)
 
 
-def _sentence_with(view: StoreView, leaf: int, entities: list[int]) -> str | None:
+def _sentence_with(view: State, leaf: int, entities: list[int]) -> str | None:
     """The first sentence of a leaf abstract that mentions one of some entities, or a heading that does."""
     heading = None
     for chunk in range(GROUP * leaf, GROUP * leaf + GROUP):

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from ..structures.documents.chunks import AbstractRecord
 from ..structures.filter import addresses
 from ..structures.names.aliases import Identity
-from ..structures.state import StoreView
+from ..structures.state import State
 
 #: The rank of an abstract, its id and its record.
 Place = tuple[int, int, AbstractRecord]
 
 
-def places_of(view: StoreView, identity: Identity, most: int) -> tuple[list[int], list[Place]]:
+def places_of(view: State, identity: Identity, most: int) -> tuple[list[int], list[Place]]:
     """Nodes and abstracts of an entity; of more than ``most`` those that come first, at least so many together."""
     nodes: list[int] = []
     found: list[Place] = []
@@ -31,7 +31,7 @@ def places_of(view: StoreView, identity: Identity, most: int) -> tuple[list[int]
     return nodes_in_order(view, nodes), sorted(found, key=lambda place: _order(view, place))
 
 
-def nodes_in_order(view: StoreView, nodes: Iterable[int]) -> list[int]:
+def nodes_in_order(view: State, nodes: Iterable[int]) -> list[int]:
     """Nodes of the forest by the names of their trees, then by their own."""
     found = list(nodes)
     if len(found) < 2:
@@ -39,7 +39,7 @@ def nodes_in_order(view: StoreView, nodes: Iterable[int]) -> list[int]:
     return sorted(found, key=lambda node: (view.forest.tree_name(view.forest.node(node).tree), view.forest.key(node)))
 
 
-def _order(view: StoreView, place: Place) -> tuple[int, int, str, int]:
+def _order(view: State, place: Place) -> tuple[int, int, str, int]:
     rank, abstract, record = place
     # Within a document abstracts of a level are numbered as the text goes.
     return rank, record.last_chunk - record.first_chunk, view.documents.key_of(record.document), abstract

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..structures.documents.chunks import GROUP
 from ..structures.documents.documents import heading_path
 from ..structures.ranking import Ranking
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..structures.vectors.vectors import Ids, Matrix
 from ..text.words import token_count
 from .evidence import AbstractNote, Evidence, Hit, Trace
@@ -60,7 +60,7 @@ class Query:
     """
 
     question: str
-    view: StoreView
+    view: State
     embed: Callable[[str], Matrix]
     top: int = 8
     depth: int = 1
@@ -74,7 +74,7 @@ class Query:
     _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.trace = Trace(self.view.view)
+        self.trace = Trace(self.view.lmdb)
 
     @cached_property
     def vector(self) -> Matrix:

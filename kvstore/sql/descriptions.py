@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..structures.filter.addresses import NODE
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.normalize import entity_key
 from .diagnosis import nearest
 from .nearby import no_document, no_entity
@@ -64,7 +64,7 @@ def _ways_in(table: SqlTable, column: str) -> str | None:
     return ", ".join(ways) or None
 
 
-def document(view: StoreView, key: str) -> dict[str, Any]:
+def document(view: State, key: str) -> dict[str, Any]:
     """The properties of a document; raises DocumentNotFoundError."""
     record = view.documents.find(key) if key else None
     if record is None:
@@ -85,7 +85,7 @@ def document(view: StoreView, key: str) -> dict[str, Any]:
     }
 
 
-def entity(view: StoreView, name: str) -> dict[str, Any]:
+def entity(view: State, name: str) -> dict[str, Any]:
     """The properties of an entity; raises EntityNotFoundError."""
     reader = Reader(view, list)
     key = entity_key(name)

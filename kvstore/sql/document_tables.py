@@ -16,7 +16,7 @@ def _document_range(reader: Reader, low: str | None, high: str | None) -> Rows:
     # A long key is stored cut and hashed, so its place in the order is known by its first bytes only.
     first = b"" if low is None else low.encode()[:400]
     last = None if high is None else high.encode()[:400]
-    for stored, document in reader.view.view.scan(tables.DOCUMENT_KEYS, first):
+    for stored, document in reader.view.lmdb.scan(tables.DOCUMENT_KEYS, first):
         if last is not None and bytes(stored[:400]) > last:
             return
         yield U64.unpack(document)[0]

@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterator
 
 from ..structures.names.aliases import Alias
-from ..structures.state import StoreView
+from ..structures.state import State
 from .literals import literal
 
 
-def statements(view: StoreView) -> Iterator[str]:
+def statements(view: State) -> Iterator[str]:
     """The statements, one a line unless a text has more; those of comments begin with ``--``."""
     yield f"-- embedder {view.settings.embedder}"
     yield "BEGIN;"
@@ -28,7 +28,7 @@ def statements(view: StoreView) -> Iterator[str]:
     yield "COMMIT;"
 
 
-def _document(view: StoreView, key: str) -> str:
+def _document(view: State, key: str) -> str:
     document = view.documents.find(key)
     assert document is not None  # the view has just named it
     text = view.documents.text(document.id).decode()
@@ -39,7 +39,7 @@ def _document(view: StoreView, key: str) -> str:
     return f"INSERT DOCUMENT {literal(key)}{clauses} TEXT {literal(text)}{meta};"
 
 
-def _aliases(view: StoreView) -> Iterator[str]:
+def _aliases(view: State) -> Iterator[str]:
     """An alias after those that make its entity known."""
     left = {alias.key: alias for _, alias in view.aliases.scan() if _can_be_said(view, alias)}
     while left:
@@ -50,13 +50,13 @@ def _aliases(view: StoreView) -> Iterator[str]:
                 yield verb.format(literal(alias.name), literal(alias.entity))
 
 
-def _can_be_said(view: StoreView, alias: Alias) -> bool:
+def _can_be_said(view: State, alias: Alias) -> bool:
     """Whether the names that the statement needs are known."""
     needed = (alias.target,) if alias.kind == "alias" else (alias.target, alias.key)
     return all(view.filter.find(key) is not None for key in needed)
 
 
-def unsaid(view: StoreView) -> Iterator[str]:
+def unsaid(view: State) -> Iterator[str]:
     """What the statements cannot say, one message each."""
     own = sum(1 for record in view.documents.scan() if record.own_vectors)
     if own:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from ..errors import DocumentNotFoundError, EntityNotFoundError
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.normalize import entity_key
 from .literals import literal
 
@@ -21,7 +21,7 @@ _COMPARED = 20_000
 _ALIKE = 0.75
 
 
-def near_keys(view: StoreView, key: str, limit: int = 3) -> list[str]:
+def near_keys(view: State, key: str, limit: int = 3) -> list[str]:
     """Keys of documents that look like ``key``."""
     for prefix in (key[: max(1, len(key) // 2)], ""):
         near = difflib.get_close_matches(key, islice(view.documents.keys(prefix), _COMPARED), limit, _ALIKE)
@@ -30,7 +30,7 @@ def near_keys(view: StoreView, key: str, limit: int = 3) -> list[str]:
     return []
 
 
-def near_names(view: StoreView, name: str, limit: int = 3) -> list[str]:
+def near_names(view: State, name: str, limit: int = 3) -> list[str]:
     """Names of entities that look like ``name``."""
     key = entity_key(name)
     # Names near a misspelt one mostly share its beginning: the index gives those without a scan.
@@ -42,13 +42,13 @@ def near_names(view: StoreView, name: str, limit: int = 3) -> list[str]:
     return []
 
 
-def no_document(view: StoreView, key: str) -> DocumentNotFoundError:
+def no_document(view: State, key: str) -> DocumentNotFoundError:
     """The error for a key that no document has."""
     hint = _meant(near_keys(view, key)) or "; SELECT key FROM documents lists them"
     return DocumentNotFoundError(f"there is no document {literal(key)}{hint}")
 
 
-def no_entity(view: StoreView, name: str) -> EntityNotFoundError:
+def no_entity(view: State, name: str) -> EntityNotFoundError:
     """The error for a name that no entity has."""
     return EntityNotFoundError(f"no entity is called {literal(name)}{_meant(near_names(view, name))}")
 

@@ -21,7 +21,7 @@ from ..structures.documents.chunks import FIRST_UPPER
 from ..structures.filter import addresses
 from ..structures.forest.forest import Statement
 from ..structures.graph import TRIPLE
-from ..structures.state import StoreView
+from ..structures.state import State
 from ..text.normalize import entity_key
 
 #: Name, value, and whether it was fixed when the store was made.
@@ -47,13 +47,13 @@ class Cost:
 class Reader:
     """One state of the store as the tables read it; what is looked up often is kept while the statement runs."""
 
-    def __init__(self, view: StoreView, settings: Callable[[], Sequence[Setting]]) -> None:
+    def __init__(self, view: State, settings: Callable[[], Sequence[Setting]]) -> None:
         self.view = view
         self._settings = settings
         #: What reading each table has cost so far.
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)
         #: Counts pages, where the view is measured.
-        self.measured = view.view if isinstance(view.view, MeasuredView) else None
+        self.measured = view.lmdb if isinstance(view.lmdb, MeasuredView) else None
         self.document = lru_cache(256)(view.documents.get)
         self.outline = lru_cache(16)(view.documents.outline)
         self.entity_name = lru_cache(4096)(lambda entity: view.entities.get(entity).name)
@@ -64,11 +64,11 @@ class Reader:
 
     def ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
         """The numbers under which ``table`` stores its rows; nothing is decoded."""
-        for key, _ in self.view.view.scan(table, u64(start), None if stop is None else u64(stop)):
+        for key, _ in self.view.lmdb.scan(table, u64(start), None if stop is None else u64(stop)):
             yield U64.unpack(key)[0]
 
     def stored(self, table: str, number: int) -> bool:
-        return 0 <= number < 1 << 64 and self.view.view.get(table, u64(number)) is not None
+        return 0 <= number < 1 << 64 and self.view.lmdb.get(table, u64(number)) is not None
 
     def document_id(self, key: str) -> int | None:
         return self.view.documents.identify(key) if key else None

@@ -20,7 +20,7 @@ import apsw
 
 from ..errors import InputError, StatementError
 from ..structures.language_version import fixed_settings
-from ..structures.state import StoreView
+from ..structures.state import State
 from . import condition as conditions
 from .diagnosis import nearest
 from .literals import SqlValue, literal
@@ -371,7 +371,7 @@ class Selection:
         return ""
 
 
-def matching_documents(view: StoreView, condition: str, parameters: Parameters = ()) -> set[int]:
+def matching_documents(view: State, condition: str, parameters: Parameters = ()) -> set[int]:
     """Ids of the documents for which ``condition``, a SQL expression over the table ``documents``, is true.
 
     Raises StatementError for a condition that is not one, showing the place.

@@ -65,7 +65,7 @@ def number_range(table: str) -> Callable[[Reader, int | None, int | None], Rows]
 
 
 def counted(table: str) -> Callable[[Reader], int]:
-    return lambda reader: reader.view.view.count(table)
+    return lambda reader: reader.view.lmdb.count(table)
 
 
 def hashed_number(reader: Reader, row: Row) -> int:

@@ -27,7 +27,7 @@ from .sql_table import Read, Row, Rows, SqlTable, counted, hashed_number, listed
 
 def _entity_range(reader: Reader, low: str | None, high: str | None) -> Rows:
     last = None if high is None else high.encode()
-    for key, entity in reader.view.view.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
+    for key, entity in reader.view.lmdb.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
         if last is not None and bytes(key) > last:
             return
         yield U32.unpack(entity)[0]
@@ -95,7 +95,7 @@ _MENTIONS = SqlTable(
         "document": lambda reader, key: _mentions_in(reader, reader.chunks_of(key)),
         "entity": _mentions_of,
     },
-    size=lambda reader: 10 * reader.view.view.count(tables.MENTIONS),
+    size=lambda reader: 10 * reader.view.lmdb.count(tables.MENTIONS),
 )
 
 # The forest ----------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ _TRIPLES = SqlTable(
     load=lambda reader, row: reader.triples(row[0]).triples[row[1]],
     number=hashed_number,
     equal={"document": _triples_of_key, "subject": _triples_with, "object": _triples_with},
-    size=lambda reader: 10 * reader.view.view.count(tables.TRIPLES),
+    size=lambda reader: 10 * reader.view.lmdb.count(tables.TRIPLES),
 )
 
 # The store itself ----------------------------------------------------------------------------------------------------

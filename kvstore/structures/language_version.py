@@ -15,7 +15,7 @@ from ..models.language import language_version
 from ..settings import FixedSettings
 from ..storage import records, tables
 from ..storage.environment import View, WriteView
-from .state import StoreView
+from .state import State
 
 _KEY = b"language_version"
 
@@ -31,10 +31,10 @@ def stored_language_version(view: View) -> str:
     return "" if value is None else str(records.unpack(value, tables.META, _KEY))
 
 
-def check_language_version(view: StoreView) -> Iterator[str]:
+def check_language_version(view: State) -> Iterator[str]:
     """The sentence of CHECK where another version is installed than the one that the store was derived with."""
     language = view.settings.language
-    stored, installed = stored_language_version(view.view), language_version(language)
+    stored, installed = stored_language_version(view.lmdb), language_version(language)
     if stored and installed and stored != installed:
         yield (
             f"the texts were parsed by version {stored} of the language pipeline {language!r}, and version {installed} "
@@ -42,7 +42,7 @@ def check_language_version(view: StoreView) -> Iterator[str]:
         )
 
 
-def fixed_settings(view: StoreView) -> list[tuple[str, Any, bool]]:
+def fixed_settings(view: State) -> list[tuple[str, Any, bool]]:
     """The settings fixed when the store was made, as rows of the table ``settings``."""
-    settings = {**asdict(view.settings), "language_version": stored_language_version(view.view)}
+    settings = {**asdict(view.settings), "language_version": stored_language_version(view.lmdb)}
     return [(name, value, True) for name, value in settings.items()]

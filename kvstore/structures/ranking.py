@@ -22,7 +22,7 @@ from .documents.documents import Documents
 Ranking = list[tuple[int, float]]
 
 
-class State(Protocol):
+class Stored(Protocol):
     """The parts of one state that order chunks."""
 
     @property
@@ -32,7 +32,7 @@ class State(Protocol):
 
 
 def best(
-    state: State, chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int
+    state: Stored, chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int
 ) -> Ranking:
     """The ``top`` chunks of highest score, best first; equal scores by document key, then by place in the document.
 
@@ -57,7 +57,7 @@ def best(
     return list(zip(ordered[:top], scores[:top].tolist(), strict=True))
 
 
-def in_order(state: State, chunks: Iterable[int]) -> list[int]:
+def in_order(state: Stored, chunks: Iterable[int]) -> list[int]:
     """Chunks, by their ids, by document key and then by place in the document."""
     ids = list(chunks)
     if len(ids) < 2:

@@ -36,17 +36,17 @@ from .ranking import Ranking
 from .vectors.vectors import Ids, Matrix, Vectors
 
 
-class StoreView:
+class State:
     """The parts of a store as one view sees them."""
 
     def __init__(
         self,
-        view: View,
+        lmdb: View,
         settings: FixedSettings,
         open_indexes: OpenIndexes | None = None,
         place_cache: PlaceCache | None = None,
     ) -> None:
-        self.view = view
+        self.lmdb = lmdb
         self.settings = settings
         self._open_indexes = open_indexes
         self._shares_places = place_cache is not None
@@ -54,67 +54,67 @@ class StoreView:
 
     @cached_property
     def counters(self) -> Counters:
-        return Counters.load(self.view)
+        return Counters.load(self.lmdb)
 
     @cached_property
     def documents(self) -> Documents:
-        return Documents(self.view)
+        return Documents(self.lmdb)
 
     @cached_property
     def chunks(self) -> Chunks:
-        return Chunks(self.view)
+        return Chunks(self.lmdb)
 
     @cached_property
     def abstracts(self) -> Abstracts:
-        return Abstracts(self.view, self.documents)
+        return Abstracts(self.lmdb, self.documents)
 
     @cached_property
     def entities(self) -> Entities:
-        return Entities(self.view)
+        return Entities(self.lmdb)
 
     @cached_property
     def mentions(self) -> Mentions:
-        return Mentions(self.view)
+        return Mentions(self.lmdb)
 
     @cached_property
     def forest(self) -> Forest:
         # A write transaction changes under what it has read. A view that shares nothing, such as that of a repair,
         # asks for no change number: the counters may be what is damaged.
-        if self.view.writable:
-            return Forest(self.view, None)
-        return Forest(self.view, self._place_cache.keys(self.counters.change) if self._shares_places else {})
+        if self.lmdb.writable:
+            return Forest(self.lmdb, None)
+        return Forest(self.lmdb, self._place_cache.keys(self.counters.change) if self._shares_places else {})
 
     @cached_property
     def graph(self) -> Graph:
-        return Graph(self.view)
+        return Graph(self.lmdb)
 
     @cached_property
     def triples(self) -> Triples:
-        return Triples(self.view)
+        return Triples(self.lmdb)
 
     @cached_property
     def ingested_files(self) -> IngestedFiles:
-        return IngestedFiles(self.view)
+        return IngestedFiles(self.lmdb)
 
     @cached_property
     def aliases(self) -> Aliases:
-        return Aliases(self.view)
+        return Aliases(self.lmdb)
 
     @cached_property
     def postings(self) -> Postings:
-        return Postings(self.view)
+        return Postings(self.lmdb)
 
     @cached_property
     def vectors(self) -> Vectors:
-        return Vectors(self.view, self.settings.dimension)
+        return Vectors(self.lmdb, self.settings.dimension)
 
     @cached_property
     def indexes(self) -> Indexes:
-        return Indexes(self.view)
+        return Indexes(self.lmdb)
 
     @cached_property
     def filter(self) -> EntityFilter:
-        return EntityFilter(self.view, hash_seed=self.settings.hash_seed)
+        return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
     def places(self, relatives: int) -> Places:
         """Nodes of the forest as they are told, with at most ``relatives`` ancestors and descendants each."""

@@ -21,7 +21,7 @@ import snowballstemmer
 import kvstore
 from kvstore.structures.documents.chunks import FIRST_UPPER
 from kvstore.structures.filter.addresses import NODE, split
-from kvstore.structures.state import StoreView
+from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import Matrix
 
 from .passages import Passage
@@ -36,7 +36,7 @@ _BATCH = 256
 class _Chunks:
     """All chunks of a store in memory: their documents, texts and vectors."""
 
-    def __init__(self, view: StoreView) -> None:
+    def __init__(self, view: State) -> None:
         rows = list(view.chunks.scan())
         self.ids = [chunk for chunk, _ in rows]
         self.place = {chunk: place for place, chunk in enumerate(self.ids)}
@@ -109,7 +109,7 @@ class _TreeRag:
     both. A store without trees has all its names for one level."""
 
     def __init__(
-        self, view: StoreView, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
+        self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
     ) -> None:
         self._chunks = chunks
         names = [(entity, record.name) for entity, record in view.entities.scan()]
@@ -140,7 +140,7 @@ class _GraphRag:
     """Abstracts in an approximate index; those nearest to the question, and those that share most entities."""
 
     def __init__(
-        self, view: StoreView, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
+        self, view: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], tell: Callable[[str], None]
     ) -> None:
         self._chunks = chunks
         leaves = [(abstract, record) for abstract, record in view.abstracts.scan() if abstract < FIRST_UPPER]
@@ -169,7 +169,7 @@ class _GraphRag:
         return self._chunks.nearest((chunk for leaf in {*near, *hop} for chunk in self._chunk_ids[leaf]), vector)
 
 
-def _all_nodes(view: StoreView, names: list[tuple[int, str]]) -> Iterable[int]:
+def _all_nodes(view: State, names: list[tuple[int, str]]) -> Iterable[int]:
     """Every node of the entity trees."""
     for entity, _ in names:
         for rank, place in map(split, view.filter.addresses(view.entities.get(entity).key).tolist()):

@@ -39,7 +39,7 @@ class NameState(Protocol):
     """The parts of one state that a search of names reads."""
 
     @property
-    def view(self) -> View: ...
+    def lmdb(self) -> View: ...
     @property
     def counters(self) -> Counters: ...
     @property
@@ -101,7 +101,7 @@ class SynonymSearch:
         """The synonyms as a state may use them; None where there is no index, or no file of it that can be used."""
         record = state.indexes.get(SYNONYMS)
         index = None if record is None else self._index(record)
-        return None if index is None else Synonyms(index, state.view)
+        return None if index is None else Synonyms(index, state.lmdb)
 
     def status(self, state: NameState) -> IndexStatus | None:
         """How the index stands, as the state sees it; None where the store has none."""

@@ -43,7 +43,7 @@ class ChunkState(Protocol):
     """The parts of one state that a search reads."""
 
     @property
-    def view(self) -> View: ...
+    def lmdb(self) -> View: ...
     @property
     def counters(self) -> Counters: ...
     @property
@@ -186,7 +186,7 @@ class VectorSearch:
                 parts = [*read[0].parts, *read[1]]
             else:
                 parts = list(state.vectors.scan())
-                keep = not state.view.writable and chunks * state.vectors.dimension * 4 <= self._limit
+                keep = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= self._limit
                 if parts and keep and (held is None or held.coverage[-1][0] <= change):
                     parts = [_joined(parts)]
                     self._exact = _Held(((change, _stop(state)),), tuple(parts))
@@ -214,7 +214,7 @@ def _corrected(state: ChunkState, held: _Held) -> tuple[_Held, list[Part]] | Non
     ids: Ids = np.array([chunk for chunk, _ in stored], np.uint64)
     part = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored]))
     # What a write transaction adds may be rolled back; an older state than the newest says nothing of later chunks.
-    if state.view.writable or change < held.coverage[-1][0]:
+    if state.lmdb.writable or change < held.coverage[-1][0]:
         return held, [part]
     parts = [*held.parts, part]
     while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):

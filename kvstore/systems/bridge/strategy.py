@@ -22,7 +22,7 @@ from ...retrieval.recognition import Seed, recognise
 from ...structures.documents.chunks import FIRST_UPPER, ChunkRecord
 from ...structures.filter import addresses
 from ...structures.ranking import Ranking, best
-from ...structures.state import StoreView
+from ...structures.state import State
 from ...structures.vectors.vectors import cosines
 
 #: Addresses taken of one entity, the most telling first. Of a rank whose addresses are more than that are left, none is
@@ -67,7 +67,7 @@ class _Way(NamedTuple):
 Pool = dict[int, tuple[ChunkRecord, _Way]]
 
 
-def _abstracts_of(view: StoreView, seed: Seed) -> list[int]:
+def _abstracts_of(view: State, seed: Seed) -> list[int]:
     """Addresses of the abstracts of an entity, whole ranks, the most telling first."""
     found: list[int] = view.addresses_of(seed.identity, _MOST_ADDRESSES + 1).tolist()
     if len(found) > _MOST_ADDRESSES:
@@ -97,7 +97,7 @@ def _candidates(query: Query, seeds: Iterable[tuple[Seed, list[int]]], cap: int)
     return pool
 
 
-def _in_order(view: StoreView, numbers: Iterable[int]) -> list[int]:
+def _in_order(view: State, numbers: Iterable[int]) -> list[int]:
     """Addresses of abstracts by rank, document key and place."""
 
     def order(number: int) -> tuple[int, str, int]:
@@ -130,7 +130,7 @@ def _chunks(
                     yield chunk, (stored, way)
 
 
-def _relatives(view: StoreView, abstract: int, depth: int) -> Iterator[tuple[int, int]]:
+def _relatives(view: State, abstract: int, depth: int) -> Iterator[tuple[int, int]]:
     """The abstract itself, its descendants and its ancestors, up to ``depth`` levels away (equation 1): how many levels
     above it each is, and its id."""
     yield 0, abstract
@@ -153,7 +153,7 @@ def _relatives(view: StoreView, abstract: int, depth: int) -> Iterator[tuple[int
         parent = view.abstracts.get(parent).parent
 
 
-def _told(view: StoreView, stored: ChunkRecord, way: _Way) -> str:
+def _told(view: State, stored: ChunkRecord, way: _Way) -> str:
     """A way in words; abstracts are called by their numbers in the document."""
     document = view.documents.get(stored.document)
     told = f"{way.entity} → abstract {document.abstract_ordinal(way.abstract)}"

@@ -24,7 +24,7 @@ from ...retrieval.query import Option, Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.forest.forest import USER
 from ...structures.ranking import Ranking, best
-from ...structures.state import StoreView
+from ...structures.state import State
 
 
 class CftStrategy:
@@ -90,7 +90,7 @@ def _stating_chunks(query: Query, nodes: Sequence[int], relatives: int) -> dict[
     return found
 
 
-def _chunk_at(view: StoreView, document: int, place: int) -> int | None:
+def _chunk_at(view: State, document: int, place: int) -> int | None:
     """The chunk of a document that covers a byte of its text; None where no chunk does, as in documents of pairs."""
     chunks = list(view.documents.get(document).chunk_ids())
     before = bisect_right(chunks, place, key=lambda chunk: view.chunks.get(chunk).start)

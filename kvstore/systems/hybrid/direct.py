@@ -28,7 +28,7 @@ from ...retrieval.lexical_search import ranked_words
 from ...retrieval.query import Option, Query, Strategy, option
 from ...structures.documents.documents import heading_path
 from ...structures.ranking import Ranking, best, shared_ranks
-from ...structures.state import StoreView
+from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from ...text.normalize import fold_case
 from ...text.words import FUNCTION_WORDS, chunk_terms, segments, stemmer, terms_above
@@ -158,7 +158,7 @@ class _Read:
 class _Texts:
     """Candidates and a question, word by word."""
 
-    def __init__(self, view: StoreView, question: str, rarities: Mapping[str, float]) -> None:
+    def __init__(self, view: State, question: str, rarities: Mapping[str, float]) -> None:
         self._view = view
         self._stem = stemmer(view.settings.stemmer)
         self._rarities = rarities

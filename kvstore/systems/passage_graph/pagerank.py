@@ -28,7 +28,7 @@ from kvstore_cext.pagerank import ForwardPush
 from ...errors import InputError
 from ...structures import graph
 from ...structures.graph import Graph, Heads
-from ...structures.state import StoreView
+from ...structures.state import State
 
 _ENTITY = 1 << 63
 #: What a passage's row costs, in neighbours: about as many entities does a chunk name.
@@ -121,7 +121,7 @@ class PageRank:
     rows: int
     rounds: int
     _push: ForwardPush
-    _view: StoreView
+    _view: State
 
     @property
     def cost(self) -> str:
@@ -150,7 +150,7 @@ class PageRank:
 
 
 def personalised_pagerank(
-    view: StoreView,
+    view: State,
     seeds: Mapping[int, float],
     *,
     restart: float = 0.2,

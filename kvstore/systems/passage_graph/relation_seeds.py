@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...retrieval.lexical_search import term_rarity
-from ...structures.state import StoreView
+from ...structures.state import State
 from ...text.normalize import entity_key
 from ...text.words import content_terms, stemmer
 from .pagerank import entity_node
@@ -22,7 +22,7 @@ _STARTS = 5
 _MOST = 200
 
 
-def masses_of_relations(view: StoreView, terms: Sequence[str], chunks: Iterable[int]) -> dict[int, float]:
+def masses_of_relations(view: State, terms: Sequence[str], chunks: Iterable[int]) -> dict[int, float]:
     """Nodes of the entities that the best matching relations join, with masses that sum to 1; empty for no match."""
     rarity = {term: term_rarity(view.counters.chunks, view.postings.count(term)) for term in terms}
     stem = stemmer(view.settings.stemmer)
@@ -42,7 +42,7 @@ def masses_of_relations(view: StoreView, terms: Sequence[str], chunks: Iterable[
     return masses
 
 
-def _relations(view: StoreView, document: int) -> Iterator[tuple[str, str, str]]:
+def _relations(view: State, document: int) -> Iterator[tuple[str, str, str]]:
     """Normal forms of the names that a document's relations join, with the words between them."""
     for triple in view.triples.of(document).triples[:_MOST]:
         yield entity_key(triple.subject), triple.relation, entity_key(triple.object)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...retrieval.recognition import Seed
-from ...structures.state import StoreView
+from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from ...text.words import FUNCTION_WORDS, segments, stemmer
 from .pagerank import PageRank, entity_node, entity_of, is_entity, passage_node
@@ -23,7 +23,7 @@ from .pagerank import PageRank, entity_node, entity_of, is_entity, passage_node
 _COMMON = 50
 
 
-def masses_of_names(view: StoreView, seeds: Sequence[Seed], compared: Collection[str] = ()) -> dict[int, float]:
+def masses_of_names(view: State, seeds: Sequence[Seed], compared: Collection[str] = ()) -> dict[int, float]:
     """Nodes of the entities that some passage names, with masses that sum to 1 or less; empty where there are none.
 
     A name counts as much as it is specific: 1 / the number of passages that name it (HippoRAG, section 2.3, node
@@ -53,7 +53,7 @@ class Spread(NamedTuple):
     proper: bool
 
 
-def spread_of(view: StoreView, seed: Seed) -> Spread:
+def spread_of(view: State, seed: Seed) -> Spread:
     """How a name is spread: over the geometric mean of the passages that have it as a name and of those that have all
     its words.
 
@@ -68,7 +68,7 @@ def spread_of(view: StoreView, seed: Seed) -> Spread:
     return Spread(math.sqrt(named * (_with_all_words(view, seed) or named)), 2 * telling > degrees)
 
 
-def _with_all_words(view: StoreView, seed: Seed) -> int:
+def _with_all_words(view: State, seed: Seed) -> int:
     """How many passages have every word of a name, function words left out; those of its other names are added."""
     stem = stemmer(view.settings.stemmer)
     found = 0
@@ -89,7 +89,7 @@ def _in_both(few: Ids, many: Ids) -> Ids:
     return common
 
 
-def paths(view: StoreView, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
+def paths(view: State, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
     """For each chunk the likeliest walk to it from what the question names, or from a passage near the question."""
     label = _Labels(view)
     return {chunk: label.of_way(ranks.way(passage_node(chunk))) for chunk in chunks}
@@ -98,7 +98,7 @@ def paths(view: StoreView, ranks: PageRank, chunks: Iterable[int]) -> dict[int, 
 class _Labels:
     """What nodes are called in a path."""
 
-    def __init__(self, view: StoreView) -> None:
+    def __init__(self, view: State) -> None:
         self._view = view
 
     def of_way(self, way: Sequence[int]) -> str:
