@@ -26,7 +26,7 @@ def test_words_that_follow_each_other_in_the_question_count_where_they_stand_tog
     # One finds them with the words in order, the other only near each other.
     assert found(store, "lock key", words=1)[:2] == ["together", "apart"]
     scores = {hit.document: hit.score for hit in store.retrieve("spare lock key", using="hybrid").hits}
-    plain = store.retrieve("spare lock key", using="hybrid", options={"nearness": 0, "headings": 0})
+    plain = store.retrieve("spare lock key", using="hybrid", options={"nearness": 0, "headings": 0, "entries": 0})
     even = {hit.document: hit.score for hit in plain.hits}
     assert scores["together"] / scores["apart"] > even["together"] / even["apart"]
 
@@ -35,8 +35,22 @@ def test_headings_of_a_chunk_count_beside_its_words(store: kvstore.Store) -> Non
     parts = ["# Guide", "## Moving tables", "One statement does all of it, at once.", "## Other"]
     parts += ["Tables may be moving, or not."]
     store.put("guide", "\n\n".join(parts), format="markdown")
-    hits = store.retrieve("moving tables", using="hybrid", options={"nearness": 0, "headings": 2}).hits
+    hits = store.retrieve("moving tables", using="hybrid", options={"nearness": 0, "headings": 2, "entries": 0}).hits
     assert hits[0].heading == "Guide > Moving tables"
+
+
+def test_the_entry_of_a_thing_comes_before_those_that_mention_it(store: kvstore.Store) -> None:
+    options = ["# Options of serve", "- `--quiet`: Say nothing.", "- `--reload`: Begin again when a file changes."]
+    store.put("options", "\n\n".join(options), format="markdown")
+    store.put("changes", "# Changes\n\n## Version 2\n\n- New things begin again with --reload.", format="markdown")
+    store.put("manual", "OPTIONS\n       -p, --port\n              The port of the server, see --host.")
+    store.put("news", "There may be another --port now.")
+    for number in range(30):
+        store.put(f"other{number}", f"Nothing of the kind is here, only day {number} on the quay.")
+    for question, entry, mention in (("--reload", "options", "changes"), ("--port", "manual", "news")):
+        assert found(store, question, entries=0)[:2] == [mention, entry]
+        assert found(store, question)[:2] == [entry, mention]
+    assert found(store, "Is there anything on version 2?")[0] == "changes"
 
 
 @pytest.mark.parametrize("middle", [-0.1, 0.0, 0.7])

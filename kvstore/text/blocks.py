@@ -70,7 +70,24 @@ _ROW = re.compile(r"\s*\|")
 _RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
 _TERM = re.compile(r"[^\n]{1,200}?(?=:(?:\s|$))")
 _SENTENCE_END = re.compile(r"[.!?]\s")
+#: What an entry of a list or an option list begins with: as far as its colon, its dash, its parameters or its value.
+_ENTRY = re.compile(
+    r"^[ \t]*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+"
+    r"(?P<term>(?:[^\n:(=]|:(?!\s)|(?<!\w)\(){1,160}?)(?=(?<=\w)\(|=|:\s|:$| [–—-] )"
+    r"|(?P<option>-{1,2}[\w?@#][^\n]{0,100}?)(?=[ \t]{2,}|$))",
+    re.MULTILINE,
+)
 _TERM_WORDS = 12
+
+
+def entry_terms(text: str) -> list[str]:
+    """What the entries of lists begin with, in order: the terms of definitions, the names of functions, the options of
+    a manual page.
+
+    >>> entry_terms("- `-v`, `--verbose`: Tell more.\\n- build(endpoint, values=None): A URL.\\n  -q, --quiet  Less.")
+    ['`-v`, `--verbose`', 'build', '-q, --quiet']
+    """
+    return [match["term"] or match["option"] for match in _ENTRY.finditer(text)]
 
 
 def is_lead_in(text: str) -> bool:

@@ -5,17 +5,19 @@ added: a convex combination (Bruch, Gai and Ingber, "An Analysis of Fusion Funct
 A share of a cosine begins where a chunk that has nothing to do with the question would stand, which differs from
 embedder to embedder: the scores of such chunks are taken as normally distributed (Manmatha, Rath and Feng 2001,
 section 3), and their middle is reckoned from two places in the ranking. To the best of them is added how much of the
-question stands in the headings above them, and how near each other two words stand in them that follow each other in
-the question (term proximity: Tao and Zhai 2007; sequential dependence: Metzler and Croft 2005); rare words count for
-more.
+question stands in the headings above them, how near each other two words stand in them that follow each other in
+the question (term proximity: Tao and Zhai 2007; sequential dependence: Metzler and Croft 2005), and how well what
+begins in them is called what the question asks about: a section, the entry of a list, an option. Many passages mention
+a thing (a list of changes does), and one says what it is. Rare words count for more.
 
 In: a query. Out: :class:`Direct`.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
@@ -30,8 +32,9 @@ from ...structures.documents.documents import heading_path
 from ...structures.ranking import Ranking, best, shared_ranks
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids
+from ...text.blocks import entry_terms
 from ...text.normalize import fold_case
-from ...text.words import FUNCTION_WORDS, chunk_terms, segments, stemmer, terms_above
+from ...text.words import FUNCTION_WORDS, chunk_terms, segments, stemmer, telling_terms, terms_above
 
 #: Of the candidates of each search, the one whose place in the ranking the noise is reckoned from beside the last.
 _UPPER = 5
@@ -47,6 +50,9 @@ DIRECT_OPTIONS: Mapping[str, Option] = {
     "words": Option(0.5, 0, 1, "share of lexical search where dense search has the rest"),
     "nearness": Option(0.2, 0, 10, "how much it counts that words of the question stand together, beside those shares"),
     "headings": Option(0.1, 0, 10, "how much it counts that the headings have words of the question, beside them"),
+    "entries": Option(
+        0.3, 0, 10, "how much it counts that an entry or section begins there that is called so, beside them"
+    ),
 }
 
 
@@ -59,12 +65,15 @@ class Weights:
     words: float
     nearness: float
     headings: float
+    entries: float
 
 
 def weights_of(query: Query, strategy: Strategy) -> Weights:
     """What the options of a strategy say."""
     values = {name: option(query, strategy, name) for name in DIRECT_OPTIONS}
-    return Weights(int(values["candidates"]), values["words"], values["nearness"], values["headings"])
+    return Weights(
+        int(values["candidates"]), values["words"], values["nearness"], values["headings"], values["entries"]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +117,11 @@ def search_directly(query: Query, weights: Weights) -> Direct:
         places = np.searchsorted(chunks, read)
         for place, chunk in zip(places.tolist(), texts.read(read.tolist()), strict=True):
             scores[place] += weights.nearness * chunk.nearness + weights.headings * chunk.headings
-        scores /= 1 + weights.nearness + weights.headings
+            scores[place] += weights.entries * chunk.entries
+        scores /= 1 + weights.nearness + weights.headings + weights.entries
         coverage = texts.coverage(best(view, chunks, scores, 1)[0][0])
         step.count = len(chunks)
-        step.detail = f"cosine and BM25 as shares of the best; of the best {len(read)} headings and words together"
+        step.detail = f"cosine and BM25 as shares of the best; of {len(read)} headings, entries and words together"
     return Direct(chunks, scores, vectors, words, search.rarities, coverage)
 
 
@@ -149,10 +159,11 @@ def _of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """How much of the question is found in a chunk's text and headings, each from 0 to 1."""
+    """How much of the question is found in a chunk's text, its headings, and what begins in it, each from 0 to 1."""
 
     nearness: float
     headings: float
+    entries: float
 
 
 class _Texts:
@@ -164,6 +175,10 @@ class _Texts:
         self._rarities = rarities
         self._all = sum(rarities.values()) or 1.0
         self._pairs = _Pairs(question, self._stem, rarities)
+        # Words that any question could have name nothing.
+        asking = {self._stem(word) for word in segments(question)} - telling_terms(question, self._stem)
+        self._telling = {term: rarity for term, rarity in rarities.items() if term not in asking} or rarities
+        self._told = sum(self._telling.values()) or 1.0
 
     def read(self, chunks: Sequence[int]) -> list[_Read]:
         """How much of the question is found in each of some chunks."""
@@ -172,8 +187,29 @@ class _Texts:
             title, headings, text = self._parts(chunk)
             above = terms_above(title, headings, self._stem)
             share = sum(rarity for term, rarity in self._rarities.items() if term in above) / self._all
-            found.append(_Read(self._pairs.nearness(text), share))
+            called = max(map(self._called, self._begun(chunk, text)), default=0.0)
+            found.append(_Read(self._pairs.nearness(text), share, called))
         return found
+
+    def _begun(self, chunk: int, text: str) -> Iterator[str]:
+        """What the sections and entries are called that begin in a chunk."""
+        stored = self._view.chunks.get(chunk)
+        for section in self._view.documents.outline(stored.document)[max(0, stored.section) :]:
+            if section.start >= stored.end:
+                break
+            if section.start >= stored.start:
+                yield section.title
+        yield from entry_terms(text)
+
+    def _called(self, name: str) -> float:
+        """How well a name is that of what is asked: the share of the question that it has, and the root of the share of
+        it that the question has."""
+        terms = chunk_terms(None, (), name, self._stem)
+        share = sum(rarity for term, rarity in self._telling.items() if term in terms) / self._told
+        if not share:
+            return 0.0
+        words = [self._stem(word) for word in segments(name) if word not in FUNCTION_WORDS]
+        return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
     def coverage(self, chunk: int) -> float:
         """The share of the question's terms that a chunk has, weighed by rarity."""

@@ -11,10 +11,10 @@ from .direct import DIRECT_OPTIONS, search_directly, weights_of
 
 
 class HybridStrategy:
-    """What resembles the question itself, in meaning, in words and in its headings."""
+    """What resembles the question itself, in meaning, in words, in its headings and in what begins there."""
 
     name = "hybrid"
-    description = "cosine and BM25 as calibrated shares, with headings and words that stand together"
+    description = "cosine and BM25 as calibrated shares, with headings, entries and words that stand together"
     options: Mapping[str, Option] = DIRECT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
