@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..structures.documents.chunks import FIRST_UPPER
-from ..structures.documents.documents import DocumentRecord
-from ..structures.filter import addresses
-from ..structures.forest.forest import USER
+from ..structures.logical import Logical
 from ..structures.state import State
 
 Rows = list[tuple[Any, ...]]
@@ -20,7 +17,7 @@ Rows = list[tuple[Any, ...]]
 def dump(view: State) -> dict[str, Rows]:
     """Everything in the store, as sorted rows by structure."""
     documents = {record.id: record for record in view.documents.scan()}
-    places = _Places(view, documents)
+    names = Logical(view, documents)
     in_filter = dict(view.filter.keys())
     tables: dict[str, Rows] = {
         "documents": [
@@ -39,7 +36,7 @@ def dump(view: State) -> dict[str, Rows]:
         ],
         "texts": [(r.key, view.documents.text(r.id)) for r in documents.values()],
         "outlines": [
-            (r.key, index, s.level, s.title, s.parent, s.start, s.end, places.abstract(s.abstract))
+            (r.key, index, s.level, s.title, s.parent, s.start, s.end, names.abstract(s.abstract))
             for r in documents.values()
             for index, s in enumerate(view.documents.outline(r.id))
         ],
@@ -48,12 +45,12 @@ def dump(view: State) -> dict[str, Rows]:
         ],
         "abstracts": [
             (
-                *places.abstract(number),
-                None if a.parent is None else places.abstract(a.parent),
+                *names.abstract(number),
+                None if a.parent is None else names.abstract(a.parent),
                 a.level,
-                places.chunk(a.first_chunk),
-                places.chunk(a.last_chunk),
-                tuple(places.abstract(child) for child in a.children),
+                names.chunk(a.first_chunk),
+                names.chunk(a.last_chunk),
+                tuple(names.abstract(child) for child in a.children),
                 view.abstracts.heading(a),
                 tuple(map(tuple, a.summary)),
                 view.abstracts.text(a),
@@ -71,85 +68,53 @@ def dump(view: State) -> dict[str, Rows]:
             for entity, form, kind in view.entities.introduced(r.id)
         ],
         "mentions": [
-            (*places.chunk(chunk), places.entity(entity), start, length)
+            (*names.chunk(chunk), names.entity(entity), start, length)
             for chunk, rows in view.mentions.scan()
             for entity, start, length in rows
         ],
         "place_mentions": [
-            (places.entity(entity), rank, places.abstract(abstract))
+            (names.entity(entity), rank, names.abstract(abstract))
             for r in documents.values()
             for entity, rank, abstract in view.mentions.in_places(r.id)
         ],
         "addresses": [
-            (key, places.address(number)) for key in in_filter for number in view.filter.addresses(key).tolist()
+            (key, names.address(number)) for key in in_filter for number in view.filter.addresses(key).tolist()
         ],
         "postings": [
-            (term, *places.chunk(chunk), frequency, length)
+            (term, *names.chunk(chunk), frequency, length)
             for term, block in view.postings.scan()
             for chunk, frequency, length in zip(*(column.tolist() for column in block), strict=True)
         ],
         "edges": [
-            (places.node(child), places.node(parent), view.forest.verdict(child, parent))
+            (names.node(child), names.node(parent), view.forest.verdict(child, parent))
             for child, parent in view.forest.edges()
         ],
         "statements": [
-            (places.node(child), places.node(parent), places.document(statement.document), *statement[1:])
+            (names.node(child), names.node(parent), names.document(statement.document), *statement[1:])
             for child, parent in view.forest.edges()
             for statement in view.forest.statements(child, parent)
         ],
         "stated_edges": [
-            (places.node(child), places.node(parent), edge.tree, edge.child, edge.parent)
+            (names.node(child), names.node(parent), edge.tree, edge.child, edge.parent)
             for child, parent, edge in view.forest.stated_edges()
         ],
         "aliases": [(key, alias.target, alias.name, alias.entity, alias.kind) for key, alias in view.aliases.scan()],
         "alias_members": [(target, tuple(names)) for target, names in view.aliases.members()],
         "triples": [
-            (places.document(document), found.names, tuple(map(tuple, found.triples)))
+            (names.document(document), found.names, tuple(map(tuple, found.triples)))
             for document, found in view.triples.scan()
         ],
         "passages": [
-            (*places.chunk(chunk), places.entity(entity), strength)
+            (*names.chunk(chunk), names.entity(entity), strength)
             for chunk, row in view.graph.all_passages()
             for entity, strength in row.items()
         ],
-        "heads": [(places.entity(entity), *head) for entity, *head in view.graph.all_entities()],
+        "heads": [(names.entity(entity), *head) for entity, *head in view.graph.all_entities()],
         "links": [
-            (places.entity(entity), places.entity(link.other), link.kind, link.times)
+            (names.entity(entity), names.entity(link.other), link.kind, link.times)
             for entity, link in view.graph.all_links()
         ],
-        "nodes": [(places.node(node),) for node, _ in view.forest.nodes()],
+        "nodes": [(names.node(node),) for node, _ in view.forest.nodes()],
         "trees": [(name,) for _, name in view.forest.trees()],
     }
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}
-
-
-class _Places:
-    """Names for internal ids."""
-
-    def __init__(self, view: State, documents: dict[int, DocumentRecord]) -> None:
-        self._view = view
-        self._documents = documents
-
-    def entity(self, entity: int) -> str:
-        return self._view.entities.get(entity).key
-
-    def document(self, document: int) -> str:
-        return "" if document == USER else self._documents[document].key
-
-    def chunk(self, chunk: int) -> tuple[str, int]:
-        record = self._view.chunks.get(chunk)
-        return self._documents[record.document].key, record.ordinal
-
-    def abstract(self, abstract: int) -> tuple[str, str, int]:
-        record = self._documents[self._view.abstracts.get(abstract).document]
-        if abstract < FIRST_UPPER:
-            return record.key, "leaf", abstract - record.first_group
-        return record.key, "upper", record.uppers.index(abstract)
-
-    def node(self, node: int) -> tuple[str, str]:
-        place = self._view.forest.node(node)
-        return self._view.forest.tree_name(place.tree), self.entity(place.entity)
-
-    def address(self, number: int) -> tuple[Any, ...]:
-        rank, place = addresses.split(number)
-        return (rank, *(self.node(place) if rank == addresses.NODE else self.abstract(place)))

@@ -15,8 +15,9 @@ from lark import Token as Terminal
 from lark import Tree
 
 from ..sql.diagnosis import failure
-from ..sql.literals import SqlValue, Value, word_value
+from ..sql.literals import Value, word_value
 from ..sql.tokens import unquote
+from ..systems.sql_table import SqlValue
 from . import statements as s
 
 _STATEMENTS: dict[str, Callable[..., s.Statement]] = {

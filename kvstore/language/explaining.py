@@ -16,9 +16,9 @@ from dataclasses import astuple, replace
 from ..ingest.sources import by_reason
 from ..retrieval.evidence import Step, Trace
 from ..retrieval.query import SEARCH_TOP
-from ..sql.reader import Reader
 from ..storage.measured_view import MeasuredView
 from ..structures.filter import addresses
+from ..systems.reader import Reader
 from ..text.normalize import entity_key
 from . import statements as s
 from .changing import included, reader_options

@@ -14,8 +14,8 @@ from ..errors import StatementError
 from ..retrieval.evidence import Evidence, Hit
 from ..sql.diagnosis import failure
 from ..sql.nearby import no_entity
-from ..sql.reader import Reader
 from ..sql.relational import Selection
+from ..systems.reader import Reader
 from . import statements as s
 from .cursor import Cursor, Row
 from .running import Running

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..sql.literals import SqlValue, Value, literal, name
+from ..sql.literals import Value, literal, name
+from ..systems.sql_table import SqlValue
 
 Direction = Literal["up", "down", "both"]
 Subject = Literal["tables", "indexes", "strategies", "settings", "stats"]

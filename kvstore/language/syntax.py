@@ -21,8 +21,9 @@ from lark.lexer import Lexer
 from ..errors import StatementError
 from ..sql import condition as conditions
 from ..sql.diagnosis import failure, nearest
-from ..sql.literals import SqlValue, literal
+from ..sql.literals import literal
 from ..sql.tokens import Token, split, unquote
+from ..systems.sql_table import SqlValue
 from . import statements as s
 from .builder import Builder, Parameter
 

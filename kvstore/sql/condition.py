@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..errors import StatementError
+from ..systems.sql_table import SqlValue
 from .diagnosis import failure
-from .literals import SqlValue, literal
+from .literals import literal
 from .tokens import Token, split
 
 #: Words that end a condition where no parenthesis is open. None of them is a word of SQL expressions.

@@ -12,11 +12,11 @@ from typing import Any
 from ..errors import InputError
 from ..structures.filter.addresses import NODE
 from ..structures.state import State
+from ..systems.reader import Reader
+from ..systems.sql_table import SqlTable
 from ..text.normalize import entity_key
 from .diagnosis import nearest
 from .nearby import no_document, no_entity
-from .reader import Reader
-from .sql_table import SqlTable
 from .tables import TABLES
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from ..storage import tables
 from ..storage.records import U64
 from ..structures.documents.documents import heading_path
-from .reader import Reader
-from .sql_table import Row, Rows, SqlTable, counted, hashed_number, maybe, number_range, one_stored
+from ..systems.reader import Reader
+from ..systems.sql_table import Row, Rows, SqlTable, counted, hashed_number, maybe, number_range, one_stored
 
 
 def _document_range(reader: Reader, low: str | None, high: str | None) -> Rows:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 
+from ..systems.sql_table import SqlValue
+
 #: What an option or a setting may hold.
 Value = str | int | float | bool | None
-#: What a parameter may hold.
-SqlValue = str | int | float | bool | bytes | None
 
 _BARE_NAME = re.compile(r"[^\W\d]\w*")
 _WORD_VALUES = {"true": True, "false": False, "null": None}

@@ -1,6 +1,6 @@
 """SELECT over the store: SQLite computes, the store's tables are its virtual tables.
 
-In: the text of a query or of a condition, parameters, and a :class:`~kvstore.sql.reader.Reader`. Out: column names
+In: the text of a query or of a condition, parameters, and a :class:`~kvstore.systems.reader.Reader`. Out: column names
 and rows, or the documents that fulfil the condition. A query only reads, and all of it reads the reader's one state.
 What SQLite refuses is a :class:`~kvstore.errors.StatementError` that shows the place and the nearest table, column or
 word. Making a connection costs more than a short query, so they are pooled; each serves one query at a time.
@@ -21,11 +21,11 @@ import apsw
 from ..errors import InputError, StatementError
 from ..structures.language_version import fixed_settings
 from ..structures.state import State
+from ..systems.reader import Reader
+from ..systems.sql_table import Row, Rows, SqlTable, SqlValue
 from . import condition as conditions
 from .diagnosis import nearest
-from .literals import SqlValue, literal
-from .reader import Reader
-from .sql_table import Row, Rows, SqlTable
+from .literals import literal
 from .tables import TABLES
 from .tokens import unquote
 

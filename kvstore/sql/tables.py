@@ -1,6 +1,6 @@
 """The tables that SELECT reads: what each holds, and how a row is reached without reading the others.
 
-In: a :class:`~kvstore.sql.reader.Reader`, one consistent state of the store. Out: for each table its columns and its
+In: a :class:`~kvstore.systems.reader.Reader`, one state of the store. Out: for each table its columns and its
 ways in: all rows, the rows with a given value of a column, the rows with a value in a range. Rows are small keys; a
 record is decoded when a column of it is asked for.
 """
@@ -16,11 +16,10 @@ from ..storage.records import U32
 from ..structures.filter import addresses
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER
+from ..systems.reader import LONGEST_KEY, Edge, Reader
+from ..systems.sql_table import Read, Row, Rows, SqlTable, SqlValue, counted, hashed_number, listed, maybe, one_stored
 from ..text.normalize import entity_key
 from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES
-from .literals import SqlValue
-from .reader import LONGEST_KEY, Edge, Reader
-from .sql_table import Read, Row, Rows, SqlTable, counted, hashed_number, listed, maybe, one_stored
 
 # Entities ------------------------------------------------------------------------------------------------------------
 

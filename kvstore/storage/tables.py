@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its name, and whether its records are small and scattered, so that they go through the change buffer."""
+
+    name: str
+    buffered: bool = False
+
+
 META = "meta"
 RECENT = "recent"
 DOCUMENTS = "documents"

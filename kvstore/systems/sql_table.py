@@ -1,6 +1,6 @@
 """What a table of SELECT is: its columns, and the ways into its rows.
 
-In: a :class:`~kvstore.sql.reader.Reader`, one state of the store. Out: rows, small keys of the store's own, and the
+In: a :class:`~kvstore.systems.reader.Reader`, one state of the store. Out: rows, small keys of the store's own, and the
 values of their columns, each read when it is asked for. A way in may give too many rows, never too few: SQLite checks
 every condition again.
 """
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from .literals import SqlValue
 from .reader import Reader
 
+#: What a column or a parameter may hold.
+SqlValue = str | int | float | bool | bytes | None
 Row = Any
 Rows = Iterator[Row]
 

@@ -1,0 +1,46 @@
+"""Logical names for internal ids: keys and ordinals, which say the same in two stores of the same documents.
+
+In: ids of one state. Out: what the dump writes in their place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .documents.chunks import FIRST_UPPER
+from .documents.documents import DocumentRecord
+from .filter import addresses
+from .forest.forest import USER
+from .state import State
+
+
+class Logical:
+    """Names for the internal ids of one state."""
+
+    def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
+        self._state = state
+        self._documents = documents
+
+    def entity(self, entity: int) -> str:
+        return self._state.entities.get(entity).key
+
+    def document(self, document: int) -> str:
+        return "" if document == USER else self._documents[document].key
+
+    def chunk(self, chunk: int) -> tuple[str, int]:
+        record = self._state.chunks.get(chunk)
+        return self._documents[record.document].key, record.ordinal
+
+    def abstract(self, abstract: int) -> tuple[str, str, int]:
+        record = self._documents[self._state.abstracts.get(abstract).document]
+        if abstract < FIRST_UPPER:
+            return record.key, "leaf", abstract - record.first_group
+        return record.key, "upper", record.uppers.index(abstract)
+
+    def node(self, node: int) -> tuple[str, str]:
+        place = self._state.forest.node(node)
+        return self._state.forest.tree_name(place.tree), self.entity(place.entity)
+
+    def address(self, number: int) -> tuple[Any, ...]:
+        rank, place = addresses.split(number)
+        return (rank, *(self.node(place) if rank == addresses.NODE else self.abstract(place)))

@@ -1,0 +1,147 @@
+"""What a published system gives to a store: the one seam between the laws, which know no system, and the systems.
+
+A system is what a paper describes: strategies, and whatever they need besides the spine (documents, chunks, names,
+mentions, the forest, postings, vectors). What it keeps is of one of two kinds, as databases have them. A
+:class:`Structure` is *maintained*: exact, changed in the commit of the documents that it follows from. An
+:class:`Index` is *refreshed*: made of one snapshot, says how stale it is, and is corrected when it is read. The tables,
+the commit, CHECK, REPAIR, the dump, SHOW STATS, SELECT and the strategies take what they need from
+:data:`kvstore.systems.SYSTEMS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ..retrieval.query import Option, Strategy
+from ..storage.tables import Table
+from ..storage.view import WriteView
+from ..structures.documents.documents import DocumentRecord, Section
+from ..structures.logical import Logical
+from ..structures.names.mentions import Occurrence
+from ..structures.state import State
+from .sql_table import SqlTable
+
+__all__ = ["Added", "Chunk", "Delta", "Follower", "Index", "Row", "Structure", "System", "Table"]
+
+Read = TypeVar("Read")
+
+#: A row of the dump.
+Row = tuple[Any, ...]
+
+
+class Chunk(NamedTuple):
+    """A chunk with what is at hand of it: its text as stored (UTF-8), its section (-1: none), the names in it."""
+
+    id: int
+    text: bytes
+    section: int
+    mentions: Sequence[Occurrence]
+
+
+class Added(NamedTuple):
+    """A document just written, with what is at hand of it, so that nothing need be read again."""
+
+    record: DocumentRecord
+    outline: list[Section]
+    chunks: Sequence[Chunk]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What one batch has changed; all of it stands in the spine already.
+
+    ``touched`` are the chunks, by document, of which mentions, title, headings or triples have changed; those of
+    documents ``added`` are not among them. ``names_added`` and ``names_removed`` are normal forms by entity. ``links``
+    says of two entities how many more documents' triples (or fewer) join them, and whether an edge between them came to
+    be accepted (1) or ceased to be (-1); the key is (entity, entity, kind: :mod:`kvstore.structures.links`).
+    """
+
+    added: Sequence[Added] = ()
+    touched: Mapping[int, Set[int]] = field(default_factory=dict)
+    names_added: Mapping[int, str] = field(default_factory=dict)
+    names_removed: Mapping[int, str] = field(default_factory=dict)
+    links: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
+
+
+class Follower(Protocol):
+    """Keeps the tables of a structure equal to a function of the spine, over one write transaction.
+
+    After any history they hold what following everything (:func:`kvstore.changes.everything.everything`) makes of an
+    empty store: the dump law, CHECK and REPAIR use exactly that.
+    """
+
+    def leaving(self, record: DocumentRecord) -> None:
+        """Learn that a document is about to go; the spine still has all of it."""
+        ...
+
+    def follow(self, delta: Delta) -> None:
+        """Carry what a batch has changed into the tables; once a batch, after the spine."""
+        ...
+
+
+class Structure(Protocol[Read]):
+    """Something kept beside the spine and maintained with it."""
+
+    @property
+    def name(self) -> str:
+        """What CHECK calls it."""
+        ...
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """The tables that are its own."""
+        ...
+
+    def read(self, state: State) -> Read:
+        """What strategies and tables read of it; :meth:`State.part` keeps it."""
+        ...
+
+    def follower(self, state: State, write: WriteView) -> Follower:
+        """What maintains it in a write transaction; ``state`` sees what the transaction has done so far."""
+        ...
+
+    def dump(self, read: Read, names: Logical) -> Mapping[str, Iterable[Row]]:
+        """All that its tables hold, each row once, with ``names`` for every internal id; by the name of what it is.
+
+        CHECK compares nothing else, so each record must show in some row. What has more than one form on disk, such as
+        blocks that are split where they were full, must not.
+        """
+        ...
+
+    def counts(self, read: Read) -> Mapping[str, int]:
+        """Figures for SHOW STATS."""
+        ...
+
+
+class Index(Protocol):
+    """A kind of index: refreshed, not maintained."""
+
+    @property
+    def name(self) -> str:
+        """The name of the kind, as CREATE INDEX has it."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is for, in a line."""
+        ...
+
+    @property
+    def options(self) -> Mapping[str, Option]:
+        """What WITH may say of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A published system: its name, the paper it is from, and what it gives to a store; ``tables`` are those of
+    SELECT."""
+
+    name: str
+    paper: str
+    structures: tuple[Structure[Any], ...] = ()
+    indexes: tuple[Index, ...] = ()
+    strategies: tuple[Strategy, ...] = ()
+    tables: tuple[SqlTable, ...] = ()
