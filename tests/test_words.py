@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 
 import pytest
-from hypothesis import given
+import snowballstemmer
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvstore.text.names import OPENING, SentenceNames
@@ -21,6 +25,7 @@ from kvstore.text.words import (
     term_counts,
     token_count,
 )
+from kvstore_cext.stemming import english_stem
 from kvstore_cext.words import name_pieces
 
 PIECE = re.compile(
@@ -121,3 +126,67 @@ def test_what_is_no_piece_of_a_name_makes_none(sentences: list[str]) -> None:
     whole._pieces = [[match.group() for match in PIECE.finditer(sentence)] for sentence in sentences]
     for index in range(len(sentences)):
         assert list(seen.names(index)) == list(whole.names(index))
+
+
+# Stems
+
+#: Words and their stems.
+ENGLISH = """
+    by by, they they, skies sky, sky sky, news news, only onli, dying die, crying cri, eying eye, ying ying,
+    past past, pasted paste, pasting paste, generously generous, universal universal, university universiti,
+    organs organ, organization organiz, communism communism, emergency emergenc, interest interest, laterally
+    lateral, succeed succeed, exceeding exceed, agreed agre, feed feed, inning inning, outing outing, evening
+    evening, egged egg, added add, hopping hop, hoping hope, luxuriated luxuri, sized size, tabled tabl, played
+    play, youth youth, say say, syzygy syzygi, knightly knight, analogous analog, archaeologist archaeolog,
+    apologies apolog, possibly possibl, rationalizations ration, hopefulness hope, relativity relat, electrical
+    electr, adoption adopt, adjustment adjust, controllable control, roll roll, gases gase, gaps gap, kiwis
+    kiwi, ties tie, cries cri, classes class, bonus bonus, abbess abbess, x9s x9s, naïveties naïveti, 'tis tis,
+    it's it, dogs'' dogs', Yankees Yanke
+"""
+ENDINGS = """
+    s sses ss us ied ies eed eedly ed edly ing ingly tional enci anci abli entli izer ization ational ation ator alism
+    aliti alli fulness ousli ousness iveness iviti biliti bli ogi ogist fulli lessli li icate ative alize iciti ical ful
+    ness al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize ion e l y ' 's 's' past succ proc exc
+    even cann inn earr herr out gener commun arsen univers later emerg organ inter at bl iz bb tt Y
+""".split()
+WORDS = (
+    st.lists(st.sampled_from(ENDINGS) | st.sampled_from("aeiouybtlsnrwx'é9"), max_size=6).map("".join)
+    | st.text("aeiouybcdlstx'Y", max_size=9)
+    | st.text(max_size=80)
+)
+
+
+@given(WORDS)
+@settings(max_examples=1000)
+@pytest.mark.skipif(version("snowballstemmer") < "3.1", reason="older versions have other rules")
+def test_english_is_stemmed_as_by_snowball(word: str) -> None:
+    assert english_stem(word) == snowballstemmer.stemmer("english").stemWord(word)
+
+
+def test_known_english_stems_stay() -> None:
+    for pair in ENGLISH.split(","):
+        word, stem = pair.split()
+        assert english_stem(word) == stem, word
+    assert english_stem("") == ""
+    assert english_stem("y" * 5000 + "s") == "y" * 4999 + "i"
+    assert english_stem("ab" * 5000 + "ings") == "ab" * 5000
+    with pytest.raises(TypeError):
+        english_stem(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("language", ["english", "german"])
+def test_threads_stem_words_side_by_side(language: str) -> None:
+    known = [f"{place}organisationslehren" for place in "abcdefghijklmnopqrstuvwxyzäöü"]
+    expected = list(map(snowballstemmer.stemmer(language).stemWord, known))
+    stemmer.cache_clear()  # what is remembered is not stemmed
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(20):
+                stem = stemmer(language)
+                for found in pool.map(lambda _, stem=stem: list(map(stem, known)), range(4)):
+                    assert found == expected
+                stemmer.cache_clear()
+    finally:
+        sys.setswitchinterval(interval)

@@ -14,7 +14,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from threading import Lock
 
+from kvstore_cext.stemming import english_stem
 from kvstore_cext.words import count_terms, count_tokens
 
 from ..errors import InputError
@@ -80,18 +82,29 @@ _REMEMBERED = 1 << 14
 
 @lru_cache(maxsize=8)
 def stemmer(language: str) -> Callable[[str], str]:
-    """The stemming function of a Snowball language (``none`` keeps words as they are); remembers what it has
-    stemmed."""
+    """The stemming function of a Snowball language (``none`` keeps words as they are), for all threads.
+
+    English is stemmed by a kernel; what others have stemmed is remembered.
+    """
     if language == "none":
         return str
+    if language.lower() == "english":
+        return english_stem
     import snowballstemmer
 
     try:
-        stem = snowballstemmer.stemmer(language).stemWord
+        stemmed = snowballstemmer.stemmer(language).stemWord
     except KeyError:
         known = ", ".join(sorted(snowballstemmer.algorithms()))
         raise InputError(f"there is no stemmer {language!r}; there are none, {known}") from None
-    return lru_cache(maxsize=_REMEMBERED)(stem)
+    alone = Lock()  # the word being stemmed is kept in the stemmer
+
+    @lru_cache(maxsize=_REMEMBERED)
+    def stem(word: str) -> str:
+        with alone:
+            return str(stemmed(word))
+
+    return stem
 
 
 def segments(text: str) -> list[str]:

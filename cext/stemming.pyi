@@ -1,0 +1,3 @@
+"""What the kernel offers to Python; see stemming.pyx."""
+
+def english_stem(word: str) -> str: ...
