@@ -1,11 +1,11 @@
-"""Repair: everything derived is made again from the stored documents, triples, edges, aliases and options of indexes.
+"""Repair: everything derived is made again from the stored facts and options of indexes.
 
 In: a store whose derived structures are damaged, or were made by the rules of an older format. On disk: one write
 transaction that empties every table and fills it again from the state before, so that readers see the old store or the
 new one and a crash leaves the old. Ids go on from where they were and are never used twice; temperatures and vectors
-are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`. A
-document, triple, edge, alias or option that is damaged itself cannot be made again: it is named there and is not in the
-store any more. Which files were ingested is not kept: they are read again.
+are carried over where they can be read, and texts without a vector are embedded anew. Out: a :class:`Rebuilt`. A fact
+(:mod:`~kvstore.changes.facts`) or an option that is damaged itself cannot be made again: it is named there and is not
+in the store any more. Which files were ingested is not kept: they are read again.
 """
 
 from __future__ import annotations
@@ -24,21 +24,19 @@ from ..storage.environment import Environment, WriteTransaction
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP
 from ..structures.documents.documents import DocumentRecord
-from ..structures.documents.triples import DocumentTriples
 from ..structures.filter.entity_filter import EntityFilter
-from ..structures.forest.forest import EdgeKey, Forest, StatedEdge
 from ..structures.indexes.indexes import IndexWriter
 from ..structures.language_version import put_language_version
-from ..structures.names.aliases import Alias
 from ..structures.names.entities import BLOCK
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
+from . import facts
 from .changes import Changes
 from .pending import Pending, Prepared
 
 Embed = Callable[[Sequence[str]], Matrix]
 
-#: Chunks, documents' triples, edges or aliases that are put in at once.
+#: Chunks, or facts of another kind than documents, that are put in at once.
 _PORTION = 4096
 
 Read = TypeVar("Read")
@@ -104,12 +102,11 @@ class _Rebuild:
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():
             changes.apply(Pending({document.extracted.key: document for document in documents}))
-        for triples in _portions(self._triples()):
-            changes.apply(Pending(triples=dict(triples)))
-        for edges in _portions(self._edges()):
-            changes.apply(Pending(edges=dict(edges)))
-        for aliases in _portions(self._aliases()):
-            changes.apply(Pending(aliases=dict(aliases)))
+        for fact in facts.beside_documents():
+            for portion in _portions(self._facts(fact)):
+                pending = Pending()
+                getattr(pending, fact.plural).update(portion)
+                changes.apply(pending)
         changes.filter.fold_temperatures(self._temperatures())
         changes.finish()
         return self._report
@@ -146,9 +143,8 @@ class _Rebuild:
         """The documents that can be read, in portions, extracted anew."""
         waiting: list[tuple[DocumentRecord, Extracted, Matrix | None]] = []
         size = 0
-        for key, _ in self._before.lmdb.scan(tables.DOCUMENTS):
-            number = records.U64.unpack(key)[0]
-            read = self._attempt(f"document {number}", self._extracted, number)
+        for row, _ in self._before.lmdb.scan(tables.DOCUMENTS):
+            read = self._attempt(facts.DOCUMENTS.place(row), self._extracted, records.U64.unpack(row)[0])
             if read is None:
                 continue
             waiting.append(read)
@@ -204,34 +200,12 @@ class _Rebuild:
             self._report.embedded += 0 if kept else len(extracted.chunks)
         return prepared
 
-    def _triples(self) -> Iterator[tuple[str, DocumentTriples]]:
-        for key, _ in self._before.lmdb.scan(tables.TRIPLES):
-            number = records.U64.unpack(key)[0]
-            read = self._attempt(f"the triples of document {number}", self._triples_of, number)
+    def _facts(self, fact: facts.Fact[Any, Any]) -> Iterator[tuple[Any, Any]]:
+        """The facts of a kind that can be read."""
+        for row, _ in self._before.lmdb.scan(fact.tables[0]):
+            read = self._attempt(fact.place(row), fact.read, self._before, row)
             if read is not None:
                 yield read
-
-    def _triples_of(self, number: int) -> tuple[str, DocumentTriples]:
-        return self._before.documents.get(number).key, self._before.triples.of(number)
-
-    def _edges(self) -> Iterator[tuple[EdgeKey, StatedEdge]]:
-        for key, _ in self._before.lmdb.scan(tables.STATED_EDGES):
-            child, parent = records.U64_PAIR.unpack(key)
-            edge = self._attempt(
-                f"the user's edge between tree nodes {child} and {parent}",
-                Forest(self._before.lmdb, None).stated_edge,
-                child,
-                parent,
-            )
-            if edge is not None:
-                yield edge.key, edge
-
-    def _aliases(self) -> Iterator[tuple[str, Alias]]:
-        for key, _ in self._before.lmdb.scan(tables.ALIASES):
-            name = bytes(key).decode()
-            alias = self._attempt(f"what {name!r} stands for", self._before.aliases.get, name)
-            if alias is not None:
-                yield name, alias
 
     def _temperatures(self) -> Mapping[str, int]:
         try:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import InputError
-from ..extraction.validation import PAIRS, stated_name, stated_tree, stated_triples
+from ..extraction.validation import PAIRS
 from ..sql.nearby import no_document, no_entity
-from ..structures.documents.triples import DocumentTriples
+from ..structures.documents.triples import DocumentTriples, stated_triples
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..text.normalize import entity_key
+from ..text.stated_names import stated_name, stated_tree
 from .gathering import Gathering, working
 
 

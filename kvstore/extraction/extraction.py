@@ -24,6 +24,7 @@ from ..text.blocks import Block, blocks, plain, summary_sentence
 from ..text.languages import are_english
 from ..text.names import Name, SentenceNames, code_terms, identifiers, is_name_key, title_names, written_terms
 from ..text.normalize import entity_key
+from ..text.stated_names import LONGEST_ENTITY_KEY, stated_tree
 from ..text.words import chunk_terms, stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_text
@@ -32,7 +33,7 @@ from .outline_relations import outline_relations
 from .pairs import pairs_of
 from .prose import Prose, read_prose
 from .relation import Relation, tree_of
-from .validation import LONGEST_ENTITY_KEY, Examined, content_digest, examine, stated_tree
+from .validation import Examined, content_digest, examine
 
 #: Makes something of embedding texts.
 TextsKnown = Callable[[list[str]], None]

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
 from ..storage.records import pack
-from ..structures.documents.triples import DocumentTriples, Triple
-from ..text.normalize import entity_key
 
 #: The format of a document that is rows of a tree, and no text.
 PAIRS = "pairs"
 FORMATS = ("text", "markdown", PAIRS)
 #: Bytes of the longest text of one document.
 LONGEST_TEXT = 32 << 20
-#: Bytes of the longest document key, and of the longest name of a tree or its members.
+#: Bytes of the longest document key.
 LONGEST_KEY = 4096
-LONGEST_ENTITY_KEY = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,46 +89,6 @@ def content_digest(
     for part in (head, vectors, text):
         digest.update(part)
     return digest.digest()
-
-
-def stated_tree(name: str) -> str:
-    """The name of a tree; raises InputError where it is empty or too long."""
-    return _checked(name, name, "the name of a tree")
-
-
-def stated_name(name: str) -> str:
-    """A name as the user typed it, its white space single; raises InputError where it is empty or too long."""
-    if not isinstance(name, str):
-        raise InputError(f"a name is a text, not {name!r}")
-    form = " ".join(name.split())
-    try:
-        return _checked(form, entity_key(form), "a name")
-    except UnicodeEncodeError:
-        raise InputError(f"a name is a text, and {form!r} has half of a surrogate pair in it") from None
-
-
-def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
-    """Triples and names as somebody found them in a document, each once and its white space single.
-
-    Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
-    """
-    rows: dict[Triple, None] = {}
-    for row in triples:
-        if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
-            raise InputError(f"a triple is a subject, a relation and an object, not {row!r}")
-        relation = " ".join(row[1].split())
-        rows[Triple(stated_name(row[0]), _checked(relation, relation, "a relation"), stated_name(row[2]))] = None
-    return DocumentTriples(tuple(dict.fromkeys(map(stated_name, names))), tuple(rows))
-
-
-def _checked(form: str, key: str, what: str) -> str:
-    try:
-        size = len(key.encode())
-    except UnicodeEncodeError:
-        raise InputError(f"{what} is a text, and {form!r} has half of a surrogate pair in it") from None
-    if not 0 < size <= LONGEST_ENTITY_KEY:
-        raise InputError(f"{what} has 1 to {LONGEST_ENTITY_KEY} bytes, not {size:,}; give it another")
-    return form
 
 
 def _check(key: str, text: str, format: str) -> bytes:

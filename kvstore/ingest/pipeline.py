@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import InputError, ReaderError
-from ..extraction.validation import stated_triples
 from ..settings import TIME_LIMIT, FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
-from ..structures.documents.triples import DocumentTriples
+from ..structures.documents.triples import DocumentTriples, stated_triples
 from ..structures.vectors.vectors import Matrix
 from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading

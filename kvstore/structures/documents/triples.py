@@ -7,13 +7,15 @@ text. Out: triples by document. Damage is a CorruptionError.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...errors import InputError
 from ...storage import records, tables
 from ...storage.environment import View, WriteView
 from ...text.normalize import entity_key
+from ...text.stated_names import stated_name, stated_relation
 
 #: What triples introduce their names as.
 KIND = "triple"
@@ -52,6 +54,19 @@ class DocumentTriples:
         return DocumentTriples(
             tuple(dict.fromkeys((*self.names, *other.names))), tuple(dict.fromkeys((*self.triples, *other.triples)))
         )
+
+
+def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> DocumentTriples:
+    """Triples and names as somebody found them in a document, each once and its white space single.
+
+    Raises InputError for a row that is not subject, relation and object, and for a text that is empty or too long.
+    """
+    rows: dict[Triple, None] = {}
+    for row in triples:
+        if not isinstance(row, (list, tuple)) or len(row) != 3 or not all(isinstance(text, str) for text in row):
+            raise InputError(f"a triple is a subject, a relation and an object, not {row!r}")
+        rows[Triple(stated_name(row[0]), stated_relation(row[1]), stated_name(row[2]))] = None
+    return DocumentTriples(tuple(dict.fromkeys(map(stated_name, names))), tuple(rows))
 
 
 class Triples:

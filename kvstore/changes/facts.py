@@ -1,0 +1,314 @@
+"""Facts: what users state, and what cannot be made again: documents, triples of documents, edges and aliases.
+
+Each kind is declared once, as a :class:`Fact` in :data:`FACTS`, in the order in which a store takes them in. From that
+follow export and import, what CHECK REPAIR reads and says is lost, the statements of ``.dump`` and what they cannot
+say, and FORMAT.md's list of what cannot be made again. All else in a store is derived from facts and settings.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+from ..storage import records, tables
+from ..structures.documents.triples import DocumentTriples, stated_triples
+from ..structures.forest.forest import EdgeKey, StatedEdge
+from ..structures.names.aliases import ALIAS, MERGE, Alias
+from ..structures.state import State
+from ..text.stated_names import stated_name, stated_tree
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+#: A line of an export.
+Line = Mapping[str, Any]
+#: A statement of the language with ``?`` in place of values, or a sentence, and the values.
+Said = tuple[str, Sequence[str]]
+
+_MAYBE_TEXT = (str, type(None))
+#: The types of some fields.
+Fields = Mapping[str, type | tuple[type, ...]]
+
+
+class Fact(ABC, Generic[Key, Value]):
+    """A kind of fact: its line in an export, its rows on disk, and its statement.
+
+    ``name`` is the first field of its line and ``fields`` has all of them with their types (one that may be None may be
+    missing). ``plural`` is what it is counted by. ``tables`` hold what cannot be made again of it, the first of them a
+    row a fact.
+    """
+
+    name: str
+    plural: str
+    fields: Fields
+    tables: tuple[str, ...]
+
+    @abstractmethod
+    def scan(self, state: State) -> Iterator[tuple[Key, Value]]:
+        """All facts of this kind, in the order of their keys."""
+
+    @abstractmethod
+    def line(self, key: Key, value: Value) -> Line:
+        """The line of an export that says it."""
+
+    @abstractmethod
+    def parse(self, line: Line) -> tuple[Key, Value]:
+        """What :meth:`line` said; the types of the fields are right. Raises InputError."""
+
+    @abstractmethod
+    def place(self, row: bytes) -> str:
+        """What the row of this key in the first table says, in words, for a message that it is lost."""
+
+    @abstractmethod
+    def read(self, state: State, row: bytes) -> tuple[Key, Value]:
+        """The fact of the row of this key; raises CorruptionError."""
+
+    def counted(self, number: int) -> str:
+        """So many facts of this kind, in words; empty where that goes without saying."""
+        return f"{number:,} {self.name if number == 1 else self.plural}"
+
+    def said(self, state: State) -> Iterator[Said]:
+        """The statements that make the facts again, in an order in which they can be run."""
+        return iter(())
+
+    def unsaid(self, state: State) -> Iterator[Said]:
+        """What :meth:`said` cannot say, each the beginning of a sentence."""
+        number = state.lmdb.count(self.tables[0])
+        if number:
+            yield f"{self.counted(number)} are in no statement; EXPORT TO keeps them", ()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A document as it was given; ``vectors`` are its owner's, rows of numbers, if any."""
+
+    title: str | None
+    source: str | None
+    meta: dict[str, Any] | None
+    format: str
+    text: str
+    left_out: int
+    vectors: npt.ArrayLike | None
+
+
+class _Documents(Fact[str, Given]):
+    name = "document"
+    plural = "documents"
+    fields: Fields = MappingProxyType(
+        {
+            "document": str,
+            "title": _MAYBE_TEXT,
+            "source": _MAYBE_TEXT,
+            "meta": (dict, type(None)),
+            "format": str,
+            "text": str,
+            "left_out": (int, type(None)),
+            "vectors": (list, type(None)),
+        }
+    )
+    # Of vectors those that were given with documents.
+    tables = (tables.DOCUMENTS, tables.TEXTS, tables.VECTORS)
+
+    def scan(self, state: State) -> Iterator[tuple[str, Given]]:
+        for key in sorted(state.documents.keys()):
+            yield self.read(state, records.u64(state.documents.identify(key) or 0))
+
+    def read(self, state: State, row: bytes) -> tuple[str, Given]:
+        record = state.documents.get(records.U64.unpack(row)[0])
+        text = state.documents.text(record.id).decode()
+        vectors = None
+        if record.own_vectors and record.chunk_count:
+            stored = map(state.chunks.get, record.chunk_ids())
+            vectors = state.vectors.gather([(chunk.block, chunk.row) for chunk in stored])
+        given = Given(record.title, record.source, record.meta, record.format, text, record.left_out, vectors)
+        return record.key, given
+
+    def line(self, key: str, value: Given) -> Line:
+        line: dict[str, Any] = {
+            "document": key,
+            "title": value.title,
+            "source": value.source,
+            "meta": value.meta,
+            "format": value.format,
+            "text": value.text,
+        }
+        if value.left_out:
+            line["left_out"] = value.left_out
+        if value.vectors is not None:
+            line["vectors"] = np.asarray(value.vectors).tolist()
+        return line
+
+    def parse(self, line: Line) -> tuple[str, Given]:
+        title, source, meta = (line.get(name) for name in ("title", "source", "meta"))
+        left_out, vectors = line.get("left_out") or 0, line.get("vectors")
+        return line["document"], Given(title, source, meta, line["format"], line["text"], left_out, vectors)
+
+    def place(self, row: bytes) -> str:
+        return f"document {records.U64.unpack(row)[0]}"
+
+    def said(self, state: State) -> Iterator[Said]:
+        for key, given in self.scan(state):
+            kind = f" AS {given.format}" if given.format != "text" else ""
+            meta = json.dumps(given.meta, ensure_ascii=False) if given.meta else None
+            clauses = {" SOURCE ?": given.source, " TITLE ?": given.title, " TEXT ?": given.text, " META ?": meta}
+            stated = {clause: value for clause, value in clauses.items() if value is not None}
+            yield f"INSERT DOCUMENT ?{kind}{''.join(stated)}", (key, *stated.values())
+
+    def unsaid(self, state: State) -> Iterator[Said]:
+        own = sum(1 for record in state.documents.scan() if record.own_vectors)
+        if own:
+            yield f"the vectors of {own:,} documents are their own, which no statement holds; EXPORT TO keeps them", ()
+
+
+class _Triples(Fact[str, DocumentTriples]):
+    """The triples of each document that has some, by its key."""
+
+    name = "triples"
+    plural = "triples"
+    fields: Fields = MappingProxyType({"triples": str, "names": list, "rows": list})
+    tables = (tables.TRIPLES,)
+
+    def scan(self, state: State) -> Iterator[tuple[str, DocumentTriples]]:
+        for key in sorted(state.documents.get(document).key for document, _ in state.triples.scan()):
+            yield key, state.triples.of(state.documents.identify(key) or 0)
+
+    def line(self, key: str, value: DocumentTriples) -> Line:
+        return {"triples": key, "names": value.names, "rows": value.triples}
+
+    def parse(self, line: Line) -> tuple[str, DocumentTriples]:
+        return line["triples"], stated_triples(line["rows"], line["names"])
+
+    def place(self, row: bytes) -> str:
+        return f"the triples of document {records.U64.unpack(row)[0]}"
+
+    def read(self, state: State, row: bytes) -> tuple[str, DocumentTriples]:
+        number = records.U64.unpack(row)[0]
+        return state.documents.get(number).key, state.triples.of(number)
+
+    def counted(self, number: int) -> str:
+        return f"the triples of {number:,} document{'' if number == 1 else 's'}" if number else ""
+
+    def unsaid(self, state: State) -> Iterator[Said]:
+        number = state.lmdb.count(tables.TRIPLES)
+        if number:
+            yield f"the triples imported for {number:,} documents are in no statement; EXPORT TO keeps them", ()
+
+
+class _Edges(Fact[EdgeKey, StatedEdge]):
+    """The edges that the user states, by their trees and the normal forms of their names."""
+
+    name = "edge"
+    plural = "edges"
+    fields: Fields = MappingProxyType({"edge": str, "parent": str, "tree": str})
+    tables = (tables.STATED_EDGES,)
+
+    def stated(self, child: str, parent: str, tree: str) -> StatedEdge:
+        """An edge as typed; raises InputError where a name or the tree is none, and for a name above itself."""
+        edge = StatedEdge(stated_name(child), stated_name(parent), stated_tree(tree))
+        _, lower, upper = edge.key
+        if lower == upper:
+            raise InputError(f"{edge.child!r} cannot stand under itself; name another parent")
+        return edge
+
+    def scan(self, state: State) -> Iterator[tuple[EdgeKey, StatedEdge]]:
+        edges = {edge.key: edge for _, _, edge in state.forest.stated_edges()}
+        yield from sorted(edges.items())
+
+    def line(self, key: EdgeKey, value: StatedEdge) -> Line:
+        return {"edge": value.child, "parent": value.parent, "tree": value.tree}
+
+    def parse(self, line: Line) -> tuple[EdgeKey, StatedEdge]:
+        edge = self.stated(line["edge"], line["parent"], line["tree"])
+        return edge.key, edge
+
+    def place(self, row: bytes) -> str:
+        child, parent = records.U64_PAIR.unpack(row)
+        return f"the user's edge between tree nodes {child} and {parent}"
+
+    def read(self, state: State, row: bytes) -> tuple[EdgeKey, StatedEdge]:
+        edge = state.forest.stated_edge(*records.U64_PAIR.unpack(row))
+        assert edge is not None  # the state has just named it
+        return edge.key, edge
+
+    def said(self, state: State) -> Iterator[Said]:
+        for _, edge in self.scan(state):
+            yield "INSERT EDGE ? UNDER ? IN TREE ?", (edge.child, edge.parent, edge.tree)
+
+    def unsaid(self, state: State) -> Iterator[Said]:
+        return iter(())
+
+
+class _Aliases(Fact[str, Alias]):
+    """What the user says that names stand for, by the normal forms of the names."""
+
+    name = "alias"
+    plural = "aliases"
+    fields: Fields = MappingProxyType({"alias": str, "entity": str, "kind": str})
+    tables = (tables.ALIASES,)
+
+    def stated(self, name: str, entity: str, kind: str) -> Alias:
+        """An alias or a merge as typed; raises InputError where a name is none, and for another kind."""
+        alias = Alias(stated_name(name), stated_name(entity), kind)
+        if kind not in (ALIAS, MERGE):
+            raise InputError(f"what is stated of a name is an {ALIAS} or a {MERGE}, not {kind!r}")
+        return alias
+
+    def scan(self, state: State) -> Iterator[tuple[str, Alias]]:
+        return state.aliases.scan()
+
+    def line(self, key: str, value: Alias) -> Line:
+        return {"alias": value.name, "entity": value.entity, "kind": value.kind}
+
+    def parse(self, line: Line) -> tuple[str, Alias]:
+        alias = self.stated(line["alias"], line["entity"], line["kind"])
+        return alias.key, alias
+
+    def place(self, row: bytes) -> str:
+        return f"what {row.decode()!r} stands for"
+
+    def read(self, state: State, row: bytes) -> tuple[str, Alias]:
+        alias = state.aliases.get(row.decode())
+        assert alias is not None  # the state has just named it
+        return alias.key, alias
+
+    def said(self, state: State) -> Iterator[Said]:
+        # An alias after those that make its entity known.
+        left = {key: alias for key, alias in self.scan(state) if self._can_be_said(state, alias)}
+        while left:
+            for key, alias in list(left.items()):
+                if alias.target not in left:
+                    del left[key]
+                    statement = "ALIAS ? FOR ?" if alias.kind == ALIAS else "MERGE ENTITY ? INTO ?"
+                    yield statement, (alias.name, alias.entity)
+
+    def unsaid(self, state: State) -> Iterator[Said]:
+        for _, alias in self.scan(state):
+            if not self._can_be_said(state, alias):
+                yield "? stands for ?, of which one is not known now; EXPORT TO keeps that", (alias.name, alias.entity)
+
+    def _can_be_said(self, state: State, alias: Alias) -> bool:
+        """Whether the names that the statement needs are known."""
+        needed = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
+        return all(state.filter.find(key) is not None for key in needed)
+
+
+DOCUMENTS = _Documents()
+TRIPLES = _Triples()
+EDGES = _Edges()
+ALIASES = _Aliases()
+
+#: All kinds of facts, in the order in which they are exported and taken in: what others need comes first.
+FACTS: tuple[Fact[Any, Any], ...] = (DOCUMENTS, TRIPLES, EDGES, ALIASES)
+
+
+def beside_documents() -> tuple[Fact[Any, Any], ...]:
+    """The kinds of facts from which nothing has to be extracted before they are stored."""
+    return tuple(fact for fact in FACTS if fact is not DOCUMENTS)
