@@ -11,6 +11,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, TypeVar
@@ -24,6 +25,16 @@ Check = Callable[[Any], str | None]
 #: Bytes of the longest path that Linux and macOS take, and of the longest name in one.
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a strategy or an index: its default, its least and greatest value, and what it does."""
+
+    default: float
+    low: float
+    high: float
+    description: str
 
 
 def checked(function: Function) -> Function:

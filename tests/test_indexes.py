@@ -19,8 +19,11 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
-from kvstore.structures.indexes import index_file
-from kvstore.structures.indexes.index_building import VectorIndexBuilder
+from kvstore.storage import index_file
+from kvstore.structures.indexes.index import IndexRecord
+from kvstore.structures.indexes.index_building import IndexBuilder
+from kvstore.structures.indexes.indexes import IndexWriter
+from kvstore.structures.indexes.vector_index import VECTORS
 
 pytest.importorskip("hnswlib")
 
@@ -261,7 +264,7 @@ def test_dropping_removes_the_file(filled: kvstore.Store) -> None:
 
 CHILD = """
 import sys, numpy as np, kvstore
-from kvstore.structures.indexes import index_file
+from kvstore.storage import index_file
 def unit(seed):
     vector = np.random.default_rng(seed).standard_normal(256).astype(np.float32)
     return vector / np.linalg.norm(vector)
@@ -356,13 +359,13 @@ def test_new_chunks_are_counted_only_where_there_may_be_enough(store: kvstore.St
     store.create_index("vectors", {**TINY, "extend_after": 40})
     with pytest.MonkeyPatch.context() as patch:
         counted: list[int] = []
-        lag = VectorIndexBuilder.lag
+        extension = IndexBuilder.extension
 
-        def counting(builder: VectorIndexBuilder) -> tuple[int, int]:
-            counted.append(lag(builder)[0])
-            return lag(builder)
+        def counting(builder: IndexBuilder, *of: Any) -> tuple[int, int]:
+            counted.append(extension(builder, *of)[0])
+            return extension(builder, *of)
 
-        patch.setattr(VectorIndexBuilder, "lag", counting)
+        patch.setattr(IndexBuilder, "extension", counting)
         for number in range(16):  # a chunk each, numbered in steps of five
             put(store, f"d{number}", number)
             for thread in threading.enumerate():
@@ -374,23 +377,27 @@ def test_new_chunks_are_counted_only_where_there_may_be_enough(store: kvstore.St
 def test_a_build_that_is_cancelled_keeps_what_it_has_done(
     store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.structures.indexes.index_building._ADDED", 4)
+    monkeypatch.setattr("kvstore.structures.indexes.vector_index._ADDED", 4)
     with store.transaction() as transaction:
         for number in range(30):
             put(transaction, f"d{number}", number)
     store.create_index("vectors", {**TINY, "exact_below": 1000})
     store.drop_index("vectors")
     looks = iter([False, False, True])
-    from kvstore.structures.indexes.indexes import IndexRecord, IndexWriter
+    record = IndexRecord(VECTORS, TINY)
+    store._context.environment.write_with_growth(lambda view: IndexWriter(view).put(record))
+    builder = IndexBuilder(store._context.environment, store.settings, store.embed)
 
-    store._context.environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord("vectors", TINY)))
-    builder = VectorIndexBuilder(store._context.environment, store.path / "vectors.index", DIMENSION)
-    assert builder.refresh(cancelled=lambda: next(looks))
-    assert builder.lag()[0] == 18
+    def lacking() -> int:
+        next_chunk, enough_at = builder.extension(VECTORS, record)
+        return next_chunk + record.count("extend_after") - enough_at
+
+    assert builder.refresh(VECTORS, cancelled=lambda: next(looks))
+    assert lacking() == 18
     assert status(store)[0] == "ready"
     assert list(found_in(store, unit(29), top=1)) == ["d29"]
-    assert builder.refresh()
-    assert builder.lag()[0] == 0
+    assert builder.refresh(VECTORS)
+    assert lacking() == 0
 
 
 def test_an_interrupted_refresh_leaves_the_file_as_it_was(filled: kvstore.Store) -> None:

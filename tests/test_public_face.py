@@ -12,7 +12,8 @@ from collections.abc import Callable
 import pytest
 
 import kvstore
-from kvstore.structures.indexes import index_building
+from kvstore.structures.indexes.index_building import IndexBuilder
+from kvstore.structures.indexes.vector_index import VECTORS
 
 #: All that is public on a store, a snapshot and a transaction.
 READING = {
@@ -87,11 +88,11 @@ def test_the_log_is_silent_unless_somebody_listens(
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stderr == ""
     monkeypatch.setattr(
-        index_building.VectorIndexBuilder,
-        "lag",
-        lambda self: (_ for _ in ()).throw(kvstore.errors.IndexUnavailableError("no room for the index")),
+        IndexBuilder,
+        "needed",
+        lambda *_: (_ for _ in ()).throw(kvstore.errors.IndexUnavailableError("no room for the index")),
     )
     with caplog.at_level(logging.INFO, "kvstore"):
-        store._context.indexing._extend(None)  # type: ignore[arg-type]
+        store._context.indexing._extend(VECTORS)
     assert "in the background" in caplog.text
     assert "no room for the index" in caplog.text

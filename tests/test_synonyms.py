@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import kvstore
-from kvstore.structures.indexes.synonyms import Synonyms
+from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.systems.synonyms.synonym_graph import Synonyms
+from kvstore.systems.synonyms.synonym_index import SYNONYMS
 
 pytest.importorskip("hnswlib")
 
@@ -28,7 +30,7 @@ def named(store: kvstore.Store) -> kvstore.Store:
 
 
 def synonyms(snapshot: kvstore.Snapshot) -> Synonyms:
-    found = snapshot._view.synonyms
+    found = bound_index(snapshot._view, SYNONYMS)
     assert found is not None
     return found
 
@@ -119,16 +121,16 @@ def test_a_store_without_the_index_or_its_file_has_no_synonyms(
     named: kvstore.Store, make_store: Callable[..., kvstore.Store]
 ) -> None:
     with make_store("other").snapshot() as snapshot:
-        assert snapshot._view.synonyms is None
+        assert bound_index(snapshot._view, SYNONYMS) is None
     path = named.path / "synonyms.index"
     shutil.move(path, named.path / "aside")
     with named.snapshot() as snapshot:
-        assert snapshot._view.synonyms is None
+        assert bound_index(snapshot._view, SYNONYMS) is None
     shutil.move(named.path / "aside", path)
     assert pairs(named)
     path.write_bytes(path.read_bytes()[:-100])
     with named.snapshot() as snapshot:
-        assert snapshot._view.synonyms is None
+        assert bound_index(snapshot._view, SYNONYMS) is None
     assert named.indexes()[-1].state == "damaged"
     named.drop_index("synonyms")
     assert [index.kind for index in named.indexes()] == ["entities", "lexical", "vectors"]

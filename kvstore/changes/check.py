@@ -20,7 +20,7 @@ from ..structures.documents.chunks import GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
 from ..structures.documents.triples import KIND
 from ..structures.filter import addresses
-from ..structures.indexes.indexes import KINDS
+from ..structures.indexes.indexes import Indexes
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.mentions import Occurrence
@@ -29,6 +29,7 @@ from ..structures.names.recognition import headed_places, mentions_in
 from ..structures.postings import term_bytes
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE
+from ..systems import INDEXES
 from ..text.normalize import fold
 from ..text.words import chunk_terms, stemmer
 from .forest_check import check_forest
@@ -296,10 +297,11 @@ class _Check:
         yield from self._view.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:
-        for record in self._view.indexes.all():
-            unknown = sorted(record.options.keys() - KINDS[record.kind].keys())
+        for kind in INDEXES.values():
+            record = Indexes(self._view.lmdb).get(kind)
+            unknown = sorted(record.options.keys() - kind.options.keys()) if record is not None else []
             if unknown:
-                yield f"index {record.kind} is kept with options that there are not: {', '.join(unknown)}"
+                yield f"index {kind.name} is kept with options that there are not: {', '.join(unknown)}"
 
     def _check_counters(self) -> Iterator[str]:
         counters = Counters.load(self._view.lmdb)

@@ -25,11 +25,12 @@ from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP
 from ..structures.documents.documents import DocumentRecord
 from ..structures.filter.entity_filter import EntityFilter
-from ..structures.indexes.indexes import IndexWriter
+from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.language_version import put_language_version
 from ..structures.names.entities import BLOCK
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
+from ..systems import INDEXES
 from . import facts
 from .changes import Changes
 from .pending import Pending, Prepared
@@ -97,7 +98,7 @@ class _Rebuild:
         self._view.delete(tables.META, tables.REBUILD)
         put_language_version(self._view, self._settings)
         counters.save(self._view)
-        self._report.lost += IndexWriter(self._view).carry_over(self._before.indexes)
+        self._report.lost += IndexWriter(self._view).carry_over(Indexes(self._before.lmdb), INDEXES.values())
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():

@@ -13,7 +13,7 @@ from ..storage.environment import Environment
 from ..structures.filter.filter_cache import KeptFilter
 from ..structures.filter.temperatures import HitCounts
 from ..structures.forest.place_cache import PlaceCache
-from ..structures.indexes.open_indexes import OpenIndexes
+from ..structures.open_indexes import OpenIndexes
 
 if TYPE_CHECKING:
     from ..models.embedder import Embedder

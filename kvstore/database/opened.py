@@ -28,7 +28,7 @@ from ..storage.environment import Snapshot as StorageSnapshot
 from ..structures.filter.filter_cache import KeptFilter
 from ..structures.filter.temperatures import HitCounts
 from ..structures.forest.place_cache import PlaceCache
-from ..structures.indexes.open_indexes import OpenIndexes
+from ..structures.open_indexes import OpenIndexes
 from ..structures.state import State
 from .context import Context
 from .index_worker import Indexing
@@ -82,8 +82,8 @@ class OpenContext:
         self.session = SessionSettings()
         self.hits = HitCounts()
         self.last_lookup: tuple[str, ...] = ()
-        self.open_indexes = OpenIndexes(environment, settings.dimension)
-        self.indexing = Indexing(self)
+        self.open_indexes = OpenIndexes(environment)
+        self.indexing = Indexing(self.open_indexes, settings, self.embed)
         self.place_cache = PlaceCache()
         self.kept_filter = KeptFilter()
         self._embedder = embedder

@@ -31,11 +31,12 @@ from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
 from ..structures.documents.triples import Triple
+from ..structures.indexes.index_reading import statuses
 from ..structures.indexes.indexes import IndexStatus
 from ..structures.names.aliases import Alias
 from ..structures.state import State
 from ..structures.vectors.vectors import cosines
-from ..systems import strategy_named
+from ..systems import INDEXES, strategy_named
 from ..text.normalize import entity_key
 from ..text.words import stemmer
 from .context import Context
@@ -240,7 +241,7 @@ class Queryable(ABC):
         [('entities', 'exact'), ('lexical', 'exact'), ('vectors', 'exact')]
         """
         with self.state() as view:
-            return view.index_statuses()
+            return statuses(view, INDEXES.values())
 
     def dump(self) -> Iterator[str]:
         """The statements that make these documents, edges and aliases again in a new store of the same settings.

@@ -22,7 +22,6 @@ from ..extraction.validation import LONGEST_TEXT, PAIRS, Examined, examine
 from ..settings import FixedSettings
 from ..sql.nearby import no_document
 from ..storage.environment import MapFull
-from ..structures.documents.chunks import GROUP
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.documents.triples import DocumentTriples
 from ..structures.vectors.vectors import Matrix
@@ -223,7 +222,7 @@ class Transaction(Stating):
             self._close()
             raise
         self._open = False
-        self._store.committed(GROUP * self._changes.counters.next_group)
+        self._store.committed(self._changes.counters.next_chunk)
 
     def _write(self, hits: Mapping[str, int], fits: bool) -> None:
         """Commit what is applied, and applied once more in a larger map where this one cannot take it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ..structures.indexes.vector_search import nearest_chunks
 from ..structures.ranking import Ranking
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids, Matrix, cosines
@@ -22,6 +23,6 @@ def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
     index."""
     vector = query.vector
     with query.trace.step("vector search") as step:
-        ranking, step.detail = query.view.nearest_chunks(vector, top, query.allowed_chunks, exact=exact)
+        ranking, step.detail = nearest_chunks(query.view, vector, top, query.allowed_chunks, exact=exact)
         step.count = len(ranking)
     return ranking

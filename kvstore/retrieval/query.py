@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from ..arguments import Option
 from ..errors import InputError
 from ..structures.documents.chunks import GROUP
 from ..structures.documents.documents import heading_path
@@ -120,16 +121,6 @@ class Query:
         if self.allowed_chunks is None:
             return np.ones(len(chunks), np.bool_)
         return np.isin(chunks, self.allowed_chunks)
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option of a strategy: its default, its least and greatest value, and what it does."""
-
-    default: float
-    low: float
-    high: float
-    description: str
 
 
 class Strategy(Protocol):

@@ -16,6 +16,8 @@ from ..storage.records import U32
 from ..structures.filter import addresses
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER
+from ..structures.indexes.index_reading import statuses
+from ..systems import INDEXES
 from ..systems.reader import LONGEST_KEY, Edge, Reader
 from ..systems.sql_table import Read, Row, Rows, SqlTable, SqlValue, counted, hashed_number, listed, maybe, one_stored
 from ..text.normalize import entity_key
@@ -289,7 +291,7 @@ _INDEXES = listed(
     "indexes",
     "what is searched by; built is the change number it reflects, stale how many changes it lags behind",
     {"kind": "TEXT", "state": "TEXT", "built": "INTEGER", "stale": "INTEGER", "detail": "TEXT"},
-    lambda reader: map(astuple, reader.view.index_statuses()),
+    lambda reader: map(astuple, statuses(reader.view, INDEXES.values())),
 )
 
 #: Every table by its name.

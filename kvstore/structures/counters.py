@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 from ..storage import records, tables
 from ..storage.environment import View, WriteView
+from .documents.chunks import GROUP
 
 _KEY = b"counters"
 
@@ -35,6 +36,11 @@ class Counters:
     introductions: int = 0
     edges: int = 0
     hits: int = 0
+
+    @property
+    def next_chunk(self) -> int:
+        """Every chunk has a number below this."""
+        return GROUP * self.next_group
 
     @classmethod
     def load(cls, view: View) -> Counters:

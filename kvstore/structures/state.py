@@ -24,16 +24,12 @@ from .filter.entity_filter import EntityFilter
 from .forest.forest import Forest
 from .forest.place_cache import PlaceCache
 from .graph import Graph
-from .indexes.indexes import Indexes, IndexStatus
-from .indexes.open_indexes import OpenIndexes
-from .indexes.synonyms import Synonyms
-from .indexes.vector_search import EXACTLY, ranked
 from .names.aliases import Aliases, Identity
 from .names.entities import Entities
 from .names.mentions import Mentions
+from .open_indexes import OpenIndexes
 from .postings import Postings
-from .ranking import Ranking
-from .vectors.vectors import Ids, Matrix, Vectors
+from .vectors.vectors import Ids, Vectors
 
 
 class State:
@@ -48,7 +44,7 @@ class State:
     ) -> None:
         self.lmdb = lmdb
         self.settings = settings
-        self._open_indexes = open_indexes
+        self.open_indexes = open_indexes
         self._shares_places = place_cache is not None
         self._place_cache = place_cache or PlaceCache()
 
@@ -109,10 +105,6 @@ class State:
         return Vectors(self.lmdb, self.settings.dimension)
 
     @cached_property
-    def indexes(self) -> Indexes:
-        return Indexes(self.lmdb)
-
-    @cached_property
     def filter(self) -> EntityFilter:
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
@@ -141,26 +133,6 @@ class State:
         rank, _ = addresses.split(int(found[-1]))
         found = self.addresses_of(identity)
         return found[: int(np.searchsorted(found, np.uint64(addresses.address(rank + 1, 0))))]
-
-    def nearest_chunks(
-        self, query: Matrix, top: int, allowed: Ids | None = None, *, exact: bool = False
-    ) -> tuple[Ranking, str]:
-        """The ``top`` chunks of largest cosine with a unit vector, best first, and how they were found.
-
-        ``allowed`` restricts the chunks (ids, ascending); ``exact`` compares all, whether or not there is an index.
-        """
-        if self._open_indexes is None:
-            return ranked(self, list(self.vectors.scan()), query, top, allowed), EXACTLY
-        return self._open_indexes.vectors.nearest(self, query, top, allowed, exact=exact)
-
-    @cached_property
-    def synonyms(self) -> Synonyms | None:
-        """Names that mean much the same; None where the store has no index of them, or no file of it to be used."""
-        return None if self._open_indexes is None else self._open_indexes.synonyms.of(self)
-
-    def index_statuses(self) -> list[IndexStatus]:
-        """How each index of the store stands."""
-        return [] if self._open_indexes is None else self._open_indexes.statuses(self)
 
     def chunk_text(self, chunk: int) -> str:
         """The text of a chunk that must exist."""

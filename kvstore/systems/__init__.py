@@ -1,4 +1,4 @@
-"""The published systems of a store, and the strategies that a query can name.
+"""The published systems of a store, the strategies that a query can name, and the kinds of index that it can have.
 
 One system is one folder with a ``SYSTEM`` (:class:`~kvstore.systems.contract.System`), and its line here.
 :func:`register` takes one more from outside.
@@ -7,11 +7,13 @@ One system is one folder with a ``SYSTEM`` (:class:`~kvstore.systems.contract.Sy
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from typing import Any
 
 from ..errors import InputError, UnknownStrategyError
 from ..retrieval.query import Strategy
+from ..structures.indexes.index import Index
 from .contract import System
 
 #: The folders, in the order in which their strategies are listed.
@@ -21,35 +23,41 @@ _FOLDERS = (
     "hybrid",
     "bridge",
     "cft",
+    "synonyms",
     "passage_graph",
     "adaptive",
 )
 
-#: Every system by its name, and every strategy by its name.
+#: Every system, every strategy and every kind of index by its name.
 SYSTEMS: dict[str, System] = {}
 STRATEGIES: dict[str, Strategy] = {}
+INDEXES: dict[str, Index[Any, Any]] = {}
 
 
 def register(system: System) -> Callable[[], None]:
     """Add a system to those of every store that is opened from now on; what is returned takes it back.
 
     A process that writes to a store must have registered the systems whose structures the store keeps. Raises
-    InputError where its name, or that of a strategy or table, is taken.
+    InputError where its name, or that of a strategy, a kind of index or a table, is taken.
     """
     for what, own, taken in (
         ("system", {system.name}, SYSTEMS.keys()),
         ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
+        ("kind of index", {kind.name for kind in system.indexes}, INDEXES.keys()),
         ("table", {table.name for table in system.tables}, {t.name for s in SYSTEMS.values() for t in s.tables}),
     ):
         for name in own & taken:
             raise InputError(f"system {system.name!r}: there is a {what} {name!r} already; give it another name")
     SYSTEMS[system.name] = system
     STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
+    INDEXES.update((kind.name, kind) for kind in system.indexes)
 
     def take_back() -> None:
         del SYSTEMS[system.name]
         for strategy in system.strategies:
             del STRATEGIES[strategy.name]
+        for kind in system.indexes:
+            del INDEXES[kind.name]
 
     return take_back
 
@@ -58,10 +66,22 @@ def strategy_named(name: str) -> Strategy:
     """The strategy of this name; raises UnknownStrategyError suggesting the nearest."""
     strategy = STRATEGIES.get(name.lower())
     if strategy is None:
-        near = difflib.get_close_matches(name.lower(), STRATEGIES, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UnknownStrategyError(f"there is no strategy {name!r}; {hint}there are {', '.join(STRATEGIES)}")
+        raise UnknownStrategyError(f"there is no strategy {name!r}; {_known(name, STRATEGIES)}")
     return strategy
+
+
+def index_named(name: str) -> Index[Any, Any]:
+    """The kind of index of this name, in any case; raises InputError suggesting the nearest."""
+    kind = INDEXES.get(name.lower())
+    if kind is None:
+        raise InputError(f"there is no index of kind {name!r}; {_known(name, INDEXES)}")
+    return kind
+
+
+def _known(name: str, names: Iterable[str]) -> str:
+    """What there is instead, the nearest first."""
+    near = difflib.get_close_matches(name.lower(), names, 1)
+    return f"{f'did you mean {near[0]}? ' if near else ''}there are {', '.join(names)}"
 
 
 for _folder in _FOLDERS:

@@ -2,10 +2,10 @@
 
 A system is what a paper describes: strategies, and whatever they need besides the spine (documents, chunks, names,
 mentions, the forest, postings, vectors). What it keeps is of one of two kinds, as databases have them. A
-:class:`Structure` is *maintained*: exact, changed in the commit of the documents that it follows from. An
-:class:`Index` is *refreshed*: made of one snapshot, says how stale it is, and is corrected when it is read. The tables,
-the commit, CHECK, REPAIR, the dump, SHOW STATS, SELECT and the strategies take what they need from
-:data:`kvstore.systems.SYSTEMS`.
+:class:`Structure` is *maintained*: exact, changed in the commit of the documents that it follows from. A kind of index
+(:class:`~kvstore.structures.indexes.index.Index`) is *refreshed*: made of states of the store, says how stale it is,
+and is corrected when it is read. The tables, the commit, CHECK, REPAIR, the dump, SHOW STATS, SELECT, the strategies
+and the statements about indexes take what they need from :data:`kvstore.systems.SYSTEMS`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..retrieval.query import Option, Strategy
+from ..retrieval.query import Strategy
 from ..storage.tables import Table
 from ..storage.view import WriteView
 from ..structures.documents.documents import DocumentRecord, Section
+from ..structures.indexes.index import Index
 from ..structures.logical import Logical
 from ..structures.names.mentions import Occurrence
 from ..structures.state import State
 from .sql_table import SqlTable
 
-__all__ = ["Added", "Chunk", "Delta", "Follower", "Index", "Row", "Structure", "System", "Table"]
+__all__ = ["Added", "Chunk", "Delta", "Follower", "Row", "Structure", "System", "Table"]
 
 Read = TypeVar("Read")
 
@@ -115,25 +116,6 @@ class Structure(Protocol[Read]):
         ...
 
 
-class Index(Protocol):
-    """A kind of index: refreshed, not maintained."""
-
-    @property
-    def name(self) -> str:
-        """The name of the kind, as CREATE INDEX has it."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What it is for, in a line."""
-        ...
-
-    @property
-    def options(self) -> Mapping[str, Option]:
-        """What WITH may say of it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class System:
     """A published system: its name, the paper it is from, and what it gives to a store; ``tables`` are those of
@@ -142,6 +124,6 @@ class System:
     name: str
     paper: str
     structures: tuple[Structure[Any], ...] = ()
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[Index[Any, Any], ...] = ()
     strategies: tuple[Strategy, ...] = ()
     tables: tuple[SqlTable, ...] = ()

@@ -1,71 +1,41 @@
-"""The index file of kind ``vectors``: a graph of chunk vectors, and how far it goes.
+"""The index of kind ``vectors``: a graph of chunk vectors, and how far it goes.
 
-In: an index file, or chunks to be added. Out: candidates for a query vector, and the arrays of the next file. A file of
-another dimension, epoch or history raises IndexUnavailableError.
-
-What a graph covers is a list of (change, stop): every chunk with an id below ``stop`` that the store had at ``change``
-is in the graph. Ids only grow and a chunk never changes, so what is there at a later state too is in the graph as well;
-the rest begins at ``stop``. Chunks that are no more stay in the graph, for the states that still have them.
+In: the chunks of a store. On disk: the graph, and its coverage (see :mod:`..vectors.vector_cache`). Out: candidates for
+a query vector, for :mod:`.vector_search` to compare again. Snapshots are held for a batch only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..vectors.hnsw import Graph, stored_vectors
+from ...arguments import Option
+from ...storage.index_file import Arrays, Head
+from ..state import State
+from ..vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, Graph, stored_vectors
+from ..vectors.vector_cache import Coverage, HeldVectors, VectorCache, covered_further, reach
 from ..vectors.vectors import Ids, Matrix
-from . import index_file
-from .indexes import VECTORS, IndexRecord, graph_options
+from .index import BuildTools, Content, Index, IndexRecord, States
 
-#: (change, stop) pairs, both ascending.
-Coverage = tuple[tuple[int, int], ...]
-
-#: Pairs kept; a state older than all of them is searched exactly.
-_MOST_COVERED = 32
-
-
-def reach(coverage: Coverage, change: int) -> int | None:
-    """The id up to which a coverage holds what the store had at ``change``; None where it begins later."""
-    return next((stop for covered, stop in reversed(coverage) if covered <= change), None)
-
-
-def covered_further(coverage: Coverage, change: int, stop: int) -> Coverage:
-    """A coverage to which the chunks below ``stop`` were added, as they were at ``change``."""
-    return (*coverage, (change, stop))[-_MOST_COVERED:]
+#: Chunks that are read in one snapshot, and added between two looks at whether to go on.
+_READ, _ADDED = 4096, 128
 
 
 @dataclass(frozen=True)
-class VectorIndex:
-    """A graph of chunk vectors as it was read from its file."""
+class ChunkGraph:
+    """A graph of chunk vectors as it was read from its file; ``newer`` are vectors that were read after it."""
 
     graph: Graph
     labels: Ids
     vectors: Matrix
     coverage: Coverage
-    token: bytes
-    epoch: int
     options: Mapping[str, int]
-
-    @classmethod
-    def read(cls, path: Path, dimension: int, trusted: Callable[[bytes], bool]) -> VectorIndex:
-        """Read an index file; ``trusted`` says whether a token stands in the store's record.
-
-        Raises FileNotFoundError and IndexUnavailableError.
-        """
-        head, arrays = index_file.read(path, VECTORS, dimension, trusted)
-        numbers = head["numbers"]
-        labels, vectors = stored_vectors(numbers, arrays)
-        coverage = tuple((int(change), int(stop)) for change, stop in head["coverage"])
-        return cls(
-            Graph.restored(numbers, arrays), labels, vectors, coverage, head["token"], head["epoch"], head["options"]
-        )
+    newer: VectorCache = field(default_factory=VectorCache)
 
     @property
     def change(self) -> int:
@@ -85,17 +55,99 @@ class VectorIndex:
         return order, self.labels[order]
 
 
-def file_of(
-    graph: Graph, coverage: Coverage, token: bytes, record: IndexRecord
-) -> tuple[dict[str, Any], index_file.Arrays]:
-    """Head and arrays of the file that holds a graph."""
-    numbers, arrays = graph.parts()
-    head = {
-        "kind": VECTORS,
-        "token": token,
-        "epoch": record.epoch,
-        "options": graph_options(record),
-        "coverage": [list(pair) for pair in coverage],
-        "numbers": numbers,
+class VectorIndex(Index[ChunkGraph, ChunkGraph]):
+    """A graph of near neighbours (HNSW) for dense search in large stores."""
+
+    name = "vectors"
+    description = "a graph of near neighbours (HNSW) for dense search in large stores"
+    automatic = True
+    building = "chunks that the last file has not are compared exactly"
+    options: Mapping[str, Option] = {
+        "exact_below": Option(20_000, 0, 1e9, "with fewer chunks every one is compared, and there is no file"),
+        "extend_after": Option(5_000, 1, 1e9, "chunks that may be new before they are added in the background"),
+        "ef_search": Option(400, 10, 10_000, "candidates kept during a search; more find more, and take longer"),
+        **GRAPH_OPTIONS,
     }
-    return head, arrays
+
+    def build(self, states: States, old: ChunkGraph | None, record: IndexRecord, tools: BuildTools) -> Content | None:
+        """The chunks of ``old``, unless too many of them are no more, and those after them."""
+        options = record.counts(GRAPH_OPTIONS)
+        with states() as state:
+            graph: Graph | None = None
+            coverage: Coverage = ()
+            total = state.counters.chunks
+            if old is not None and old.options == options:
+                lacking = sum(1 for _ in state.chunks.scan(old.coverage[-1][1]))
+                alive = total - lacking
+                if len(old.labels) - alive <= MOST_DEAD * len(old.labels):
+                    graph, coverage, total = old.graph, old.coverage, lacking
+            dimension, end = state.settings.dimension, state.counters.next_chunk
+        start = coverage[-1][1] if coverage else 0
+        if start >= end and coverage:
+            return None
+        if graph is None:
+            graph = Graph.new(dimension, **options)
+        coverage = _grow(graph, coverage, states, (start, end), total, tools)
+        if not coverage:
+            return None
+        numbers, arrays = graph.parts()
+        head = {"options": options, "coverage": [list(pair) for pair in coverage], "numbers": numbers}
+        return Content(head, arrays)
+
+    def read(self, arrays: Arrays, head: Head) -> ChunkGraph:
+        labels, vectors = stored_vectors(head["numbers"], arrays)
+        coverage = tuple((int(change), int(stop)) for change, stop in head["coverage"])
+        newer = VectorCache(HeldVectors(coverage))
+        return ChunkGraph(Graph.restored(head["numbers"], arrays), labels, vectors, coverage, head["options"], newer)
+
+    def bound(self, read: ChunkGraph, record: IndexRecord, state: State) -> ChunkGraph:
+        """The graph: what it proposes is looked up in the state, see :mod:`.vector_search`."""
+        return read
+
+    def describe(self, read: ChunkGraph) -> str:
+        return f"{len(read.labels):,} vectors; newer chunks are compared exactly"
+
+    def lag(self, read: ChunkGraph, state: State) -> int:
+        """Nothing while no chunk is new: what was deleted is no lag."""
+        covered = reach(read.coverage, state.counters.change) or 0
+        return 0 if covered >= state.counters.next_chunk else super().lag(read, state)
+
+    def without_file(self, record: IndexRecord | None, state: State) -> str | None:
+        if record is None:
+            return "dropped; every chunk is compared"
+        least = record.count("exact_below")
+        return f"every chunk is compared below {least:,}" if state.counters.chunks < max(1, least) else None
+
+    def extended_from(self, head: Head | None, record: IndexRecord, state: State) -> int:
+        lacking = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
+        return state.counters.next_chunk + record.count("extend_after") - lacking
+
+
+def _grow(
+    graph: Graph, coverage: Coverage, states: States, ids: tuple[int, int], total: int, tools: BuildTools
+) -> Coverage:
+    """Add the chunks of some ids, as far as there are any when this begins, or until it is cancelled; what the graph
+    covers then."""
+    start, end = ids
+    covered, done = coverage, 0
+    while start < end:
+        with states() as state:
+            change = state.counters.change
+            stored = list(itertools.islice(state.chunks.scan(start, end), _READ))
+            matrix = state.vectors.gather([(chunk.block, chunk.row) for _, chunk in stored])
+        chunks = np.array([chunk for chunk, _ in stored], np.uint64)
+        for first in range(0, len(chunks), _ADDED):
+            graph.add(chunks[first : first + _ADDED], matrix[first : first + _ADDED])
+            added = min(first + _ADDED, len(chunks))
+            tools.progress(done + added, total)
+            if tools.cancelled():
+                return covered_further(coverage, change, int(chunks[added - 1]) + 1)
+        done += len(chunks)
+        start = int(chunks[-1]) + 1 if len(chunks) == _READ else end
+        # Each batch is as of its own state, and all of them hold what is there at the last.
+        covered = covered_further(coverage, change, start)
+    return covered
+
+
+#: The one that dense search asks for.
+VECTORS = VectorIndex()

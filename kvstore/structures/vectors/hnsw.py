@@ -1,7 +1,7 @@
 """Graphs of near neighbours: hierarchical navigable small worlds (Malkov and Yashunin 2018), by hnswlib.
 
 In: unit vectors under labels of 64 bits, and later a query vector. Out: the labels of largest cosine, approximately,
-and the graph as named arrays that :mod:`.index_file` keeps. hnswlib is loaded when a graph is first made or read;
+and the graph as named arrays that an index file keeps. hnswlib is loaded when a graph is first made or read;
 where it is missing an IndexUnavailableError says so.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import Option
 from ...errors import IndexUnavailableError
 from .vectors import Ids, Matrix
 
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 #: Decides the layers that vectors are drawn into, so that a graph is the same whenever it is built of the same.
 SEED = 0x6B76
+#: What a graph is built with, after which it cannot have others.
+GRAPH_OPTIONS: Mapping[str, Option] = {
+    "m": Option(16, 4, 100, "links that a vector has in a layer of the graph; twice as many in the lowest"),
+    "ef_construction": Option(200, 8, 2000, "candidates looked at for the links of a new vector"),
+}
+#: A graph is built anew when more than this share of it is what is no more.
+MOST_DEAD = 0.2
 #: What of a graph is numbers, and what arrays, in hnswlib's words.
 _ARRAYS = ("label_lookup_external", "label_lookup_internal", "element_levels", "data_level0", "link_lists")
 

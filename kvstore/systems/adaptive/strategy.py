@@ -26,9 +26,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.evidence import Evidence
-from ...retrieval.query import Option, Query, evidence_of, option
+from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise, written_as_name
 from ...structures.ranking import Ranking, best
 from ...text.words import stemmer, telling_terms

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.query import Option, Query, evidence_of, option
+from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.documents.chunks import FIRST_UPPER, ChunkRecord
 from ...structures.filter import addresses

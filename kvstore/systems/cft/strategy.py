@@ -14,13 +14,14 @@ from itertools import chain, islice
 
 import numpy as np
 
+from ...arguments import Option
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.evidence_sentence import best_statement
 from ...retrieval.fusion import fuse
 from ...retrieval.hierarchy import Hierarchy
 from ...retrieval.places import nodes_in_order
-from ...retrieval.query import Option, Query, evidence_of, option
+from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.forest.forest import USER
 from ...structures.ranking import Ranking, best

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.query import Option, Query, evidence_of, option
+from ...retrieval.query import Query, evidence_of, option
 
 
 class VectorStrategy:

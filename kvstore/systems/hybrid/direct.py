@@ -25,9 +25,10 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import Option
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.lexical_search import ranked_words
-from ...retrieval.query import Option, Query, Strategy, option
+from ...retrieval.query import Query, Strategy, option
 from ...structures.documents.documents import heading_path
 from ...structures.ranking import Ranking, best, shared_ranks
 from ...structures.state import State

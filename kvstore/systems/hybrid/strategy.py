@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...arguments import Option
 from ...retrieval.evidence import Evidence
-from ...retrieval.query import Option, Query, evidence_of
+from ...retrieval.query import Query, evidence_of
 from ...structures.ranking import best
 from .direct import DIRECT_OPTIONS, search_directly, weights_of
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import K1, B, rank_by_words
-from ...retrieval.query import Option, Query, evidence_of, option
+from ...retrieval.query import Query, evidence_of, option
 
 
 class LexicalStrategy:

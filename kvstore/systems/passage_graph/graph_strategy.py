@@ -21,11 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import question_terms, rank_by_words, word_scores_of
-from ...retrieval.query import Option, Query, Strategy, evidence_of, option
+from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.ranking import Ranking, best
 from ...structures.vectors.vectors import Ids

@@ -12,11 +12,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.query import Option, Query, evidence_of, option
+from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognise
+from ...structures.indexes.index_reading import bound_index
 from ...structures.ranking import best
+from ..synonyms.synonym_index import SYNONYMS
 from .pagerank import entity_node, personalised_pagerank
 from .walk import masses_of_names, paths
 
@@ -57,7 +60,7 @@ class HippoRagStrategy:
 
 def _nearest(query: Query) -> dict[int, float]:
     """Where to start for a question that names nothing known, with their masses."""
-    synonyms = query.view.synonyms
+    synonyms = bound_index(query.view, SYNONYMS)
     if synonyms is not None:
         vector = query.vector
         with query.trace.step("nearest names") as step:

@@ -1,9 +1,8 @@
-"""Index files: approximate structures beside ``data.mdb`` that may be thrown away at any time.
+"""Index files: what is derived beside ``data.mdb``, and may be thrown away at any time.
 
-In: a head (msgpack-able map) and named arrays. On disk: one file an index, ``vectors.index`` or ``synonyms.index``,
-written under another name and renamed into place, so that it is there whole or not at all. Out: the head, and the
-arrays as views of the mapped file. A file that was cut, damaged or is none of ours raises IndexUnavailableError, never
-anything that hurts the store.
+In: a head (msgpack-able map) and named arrays. On disk: one file an index, ``KIND.index``, written under another name
+and renamed into place, so that it is there whole or not at all. Out: the head, and the arrays as views of the mapped
+file. A file that was cut, damaged or is none of ours raises IndexUnavailableError, never anything that hurts the store.
 
 FORMAT.md gives the layout.
 """
@@ -26,9 +25,9 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import IndexUnavailableError
-from ...storage.file_lock import lock_within, release
-from .indexes import IndexStatus
+from ..errors import IndexUnavailableError
+from .file_lock import lock_within, release
+from .location import INDEX_ENDINGS
 
 MAGIC = b"kvindex1"
 _HEADER = struct.Struct("<8sII")  # magic, bytes of the head, CRC-32 of the head
@@ -37,6 +36,7 @@ ALIGNMENT = 64
 #: Seconds to wait for whoever only looks whether a file is being made.
 _PATIENCE = 0.1
 
+Head = Mapping[str, Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
 Content = TypeVar("Content")
 _Stamp = tuple[int, int, int]
@@ -44,19 +44,17 @@ _Stamp = tuple[int, int, int]
 
 def path_of(directory: Path, kind: str) -> Path:
     """Where the index file of a kind lies."""
-    return directory / f"{kind}.index"
+    return directory / f"{kind}{INDEX_ENDINGS[0]}"
 
 
-def read(
-    path: Path, kind: str, dimension: int, trusted: Callable[[bytes], bool]
-) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def read(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> tuple[Head, Arrays]:
     """The head and the arrays of an index file, every checksum verified.
 
     ``trusted`` says whether a token stands in the store's record of that kind. Raises FileNotFoundError and
     IndexUnavailableError.
     """
     mapped = _mapped(path)
-    head = _head(mapped, path, kind, dimension, trusted)
+    head = _head(mapped, path, kind, trusted)
     arrays = {}
     for name, code, shape, place, checksum in head["arrays"]:
         dtype = np.dtype(code)
@@ -67,9 +65,9 @@ def read(
     return head, arrays
 
 
-def read_head(path: Path, kind: str, dimension: int, trusted: Callable[[bytes], bool]) -> dict[str, Any]:
+def read_head(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> Head:
     """The head of an index file, without a look at its arrays; raises what :func:`read` raises."""
-    return _head(_mapped(path), path, kind, dimension, trusted)
+    return _head(_mapped(path), path, kind, trusted)
 
 
 def _mapped(path: Path) -> memoryview:
@@ -80,17 +78,15 @@ def _mapped(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _head(
-    mapped: memoryview, path: Path, kind: str, dimension: int, trusted: Callable[[bytes], bool]
-) -> dict[str, Any]:
+def _head(mapped: memoryview, path: Path, kind: str, trusted: Callable[[bytes], bool]) -> Head:
     magic, length, checksum = _HEADER.unpack_from(mapped)
     if magic != MAGIC:
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH puts one in its place")
     packed = mapped[_HEADER.size : _HEADER.size + length]
     if len(packed) != length or zlib.crc32(packed) != checksum:
         raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH builds it anew")
-    head: dict[str, Any] = msgpack.unpackb(packed, raw=False)
-    if (head["kind"], head["numbers"]["dim"]) != (kind, dimension) or not trusted(head["token"]):
+    head: Head = msgpack.unpackb(packed, raw=False)
+    if head["kind"] != kind or not trusted(head["token"]):
         raise IndexUnavailableError(f"{path}: made for another store or another state of it; REFRESH builds it anew")
     return head
 
@@ -125,12 +121,10 @@ class LoadedFile(Generic[Content]):
                 self._loading.release()
         return self._held[1]
 
-    def missing(self, kind: str, change: int) -> IndexStatus:
-        """How an index stands whose file cannot be had, as a state of that change number sees it."""
-        if self._held[0] is not None:
-            detail = self.problem or "made before the store was rebuilt; REFRESH builds it anew"
-            return IndexStatus(kind, "damaged", 0, change, detail)
-        return IndexStatus(kind, "absent", 0, change, self.problem or "not built yet; REFRESH INDEX builds it")
+    @property
+    def found(self) -> bool:
+        """Whether a file had that name at the last look, usable or not."""
+        return self._held[0] is not None
 
     def _load(self, stamp: _Stamp | None) -> None:
         if stamp == self._held[0]:
@@ -163,7 +157,7 @@ class Draft:
         self._partial = partial
         self._descriptor = descriptor
 
-    def write(self, head: Mapping[str, Any], arrays: Arrays) -> None:
+    def write(self, head: Head, arrays: Arrays) -> None:
         """Write everything; nothing is visible yet. Raises OSError, where the disk is full for instance."""
         plain = [np.ascontiguousarray(array) for array in arrays.values()]
         about = [
@@ -253,7 +247,7 @@ def _aligned(place: int) -> int:
     return -(-place // ALIGNMENT) * ALIGNMENT
 
 
-def _packed(head: Mapping[str, Any], about: Sequence[tuple[Any, ...]], places: Sequence[int]) -> bytes:
+def _packed(head: Head, about: Sequence[tuple[Any, ...]], places: Sequence[int]) -> bytes:
     rows = [[name, code, shape, place, crc] for (name, code, shape, crc), place in zip(about, places, strict=True)]
     packed: bytes = msgpack.packb({**head, "arrays": rows})
     return packed

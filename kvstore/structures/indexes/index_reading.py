@@ -1,0 +1,85 @@
+"""Index files as a state may use them, and how each index stands.
+
+In: a state of an open store, and a kind. Out: what the kind gives that state to use. A file that cannot be used is as
+good as none, and the reason is told by SHOW INDEXES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ...errors import IndexUnavailableError
+from ...storage import index_file
+from ...storage.environment import Environment
+from ...storage.index_file import LoadedFile
+from ..open_indexes import OpenIndexes
+from ..state import State
+from .index import Bound, Index, IndexRecord, Read
+from .indexes import Indexes, IndexStatus
+
+
+def trusts(environment: Environment, kind: Index[Any, Any], token: bytes) -> bool:
+    """Whether a token stands in the newest record of a kind of index."""
+    with environment.snapshot() as snapshot:
+        record = Indexes(snapshot).get(kind)
+    return record is not None and token in record.tokens
+
+
+def read_index(environment: Environment, kind: Index[Read, Any], path: Path) -> tuple[int, Read]:
+    """The epoch of an index file and what it holds; raises FileNotFoundError and IndexUnavailableError."""
+    head, arrays = index_file.read(path, kind.name, lambda token: trusts(environment, kind, token))
+    try:
+        return head["epoch"], kind.read(arrays, head)
+    except KeyError as error:
+        made = f"{path}: made by another version, without {error}"
+        raise IndexUnavailableError(f"{made}; REFRESH builds it anew") from error
+
+
+def file_of(opened: OpenIndexes, kind: Index[Read, Any]) -> LoadedFile[tuple[int, Read]]:
+    """The file of a kind, as an open store has it in memory."""
+    return opened.file(kind.name, lambda path: read_index(opened.environment, kind, path))
+
+
+def bound_index(state: State, kind: Index[Any, Bound]) -> Bound | None:
+    """The index as a state may use it; None where there is no index, or no file of it that can be used."""
+    record = Indexes(state.lmdb).get(kind)
+    if record is None or state.open_indexes is None:
+        return None
+    read = _read(state.open_indexes, record)
+    return None if read is None else kind.bound(read, record, state)
+
+
+def statuses(state: State, kinds: Iterable[Index[Any, Any]]) -> list[IndexStatus]:
+    """How each index of an open store stands, as the state sees it; those that are part of every commit too."""
+    opened, change = state.open_indexes, state.counters.change
+    if opened is None:
+        return []
+    exact = [IndexStatus(kind, "exact", change, 0, "part of every commit") for kind in ("entities", "lexical")]
+    return exact + [status for kind in kinds if (status := _status(opened, state, kind)) is not None]
+
+
+def _read(opened: OpenIndexes, record: IndexRecord) -> Any:
+    """What the file holds, unless ids were handed out anew since."""
+    held = file_of(opened, record.kind).get()
+    return held[1] if held is not None and held[0] == record.epoch else None
+
+
+def _status(opened: OpenIndexes, state: State, kind: Index[Any, Any]) -> IndexStatus | None:
+    record, change = Indexes(state.lmdb).get(kind), state.counters.change
+    exactly = kind.without_file(record, state)
+    if exactly is not None:
+        return IndexStatus(kind.name, "exact", change, 0, exactly)
+    if record is None:
+        return None
+    read, file = _read(opened, record), file_of(opened, kind)
+    built, stale = (0, change) if read is None else (read.change, kind.lag(read, state))
+    if index_file.being_drafted(file.path):
+        return IndexStatus(kind.name, "building", built, stale, kind.building)
+    if read is not None:
+        return IndexStatus(kind.name, "ready", built, stale, kind.describe(read))
+    if file.found:
+        detail = file.problem or "made before the store was rebuilt; REFRESH builds it anew"
+        return IndexStatus(kind.name, "damaged", 0, change, detail)
+    return IndexStatus(kind.name, "absent", 0, change, file.problem or "not built yet; REFRESH INDEX builds it")

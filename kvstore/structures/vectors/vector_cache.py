@@ -1,0 +1,70 @@
+"""Vectors of chunks in memory, as far as they were read.
+
+In: vectors of one state, read once, and those of later states. Out: all that a state of some change number has, and
+perhaps more. What is held is described by a coverage, a list of (change, stop): every chunk with an id below ``stop``
+that the store had at ``change`` is held. Ids only grow and a chunk never changes, so what is there at a later state too
+is held as well; the rest begins at ``stop``. Chunks that are no more stay, for the states that still have them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .vectors import Ids, Matrix
+
+#: Ids of chunks and their vectors.
+Part = tuple[Ids, Matrix]
+#: (change, stop) pairs, both ascending.
+Coverage = tuple[tuple[int, int], ...]
+
+#: Pairs kept; a state older than all of them is searched exactly.
+_MOST_COVERED = 32
+
+
+def reach(coverage: Coverage, change: int) -> int | None:
+    """The id up to which a coverage holds what the store had at ``change``; None where it begins later."""
+    return next((stop for covered, stop in reversed(coverage) if covered <= change), None)
+
+
+def covered_further(coverage: Coverage, change: int, stop: int) -> Coverage:
+    """A coverage to which the chunks below ``stop`` were added, as they were at ``change``."""
+    return (*coverage, (change, stop))[-_MOST_COVERED:]
+
+
+@dataclass(frozen=True)
+class HeldVectors:
+    """Vectors in memory, and how far they go."""
+
+    coverage: Coverage
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(len(ids) for ids, _ in self.parts)
+
+    def and_then(self, part: Part, change: int, stop: int) -> HeldVectors:
+        """These and those that were new at ``change``."""
+        parts = [*self.parts, part]
+        while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
+            parts[-2:] = [joined(parts[-2:])]
+        return HeldVectors(covered_further(self.coverage, change, stop), tuple(parts))
+
+
+@dataclass
+class VectorCache:
+    """The vectors that the states of one open store share; whoever changes ``held`` has the lock.
+
+    ``limit`` is the most bytes that are held; beyond it they are read every time.
+    """
+
+    held: HeldVectors | None = None
+    limit: int = 1 << 30
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])

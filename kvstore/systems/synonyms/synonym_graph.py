@@ -1,0 +1,94 @@
+"""What the index of kind ``synonyms`` holds: the names of entities as vectors, and the pairs that mean much the same.
+
+In: an index file, made by :mod:`.synonym_index`. Out: entities near to another or to a vector, those alone that the
+state asked has. It is as new as the last REFRESH: names that came later are not in it, and those that went are left
+out.
+
+A name is a row; the graph's labels are rows. A row whose entity is 0 is of a name that is no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...structures.names.entities import Entities
+from ...structures.vectors.hnsw import Graph
+from ...structures.vectors.vectors import Matrix, cosines
+
+#: Candidates kept during a search, at least.
+SEARCHED = 64
+
+Rows = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class SynonymGraph:
+    """Names as rows, and pairs of rows, each pair in both directions and in order of the first.
+
+    ``digests`` tell the form of a name that its vector is of.
+    """
+
+    graph: Graph
+    vectors: Matrix
+    entities: Rows
+    digests: npt.NDArray[np.uint64]
+    first: Rows
+    second: Rows
+    cosines: Matrix
+    change: int
+    options: Mapping[str, float]
+
+    def row_of(self, entity: int) -> int | None:
+        """The row of an entity's name, or None."""
+        order, entities = self._order
+        place = int(np.searchsorted(entities, entity))
+        return int(order[place]) if entity and place < len(order) and entities[place] == entity else None
+
+    @cached_property
+    def _order(self) -> tuple[npt.NDArray[np.intp], Rows]:
+        order = np.argsort(self.entities)
+        return order, self.entities[order]
+
+
+class Synonyms:
+    """The synonyms as one state may use them: no entity is named that the state does not have."""
+
+    def __init__(self, index: SynonymGraph, entities: Entities) -> None:
+        self._index = index
+        self._entities = entities
+
+    def neighbours(self, entity: int) -> list[tuple[int, float]]:
+        """Entities whose names mean much the same as that of ``entity``, with their cosines, the nearest first."""
+        row = self._index.row_of(entity)
+        if row is None:
+            return []
+        index = self._index
+        start, stop = np.searchsorted(index.first, [row, row + 1])
+        others = index.entities[index.second[start:stop]].tolist()
+        found = list(zip(others, index.cosines[start:stop].tolist(), strict=True))
+        return self._in_order(self._present(found))
+
+    def nearest(self, vector: Matrix, count: int) -> list[tuple[int, float]]:
+        """The ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
+        wanted = max(SEARCHED, 2 * count)
+        while True:
+            labels, _ = self._index.graph.search(vector, wanted)
+            rows = labels.astype(np.intp)
+            # The graph only proposes: what it finds is compared again, as chunks are.
+            named, nearest = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
+            found = self._present(list(zip(named, nearest, strict=True)))
+            if len(found) >= count or len(rows) < wanted:
+                return self._in_order(found)[:count]
+            wanted *= 4
+
+    def _in_order(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        """Entities by cosine, equals by name."""
+        return sorted(found, key=lambda item: (-item[1], self._entities.get(item[0]).key))
+
+    def _present(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        return [(entity, cosine) for entity, cosine in found if entity and entity in self._entities]

@@ -1,0 +1,135 @@
+"""The index of kind ``synonyms``: made, and brought up to the last commit.
+
+In: the names of a store's entities, and its embedder. Out: what the index file holds, see :mod:`.synonym_graph`. A name
+is embedded in the form that the store shows, once: what is there already is kept. Pairs are found by the graph, so
+their number and the time grow with the names and not with their square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from ...arguments import Option
+from ...storage.index_file import Arrays, Head
+from ...structures.indexes.index import BuildTools, Content, Index, IndexRecord, States
+from ...structures.state import State
+from ...structures.vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, Graph, stored_vectors
+from ...structures.vectors.vectors import Matrix
+from .synonym_graph import SEARCHED, Rows, SynonymGraph, Synonyms
+
+#: Names that are embedded, and names that are added to the graph, between two words of progress.
+_EMBEDDED, _ADDED = 256, 512
+#: The arrays of the file beside those of the graph.
+_COLUMNS = ("entities", "digests", "first", "second", "cosines")
+
+#: Rows, rows near to them, and their cosines.
+_Pairs = tuple[Rows, Rows, Matrix]
+_NO_PAIRS: _Pairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
+
+
+class SynonymIndex(Index[SynonymGraph, Synonyms]):
+    """Names of entities that mean much the same."""
+
+    name = "synonyms"
+    description = "names of entities as vectors, and which of them mean much the same"
+    options: Mapping[str, Option] = {
+        "similarity": Option(0.8, 0.3, 1, "cosine from which two names are synonyms"),
+        "neighbours": Option(32, 1, 1000, "synonyms kept of a name at most, the nearest"),
+        **GRAPH_OPTIONS,
+    }
+
+    def build(self, states: States, old: SynonymGraph | None, record: IndexRecord, tools: BuildTools) -> Content:
+        """All names; a new one takes two steps, one to embed it and one to find its neighbours."""
+        with states() as state:
+            change, dimension = state.counters.change, state.settings.dimension
+            names = {entity: stored.name for entity, stored in state.entities.scan()}
+        digests = {entity: _digest(name) for entity, name in names.items()}
+        graph_options = record.counts(GRAPH_OPTIONS)
+        options = {name: record.option(name) for name in ("similarity", "neighbours")} | graph_options
+        rows = [] if old is None else zip(old.entities.tolist(), old.digests.tolist(), strict=True)
+        kept = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
+        entities = np.empty(0, np.uint32) if old is None else np.where(kept, old.entities, 0).astype(np.uint32)
+        new = sorted(names.keys() - set(entities.tolist()))
+        pairs = _NO_PAIRS
+        if old is None or old.options != options or len(kept) - kept.sum() > MOST_DEAD * len(kept):
+            graph = Graph.new(dimension, **graph_options)
+            vectors = np.empty((0, dimension), np.float32) if old is None else old.vectors[kept]
+            start, entities = 0, entities[kept]
+        else:
+            graph, vectors, start = old.graph, old.vectors[:0], len(kept)
+            lasting = kept[old.first] & kept[old.second]
+            pairs = old.first[lasting], old.second[lasting], old.cosines[lasting]
+        steps = 2 * len(new) + len(vectors)
+        vectors = np.concatenate([vectors, *_embedded([names[entity] for entity in new], steps, tools)])
+        entities = np.concatenate([entities, np.array(new, np.uint32)])
+        for added in range(0, len(vectors), _ADDED):
+            part = vectors[added : added + _ADDED]
+            graph.add(np.arange(start + added, start + added + len(part), dtype=np.uint64), part)
+        done = steps - len(vectors)
+        found = [pairs]
+        for row, vector in enumerate(vectors, start):
+            found.append(_near(graph, row, vector, entities, options))
+            if (row - start + 1) % _ADDED == 0:
+                tools.progress(done + row - start + 1, steps)
+        tools.progress(steps, steps)
+        known = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
+        numbers, arrays = graph.parts()
+        columns: dict[str, Any] = dict(zip(_COLUMNS, (entities, known, *_both_ways(found)), strict=True))
+        return Content({"options": options, "change": change, "numbers": numbers}, {**arrays, **columns})
+
+    def read(self, arrays: Arrays, head: Head) -> SynonymGraph:
+        return SynonymGraph(
+            graph=Graph.restored(head["numbers"], arrays),
+            vectors=stored_vectors(head["numbers"], arrays)[1],
+            change=head["change"],
+            options=head["options"],
+            **{name: arrays[name] for name in _COLUMNS},
+        )
+
+    def bound(self, read: SynonymGraph, record: IndexRecord, state: State) -> Synonyms:
+        return Synonyms(read, state.entities)
+
+    def describe(self, read: SynonymGraph) -> str:
+        return f"{np.count_nonzero(read.entities):,} names, {len(read.first) // 2:,} pairs"
+
+
+def _embedded(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matrix]:
+    parts = []
+    for first in range(0, len(names), _EMBEDDED):
+        parts.append(tools.embed(names[first : first + _EMBEDDED]))
+        tools.progress(min(first + _EMBEDDED, len(names)), steps)
+    return parts
+
+
+def _digest(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
+
+
+def _near(graph: Graph, row: int, vector: Matrix, entities: Rows, options: Mapping[str, float]) -> _Pairs:
+    """The rows near to one, with their cosines: names that still are, the nearest first, at most ``neighbours``."""
+    most = int(options["neighbours"])
+    others, cosines = graph.search(vector, max(SEARCHED, 2 * most))
+    others = others.astype(np.uint32)
+    kept = (cosines >= options["similarity"]) & (others != row) & (entities[others] != 0)
+    others, cosines = others[kept][:most], cosines[kept][:most]
+    return np.full(len(others), row, np.uint32), others, cosines
+
+
+def _both_ways(found: Sequence[_Pairs]) -> _Pairs:
+    """All pairs in both directions, each once, in order of the first row and then the second."""
+    first, second, cosines = (np.concatenate(column) for column in zip(*found, strict=True))
+    codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
+    unique, places = np.unique(codes, return_index=True)
+    return (
+        (unique >> np.uint64(32)).astype(np.uint32),
+        (unique & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        np.concatenate([cosines, cosines])[places],
+    )
+
+
+#: The one that strategies ask for.
+SYNONYMS = SynonymIndex()
