@@ -86,7 +86,7 @@ class SessionSettings:
     temperature_sort: bool = True
     model: str = ""
     base_url: str = ""
-    least_confidence: float = 0.4
+    least_confidence: float = 0.5
     prompt_tokens: int = 3000
     answer_cache: bool = True
     connect_timeout: float = 5.0

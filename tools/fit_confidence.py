@@ -1,19 +1,23 @@
 """Fit and measure the confidence of answers: stores asked their own questions, and those of others.
 
-    python tools/fit_confidence.py --data FOLDER[:N] ... [--small N] [--store FOLDER] [--json]
+    python tools/fit_confidence.py --data FOLDER[:N] ... [--manual ARCHIVE] [--small N] [--store FOLDER] [--json]
 
-Every set (see tools/evaluate.py) becomes a store, and is asked its own questions and those of all other sets.
-``--small`` adds stores of ten passages each, made around a question's, so that size decides nothing. In: the parts of
+Every set (see tools/evaluate.py) becomes a store, and is asked its own questions and those of all other sets; a
+``--manual`` is one store with both sets that are made from it. ``--small`` adds stores of ten passages each, made
+around a question's of the sets that have passages, so that size decides nothing. In: the parts of
 :class:`~kvstore.answering.confidence.Confidence` for each question and store. Out: the weights of a logistic model,
 fitted on the even questions of every pair, and for the odd ones the share answered of own and of other questions, and
-the area under the ROC curve. Pairs count alike, own ones together as much as the others together.
+the area under the ROC curve. Pairs count alike, own ones together as much as the others together. ``held_out`` has the
+same for every set, by weights that were fitted without its store and its questions.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +26,14 @@ import click
 import numpy as np
 import numpy.typing as npt
 from evaluation.answers import area_under_curve
+from evaluation.manual import manual_sets
 from evaluation.question_sets import QuestionSet, fill, load
 
 import kvstore
 from kvstore.answering.confidence import WITH_SIMILARITY, WORDS_ALONE
 
 #: Questions of another set that a store is asked, at most, and those that a small store is asked.
-_OTHERS, _OF_SMALL = 50, 20
+_OTHERS, _OF_SMALL = 100, 20
 #: Passages of a small store.
 _PASSAGES = 10
 #: How much large weights are held back.
@@ -36,33 +41,62 @@ _RIDGE = 1e-4
 _STEPS = 30
 
 Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question to one store: the parts of its confidence, whether the store answers it, and its half."""
+    """One question to one store: the parts of its confidence, whether the store answers it, and its half; ``set`` is
+    what the store was made from, and ``of`` what the question was."""
 
     store: str
     questions: str
+    set: str
+    of: str
     parts: dict[str, float]
     own: bool
     tuning: bool
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A store, what it was made from, and the sets of questions that it answers."""
+
+    name: str
+    store: kvstore.Store
+    own: Sequence[QuestionSet]
+
+
 @click.command()
 @click.option("--data", multiple=True, required=True, metavar="FOLDER[:N]", help="A question set.")
+@click.option(
+    "--manual",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A manual of HTML pages, in an archive: questions on options and headings are made from it.",
+)
 @click.option("--small", default=20, show_default=True, help="How many stores of ten passages to make.")
 @click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
-@click.option("--least", default=0.4, show_default=True, help="The confidence from which on a question is answered.")
+@click.option("--least", default=0.5, show_default=True, help="The confidence from which on a question is answered.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: tuple[str, ...], small: int, store: Path | None, least: float, as_json: bool) -> None:
+def main(
+    data: tuple[str, ...], manual: Path | None, small: int, store: Path | None, least: float, as_json: bool
+) -> None:
     """Fit the weights of the confidence, and measure them on other questions."""
     sets = [load(place, None) for place in data]
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stores:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
-        asked = [each for questions in sets for each in of_store(folder, questions, sets)]
-        asked += [each for number in range(small) for each in of_small(folder, sets, number)]
+        stored = []
+        for questions in sets:
+            opened = stores.enter_context(kvstore.open(folder / questions.name.replace(":", "-")))
+            fill(opened, questions, False, lambda text: None)
+            stored.append(Stored(questions.name, opened, [questions]))
+        if manual is not None:
+            opened = stores.enter_context(kvstore.open(folder / "manual"))
+            stored.append(Stored("manual", opened, manual_sets(opened, manual, Path(scratch), lambda text: None)[1]))
+        asked = [each for mine in stored for each in of_store(mine, stored)]
+        passages = [questions for questions in sets if not questions.details]
+        asked += [each for number in range(small if passages else 0) for each in of_small(folder, passages, number)]
     report = {
         name: fitted(asked, [part for part in weights if part != "constant"], least)
         for name, weights in (("with similarity", WITH_SIMILARITY), ("words alone", WORDS_ALONE))
@@ -70,17 +104,16 @@ def main(data: tuple[str, ...], small: int, store: Path | None, least: float, as
     print(json.dumps(report) if as_json else json.dumps(report, indent=1))
 
 
-def of_store(folder: Path, own: QuestionSet, sets: Sequence[QuestionSet]) -> list[Asked]:
-    """What a store of one set says to the questions of all."""
+def of_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
+    """What a store says to the questions of all sets."""
     found = []
-    with kvstore.open(folder / own.name.replace(":", "-")) as opened:
-        if not opened.keys(limit=1):
-            fill(opened, own, False, lambda text: None)
-        for questions in sets:
-            mine = questions is own
+    for other in others:
+        mine = other is stored
+        for questions in other.own:
             step = 1 if mine else max(1, len(questions.questions) // _OTHERS)
             for number, question in enumerate(questions.questions[::step]):
-                found.append(ask(opened, own.name, questions.name, question.text, mine, number % 2 == 0))
+                names = (stored.name, questions.name, stored.name, other.name)
+                found.append(ask(stored.store, names, question.text, mine, number % 2 == 0))
     return found
 
 
@@ -103,60 +136,69 @@ def of_small(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Ask
         for place, other in enumerate([question, *own.questions[::step]]):
             if other.gold <= taken or other.gold.isdisjoint(taken):
                 mine = other.gold <= taken
-                found.append(ask(opened, "small", own.name, other.text, mine, (place + number) % 2 == 0))
+                names = ("small", own.name, own.name, own.name)
+                found.append(ask(opened, names, other.text, mine, (place + number) % 2 == 0))
     return found
 
 
-def ask(store: kvstore.Store, name: str, questions: str, text: str, own: bool, tuning: bool) -> Asked:
-    """The parts of the confidence of one question."""
-    store.set("least_confidence", 1)  # nothing has to be answered
-    weighed = store.ask(text, model="none").weighed
-    assert weighed is not None
-    parts = {
-        "similarity": weighed.similarity or 0.0,
-        "coverage": weighed.coverage,
-        "gathered": weighed.gathered,
-        "agreement": weighed.agreement,
-        "missing": weighed.missing,
-        "unknown": weighed.unknown_share,
-    }
-    return Asked(name, questions, parts, own, tuning)
+def ask(store: kvstore.Store, names: tuple[str, str, str, str], text: str, own: bool, tuning: bool) -> Asked:
+    """The parts of the confidence of one question; ``names`` are those of the store, the questions, and their sets."""
+    _, weighed = store.weigh(text)
+    wanted = sorted((WITH_SIMILARITY.keys() | WORDS_ALONE.keys()) - {"constant"})
+    return Asked(*names, {part: getattr(weighed, part) or 0.0 for part in wanted}, own, tuning)
 
 
 def fitted(asked: Sequence[Asked], names: Sequence[str], least: float) -> dict[str, Any]:
-    """The weights that fit the questions for choosing, and how they do on the others."""
+    """The weights that fit the questions for choosing, and how they do on the others and on sets that are held out."""
     parts = np.array([[*(each.parts[name] for name in names), 1.0] for each in asked])
     own = np.array([each.own for each in asked], float)
     tuning = np.array([each.tuning for each in asked])
-    pairs = [(each.store, each.questions, each.own) for each in asked]
-    weights = np.array([1 / pairs.count(pair) for pair in pairs])
-    for kind in (0.0, 1.0):
-        weights[own == kind] /= weights[own == kind].sum()
-
-    values = np.zeros(len(names) + 1)
-    ridge = np.diag([*([2 * _RIDGE] * len(names)), 1e-12])
-    for _ in range(_STEPS):  # Newton's method
-        told = 1 / (1 + np.exp(-(parts[tuning] @ values)))
-        slope = parts[tuning].T @ (weights[tuning] * (told - own[tuning])) + ridge @ values
-        curve = (parts[tuning].T * (weights[tuning] * told * (1 - told))) @ parts[tuning] + ridge
-        values -= np.linalg.solve(curve, slope)
+    values = _weights(asked, parts, tuning)
     confidence = 1 / (1 + np.exp(-(parts @ values)))
     report = ~tuning
-    answered = {}
-    for pair in sorted(set(pairs)):
-        rows = report & np.array([each == pair for each in pairs])
-        if rows.any():
-            store, questions, mine = pair
-            label = f"{store} asked {'its own' if mine else 'others of ' if store == 'small' else ''}"
-            answered[f"{label}{'' if mine else questions}"] = round(float((confidence[rows] >= least).mean()), 3)
+    held_out = {}
+    for name in sorted({each.set for each in asked}):
+        out = np.array([name in (each.set, each.of) for each in asked])
+        told = 1 / (1 + np.exp(-(parts @ _weights(asked, parts, tuning & ~out))))
+        held_out[name] = _answered(asked, told >= least, out)
     return {
         "weights": {name: round(float(value), 2) for name, value in zip([*names, "constant"], values, strict=True)},
         "area_tune": round(area_under_curve(confidence[tuning], own[tuning]), 4),
         "area_report": round(area_under_curve(confidence[report], own[report]), 4),
         "answered_own": round(float((confidence[report & (own == 1)] >= least).mean()), 4),
         "answered_others": round(float((confidence[report & (own == 0)] >= least).mean()), 4),
-        "answered": answered,
+        "answered": _answered(asked, confidence >= least, report),
+        "held_out": held_out,
     }
+
+
+def _weights(asked: Sequence[Asked], parts: Numbers, taken: Mask) -> Numbers:
+    """The weights that fit some of the questions, the constant last."""
+    own = np.array([each.own for each in asked], float)
+    pairs = [(each.store, each.questions, each.own) for each in asked]
+    counts = Counter(pair for pair, mine in zip(pairs, taken, strict=True) if mine)
+    weights = np.array([mine / max(1, counts[pair]) for pair, mine in zip(pairs, taken, strict=True)])
+    for kind in (0.0, 1.0):
+        weights[own == kind] /= weights[own == kind].sum()
+    values = np.zeros(parts.shape[1])
+    ridge = np.diag([*([2 * _RIDGE] * (len(values) - 1)), 1e-12])
+    for _ in range(_STEPS):  # Newton's method
+        told = 1 / (1 + np.exp(-(parts @ values)))
+        slope = parts.T @ (weights * (told - own)) + ridge @ values
+        curve = (parts.T * (weights * told * (1 - told))) @ parts + ridge
+        values -= np.linalg.solve(curve, slope)
+    return values
+
+
+def _answered(asked: Sequence[Asked], answered: Mask, taken: Mask) -> dict[str, float]:
+    """The share answered of some of the questions, by store and questions."""
+    found: dict[str, list[bool]] = {}
+    for each, mine, told in zip(asked, taken, answered, strict=True):
+        if mine:
+            kind = "its own " if each.own else "others of " if each.store == "small" else ""
+            label = "its own" if each.own and each.store == "small" else f"{kind}{each.questions}"
+            found.setdefault(f"{each.store} asked {label}", []).append(bool(told))
+    return {label: round(sum(told) / len(told), 3) for label, told in sorted(found.items())}
 
 
 if __name__ == "__main__":

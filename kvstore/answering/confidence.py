@@ -1,17 +1,23 @@
 """How likely it is that a store answers a question at all, told from what was found for it.
 
 In: a question, the chunks found and the view that they were found in. Out: a :class:`Confidence`: a number from 0 to 1
-and the parts that it was made of, all of them shares and cosines, so that it means the same in a store of ten documents
-and of a million. It is a logistic model (a weighted sum, put through 1 / (1 + e^-x)). Its weights were fitted by
-``tools/fit_confidence.py``, which asks several stores their own questions and those of others.
+and the parts that it was made of, each from 0 to 1 as well, so that it means the same in a store of ten documents and
+of a million. It is a logistic model (a weighted sum, put through 1 / (1 + e^-x)). Its weights were fitted by
+``tools/fit_confidence.py``, which asks several stores their own questions and those of others, and counts either kind
+as much as the other: 0.5 is as likely answered as not, where as many questions are answered as are not.
+
+What parts a store that answers from one of texts of the same kind on other things is not how many of the question's
+words it has, but whether *one run of one passage* has them that is near to the question as well, and whether what the
+question names stands in it as it is named (see :mod:`.question_names`).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,16 +26,16 @@ from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
-from ..text.words import FUNCTION_WORDS, content_terms, stemmer, terms
+from ..text.words import FUNCTION_WORDS, content_terms, stemmer, telling
 from .passages import chunk_of
+from .question_names import PassageWords, QuestionName, names_of
 
-#: Chunks that are looked at.
-_CHUNKS = 8
-#: What may be a proper name: capitalised and not first in the sentence, or a technical word.
-_NAME = re.compile(
-    r"(?<![.?!:] )(?<![\w'’-])(?<!^)[A-Z][\w'’]*\w(?: [A-Z][\w'’]*\w)*"
-    r"|(?<!\w)--?[a-z][\w-]+|\w+[_/]\w[\w/]*|\b\w*\d\w*[A-Za-z]\w*\b"
-)
+#: Chunks that are looked at, and those whose cosines tell whether the store is about such things.
+_CHUNKS, _NEARBY = 8, 5
+#: Words of a run of a passage, function words left out, in which terms of the question count together.
+_RUN = 25
+#: The cosine from which on a passage's terms count as evidence.
+_NEAR = 0.3
 _WORDS = re.compile(r"\w+")
 #: Words of a question that say what kind of thing is asked for.
 _FORM = re.compile(r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE)
@@ -41,28 +47,33 @@ BACKGROUND = 1000
 class Confidence:
     """``value`` from 0 to 1, and what it was made of, each from 0 to 1.
 
-    ``similarity`` is the best cosine of a chunk with the question (None where nobody knows the scale of the embedder's
-    cosines); ``coverage`` the share of the question's terms, weighted by their rarity, that one chunk has with its
-    headings, ``gathered`` that all have together, ``agreement`` that the chunk of the best cosine has; ``missing`` the
-    share that no chunk of the store has. ``unknown`` are the proper names of the question that have a term which no
-    chunk has, ``unknown_share`` is the share of such terms among those of its names.
+    ``similarity`` is the best cosine of a chunk with the question and ``nearby`` the mean of the five best (None where
+    nobody knows the scale of the embedder's cosines). ``coverage`` is the share of the question's telling terms,
+    weighted by their rarity, that one run of a passage has; ``together`` the root of a passage's cosine times that
+    share; ``amount`` how much such a run has in all, where a share of few or common terms is little; ``evidence`` what
+    of that stands in a passage that is near. ``phrases`` says how much of the question stands in a passage as its words
+    follow one another, ``unnamed`` which share of it are names that no passage has as they are written, ``missing``
+    which share no chunk of the store has. ``unknown`` are the names of the question with a term that no chunk has.
     """
 
     value: float
     similarity: float | None
+    nearby: float | None
     coverage: float
-    gathered: float
-    agreement: float
+    together: float
+    amount: float
+    evidence: float
+    phrases: float
+    unnamed: float
     missing: float
     unknown: tuple[str, ...]
-    unknown_share: float = 0.0
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
-        near = "" if self.similarity is None else f"similarity {self.similarity:.2f}, "
-        told = f"{near}coverage {self.coverage:.2f}, gathered {self.gathered:.2f}, agreement {self.agreement:.2f}"
+        near = "" if self.similarity is None else f"similarity {self.similarity:.2f}, nearby {self.nearby:.2f}, "
+        told = f"{near}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
-        return f"{self.value:.2f}: {told}, missing {self.missing:.2f}{names}"
+        return f"{self.value:.2f}: {told}, unnamed {self.unnamed:.2f}, missing {self.missing:.2f}{names}"
 
 
 def question_rarities(question: str, view: State) -> dict[str, float]:
@@ -84,20 +95,21 @@ Weights = Mapping[str, float]
 
 #: With the vectors of an embedder whose cosines are known, and from words alone.
 WITH_SIMILARITY: Weights = {
-    "similarity": 13.07,
-    "coverage": 3.42,
-    "gathered": 1.59,
-    "agreement": 3.39,
-    "missing": -0.75,
-    "unknown": -1.94,
-    "constant": -8.77,
+    "similarity": 6.93,
+    "nearby": 7.14,
+    "together": 10.15,
+    "evidence": 4.6,
+    "phrases": 3.97,
+    "unnamed": -6.15,
+    "constant": -9.65,
 }
 WORDS_ALONE: Weights = {
-    "coverage": 8.77,
-    "gathered": 1.75,
-    "missing": -1.35,
-    "unknown": -2.37,
-    "constant": -4.28,
+    "coverage": 6.47,
+    "amount": 6.23,
+    "phrases": 4.68,
+    "unnamed": -5.59,
+    "missing": -3.29,
+    "constant": -6.2,
 }
 #: The embedders whose cosines the first of them was fitted with.
 _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
@@ -105,52 +117,118 @@ _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
 
 def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()) -> Confidence:
     """How likely it is that what was found for a question answers it; ``context`` are lines that stand beside it."""
-    view = query.view
-    stem = stemmer(view.settings.stemmer)
-    rarities = question_rarities(query.question, view)
-    absent = {term for term in rarities if not view.postings.count(term)}
-    names = _names(query.question)
-    named = {stem(word) for words in names.values() for word in words}
-    unknown = tuple(name for name, words in names.items() if any(stem(word) in absent for word in words))
-    hits = hits[:_CHUNKS]
-    has = [set(terms(f"{hit.title or ''} {hit.heading} {hit.text}", stem)) for hit in hits]
-    has += [set(terms(line, stem)) for line in context]
-    missing = _share(rarities, absent)
-    if not has:
-        return Confidence(0.0, None, 0.0, 0.0, 0.0, missing, unknown)
-    similarity, nearest = None, 0
+    view, hits = query.view, hits[:_CHUNKS]
+    asked = _Asked.of(query.question, view)
+    passages = [PassageWords(f"{hit.title or ''} {hit.heading} {hit.text}") for hit in hits]
+    passages += map(PassageWords, context)
+    if not passages:
+        return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
+    cosines = None
     if hits and view.settings.embedder in _KNOWN_EMBEDDERS and query.given is None:
         found = cosines_of(view, np.array([chunk_of(hit, view) for hit in hits], np.uint64), query.vector)
-        nearest = int(found.argmax())
-        similarity = max(0.0, float(found[nearest]))
-    shares = [_share(rarities, words) for words in has]
+        cosines = [max(0.0, cosine) for cosine in found.tolist()]
+    # Nobody has embedded the lines beside the chunks: they are as near as the nearest of those.
+    near = [*(cosines or [0.0] * len(hits)), *[max(cosines or [0.0])] * len(context)]
+    terms = [asked.terms_of(passage) for passage in passages]
+    coverages = [asked.coverage(stems) for stems in terms]
+    amounts = [asked.amount(coverage) for coverage in coverages]
+    best = sorted(cosines or (), reverse=True)[:_NEARBY]
     parts = {
-        "similarity": similarity or 0.0,
-        "coverage": max(shares),
-        "gathered": _share(rarities, set().union(*has)),
-        "agreement": shares[nearest],
-        "missing": missing,
-        "unknown": len(named & absent) / len(named) if named else 0.0,
-        "constant": 1.0,
+        "similarity": best[0] if best else 0.0,
+        "nearby": sum(best) / len(best) if best else 0.0,
+        "coverage": max(coverages),
+        "together": max(math.sqrt(cosine * share) for cosine, share in zip(near, coverages, strict=True)),
+        "amount": max(amounts),
+        "evidence": max(max(0.0, cosine - _NEAR) * amount for cosine, amount in zip(near, amounts, strict=True)),
+        "phrases": max(map(asked.phrases, terms)),
+        "unnamed": asked.unnamed(passages),
+        "missing": asked.missing,
     }
-    weights = WORDS_ALONE if similarity is None else WITH_SIMILARITY
-    value = 1 / (1 + math.exp(-sum(weight * parts[name] for name, weight in weights.items())))
-    return Confidence(
-        value, similarity, parts["coverage"], parts["gathered"], parts["agreement"], missing, unknown, parts["unknown"]
-    )
+    weights = WITH_SIMILARITY if best else WORDS_ALONE
+    value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
+    cosine = {} if best else {"similarity": None, "nearby": None}
+    return Confidence(value=value, unknown=asked.unknown, **(parts | cosine))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question as it is compared with passages.
+
+    ``rarities`` are those of its telling terms, ``pairs`` those terms that follow one another in it, with the rarity of
+    the commoner of both; ``names`` its names with the rarities of their terms together. ``most`` is the rarity of a
+    term that hardly a chunk has.
+    """
+
+    rarities: Mapping[str, float]
+    pairs: Mapping[tuple[str, str], float]
+    names: Mapping[QuestionName, float]
+    most: float
+    missing: float
+    unknown: tuple[str, ...]
+    stem: Callable[[str], str]
+
+    @classmethod
+    def of(cls, question: str, view: State) -> _Asked:
+        chunks = view.counters.chunks + BACKGROUND
+        stem = stemmer(view.settings.stemmer)
+        counts: dict[str, int] = {}
+
+        def rarity(term: str) -> float:
+            if term not in counts:
+                counts[term] = view.postings.count(term)
+            return term_rarity(chunks, counts[term])
+
+        asked = _FORM.sub(" ", question)
+        following = list(map(stem, telling(asked)))
+        stems = following or content_terms(question, stem)
+        rarities = {term: rarity(term) for term in sorted(set(stems))}
+        pairs = {pair: min(map(rarity, pair)) for pair in sorted(set(pairwise(following)))}
+        named = names_of(question)
+        names = {name: sum(rarity(stem(word)) for word in name.telling) for name in named}
+        unknown = tuple(name.shown for name in named if any(not counts[stem(word)] for word in name.telling))
+        missing = _share(rarities, {term for term in rarities if not counts[term]})
+        return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
+
+    def terms_of(self, passage: PassageWords) -> list[str]:
+        """The terms of a passage, in order, without function words."""
+        return [self.stem(word) for word in passage.words if word not in FUNCTION_WORDS]
+
+    def coverage(self, terms: Sequence[str]) -> float:
+        """The share of the question, by rarity, that one run of some terms has."""
+        places = [(place, term) for place, term in enumerate(terms) if term in self.rarities]
+        best, first, has = 0.0, 0, 0.0
+        counts = dict.fromkeys(self.rarities, 0)
+        for place, term in places:
+            has += 0 if counts[term] else self.rarities[term]
+            counts[term] += 1
+            while place - places[first][0] > _RUN:
+                dropped = places[first][1]
+                counts[dropped] -= 1
+                has -= 0 if counts[dropped] else self.rarities[dropped]
+                first += 1
+            best = max(best, has)
+        return min(1.0, best / self._total)
+
+    def amount(self, coverage: float) -> float:
+        """How much a share of the question says, from 0 to 1: two rare terms are much, one common term is little."""
+        return 1 - math.exp(-coverage * self._total / (2 * self.most))
+
+    def phrases(self, terms: Sequence[str]) -> float:
+        """How much of the question some terms have as pairs that follow one another, from 0 to 1."""
+        found = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
+        return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in found) / self.most)
+
+    def unnamed(self, passages: Sequence[PassageWords]) -> float:
+        """The share of the question, by rarity, that are names which no passage has."""
+        absent = [weight for name, weight in self.names.items() if not any(passage.has(name) for passage in passages)]
+        return sum(absent) / max(self._total, sum(self.names.values())) if absent else 0.0
+
+    @property
+    def _total(self) -> float:
+        return sum(self.rarities.values()) or 1.0
 
 
 def _share(rarities: Mapping[str, float], words: set[str]) -> float:
     """The share of the question's terms, by rarity, that are among some words."""
     total = sum(rarities.values())
     return sum(rarity for term, rarity in rarities.items() if term in words) / total if total else 0.0
-
-
-def _names(question: str) -> dict[str, list[str]]:
-    """What may be proper names in a question, in order, each with its words."""
-    found = {match.group(): _WORDS.findall(match.group().lower()) for match in _NAME.finditer(question)}
-    return {
-        name: content
-        for name, words in found.items()
-        if (content := [word for word in words if word not in FUNCTION_WORDS])
-    }

@@ -112,6 +112,11 @@ def segments(text: str) -> list[str]:
     return _SEGMENT.findall(fold_case(text))
 
 
+def written(text: str) -> list[str]:
+    """Words of a text as they are written, in order, parted as :func:`segments` parts normal form."""
+    return _SEGMENT.findall(text)
+
+
 def technical_tokens(text: str) -> list[str]:
     """The technical tokens of a text in normal form, in order.
 
@@ -141,9 +146,15 @@ def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in every if word not in FUNCTION_WORDS] or [stem(word) for word in every]
 
 
+def telling(text: str) -> list[str]:
+    """Words of a part of a question in order, without function words, and without those that any question could
+    have."""
+    return [word for word in segments(text) if word not in FUNCTION_WORDS and word not in _ASKING]
+
+
 def telling_terms(text: str, stem: Callable[[str], str]) -> set[str]:
-    """Terms of a part of a question without function words, and without those that any question could have."""
-    return {stem(word) for word in segments(text) if word not in FUNCTION_WORDS and word not in _ASKING}
+    """Terms of the telling words of a part of a question."""
+    return set(map(stem, telling(text)))
 
 
 def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()) -> dict[str, int]:

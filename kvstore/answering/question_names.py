@@ -1,0 +1,152 @@
+"""What a question names as it is written, and whether a passage has it: proper names, and technical tokens.
+
+In: a question; the words of a passage. Out: a :class:`QuestionName` for each run of words that the question writes with
+capitals or digits, or with the marks of an option or an identifier, and whether it stands in the passage as a whole.
+That a text has the words "good" and "people" somewhere says nothing of the film Good People.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..text.everyday import is_everyday
+from ..text.words import FUNCTION_WORDS, segments, telling, written
+
+_PIECE = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
+_POSSESSIVE = re.compile(r"['’]s\Z")
+#: Technical tokens: options, and words with an underscore or with digits among letters.
+_TOKEN = re.compile(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
+#: Words without a capital that join the parts of a name, and marks that part none.
+_LINKS = frozenset("of the de la le du di da del der van von bin".split())
+_JOINING = frozenset("-&")
+#: How many words may stand in a text between two of a name: a second name, an initial.
+_BETWEEN = 1
+#: Words with capitals from which on, where there are no others and most are everyday words, they are a style.
+_STYLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionName:
+    """A name as a question writes it.
+
+    ``words`` are its words in normal form, ``forms`` as they are written; ``token`` says that it is a technical token,
+    ``opens`` that its first word opens a sentence, and may be no part of it.
+    """
+
+    shown: str
+    words: tuple[str, ...]
+    forms: tuple[str, ...]
+    token: bool = False
+    opens: bool = False
+
+    @property
+    def telling(self) -> list[str]:
+        """Its words in normal form, without function words."""
+        return [word for word in self.words if word not in FUNCTION_WORDS]
+
+
+@dataclass(slots=True)
+class PassageWords:
+    """A passage as names are looked for in it: ``words`` in normal form, ``forms`` as they are written (the same words
+    where normal form parts them otherwise)."""
+
+    text: str
+    words: list[str] = field(init=False)
+    forms: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.words = segments(self.text)
+        forms = written(self.text)
+        self.forms = forms if len(forms) == len(self.words) else self.words
+
+    def has(self, name: QuestionName) -> bool:
+        """Whether a name stands here as a whole, its words with capitals; of a token, as it is written."""
+        if name.token:
+            return name.shown.lower() in self.text.lower()
+        return self._stands(name, 0) or (name.opens and len(name.words) > 1 and self._stands(name, 1))
+
+    def _stands(self, name: QuestionName, first: int) -> bool:
+        words = list(zip(name.words[first:], name.forms[first:], strict=True))
+        at = -1
+        while True:
+            try:
+                at = self.words.index(words[0][0], at + 1)
+            except ValueError:
+                return False
+            if self._written(at, words[0][1]) and self._follow(at, words[1:]):
+                return True
+
+    def _follow(self, at: int, words: Sequence[tuple[str, str]]) -> bool:
+        for word, form in words:
+            near = range(at + 1, min(at + 2 + _BETWEEN, len(self.words)))
+            found = next((place for place in near if self.words[place] == word and self._written(place, form)), None)
+            if found is None:
+                return False
+            at = found
+        return True
+
+    def _written(self, at: int, form: str) -> bool:
+        """Whether a word is written as a name is: as the question has it, or with a capital; links in any way."""
+        mine = self.forms[at]
+        return mine == form or mine[0].isupper() or not mine[0].isalpha() or self.words[at] in FUNCTION_WORDS
+
+
+def names_of(question: str) -> list[QuestionName]:
+    """The names and technical tokens of a question, in order.
+
+    >>> [name.shown for name in names_of("Who wrote the Duke of York and what does --no-owner do in pg_dump?")]
+    ['Duke of York', '--no-owner', 'pg_dump']
+    """
+    pieces = [match.group() for match in _PIECE.finditer(question)]
+    styled = _styled(pieces)
+    found: list[QuestionName] = []
+    run: list[str] = []
+    links: list[str] = []
+    opens = begins = True
+
+    def close() -> None:
+        if any(form.lower() not in FUNCTION_WORDS for form in run):
+            forms = [form for piece in run for form in written(piece)]
+            words = [word for piece in run for word in segments(piece)]
+            alone = opens and len(words) == 1 and forms[0][1:].islower()
+            if not alone and len(forms) == len(words):
+                found.append(QuestionName(" ".join(run), tuple(words), tuple(forms), opens=opens))
+        run.clear()
+        links.clear()
+
+    for piece in pieces:
+        bare = _POSSESSIVE.sub("", piece)
+        if _TOKEN.fullmatch(bare):
+            close()
+            found.append(QuestionName(bare, tuple(segments(bare)), tuple(written(bare)), token=True))
+        elif not piece[0].isalnum():
+            if piece not in _JOINING:
+                close()
+        elif not styled and _named(bare) and not (begins and not telling(bare)):
+            if not run:
+                opens = begins
+            run += [*links, bare]
+            links.clear()
+            if bare != piece:
+                close()
+        elif run and piece in _LINKS and len(links) < 2:
+            links.append(piece)
+        else:
+            close()
+        begins = piece in ".?!:" if not piece[0].isalnum() else False
+    close()
+    return list(dict.fromkeys(found))
+
+
+def _named(piece: str) -> bool:
+    return piece[0].isdigit() or any(character.isupper() for character in piece)
+
+
+def _styled(pieces: Sequence[str]) -> bool:
+    """Whether all words of a question have capitals, everyday ones as in a title: they say nothing then."""
+    told = [piece for piece in pieces if piece[0].isalpha() and piece.lower() not in FUNCTION_WORDS]
+    if len(told) < _STYLE or not all(piece[0].isupper() for piece in told):
+        return False
+    return 2 * sum(map(is_everyday, told)) > len(told)
