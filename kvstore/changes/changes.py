@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from ..extraction.extraction import Extracted
 from ..settings import FixedSettings
@@ -21,18 +22,19 @@ from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
 from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, heading_path
 from ..structures.documents.ingested_files import IngestedFileWriter
-from ..structures.documents.triples import KIND, DocumentTriples, TripleWriter
+from ..structures.documents.triples import TripleWriter
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.forest.forest import EdgeKey, StatedEdge, Statement
-from ..structures.forest.forest_writer import ForestWriter, Nodes
+from ..structures.forest.forest_writer import ForestWriter
 from ..structures.graph import RELATION_LINK, GraphWriter
-from ..structures.names.aliases import ALIAS, Alias, AliasWriter
+from ..structures.names.aliases import AliasWriter
 from ..structures.names.entities import EntityWriter
 from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
 from ..structures.vectors.vectors import Matrix, VectorWriter
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
+from . import facts
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import Pending, Prepared
@@ -58,21 +60,20 @@ class Changes:
         self._graph = GraphWriter(view)
         self._files = IngestedFileWriter(view)
         self.filter = entity_filter
+        self.spine = facts.Spine(view, self.counters, self.documents, entity_filter, self.forest)
 
     def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
         """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
-        tree, child, parent = key
-        lower, upper = map(int, self.filter.find_many([child, parent]))
-        return self.forest.pair(tree, lower, upper) if lower and upper else None
+        return facts.EDGES.nodes(self.spine, key)
 
     def stated_edge(self, key: EdgeKey) -> StatedEdge | None:
         """The edge of this key as the user stated it, or None."""
-        nodes = self.edge_nodes(key)
-        return None if nodes is None else self.forest.stated_edge(*nodes)
+        return facts.EDGES.stored(self.spine, key)
 
     def apply(self, pending: Pending) -> None:
         """Store documents, edges and aliases in place of those of the same key, and take others out."""
         documents = pending.prepared
+        stated = [(fact, *change) for fact in facts.stated() for change in getattr(pending, fact.plural).items()]
         linker = Linker(
             self.documents,
             self._chunks,
@@ -92,26 +93,22 @@ class Changes:
                 self._take_out(record, linker, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
-        for edge_key, edge in pending.edges.items():
-            self._change_edge(edge_key, edge, linker, names)
-        for name, alias in pending.aliases.items():
-            self._change_alias(name, alias, names)
-        for key, triples in pending.triples.items():
-            self._change_triples(key, triples, linker, names)
+        for fact, key, value in stated:
+            self._withdraw(fact, key, linker, names)
+            for form, kind in fact.introductions(value) if value else ():
+                names.introduce(entity_key(form), form, kind)
+                self.counters.introductions += 1
         for item in documents:
             for introduced in item.extracted.introductions:
                 names.introduce(introduced.key, introduced.form, introduced.kind)
         ids = self._settle_names(names, linker)
         for item in documents:
             self._put_in(item, ids, names, linker)
-        for edge in pending.edges.values():
-            if edge is not None:
-                child, parent = (ids[entity_key(form)] for form in (edge.child, edge.parent))
-                self._link_nodes(self.forest.state(edge.tree, child, parent, (edge.child, edge.parent)), linker)
+        for fact, key, value in stated:
+            if value:
+                fact.put(self.spine, linker, ids, key, value)
         for (one, other), by in self.forest.settle().items():
             self._graph.change_link(one, other, RELATION_LINK, by)
-        for key, triples in pending.triples.items():
-            self._add_triples(key, triples, linker)
         for file, digests in pending.files:
             self._files.put(file, digests)
         linker.flush()
@@ -142,7 +139,9 @@ class Changes:
         outline = self.documents.outline(record.id)
         stem = stemmer(self._settings.stemmer)
         self._files.remove(record.source)
-        self._remove_triples(record, linker, names)
+        for fact in facts.stated():
+            if fact.of_document:
+                self._withdraw(fact, record.key, linker, names)
         introductions = self._entities.introductions(record.id)
         linker.learn(names.withdraw_places(introductions))
         self.counters.introductions -= len(introductions)
@@ -156,7 +155,7 @@ class Changes:
             self._vectors.remove(stored.block, stored.row)
             self._chunks.remove(chunk)
             self.counters.words -= stored.words
-        self._unlink_nodes(self.forest.withdraw_document(record.id), linker)
+        linker.unlink_nodes(self.forest.withdraw_document(record.id))
         for abstract in record.abstract_ids():
             self._abstracts.remove(abstract)
         self._entities.remove_introductions(record.id)
@@ -166,33 +165,17 @@ class Changes:
         self.counters.text_bytes -= record.size
         self.counters.abstracts -= len(record.groups) + len(record.uppers)
 
-    def _change_edge(self, key: EdgeKey, edge: StatedEdge | None, linker: Linker, names: NameChanges) -> None:
-        """Take back what the user stated, and count the names of what is stated now."""
-        nodes = self.edge_nodes(key)
-        old = None if nodes is None else self.forest.stated_edge(*nodes)
-        if nodes is not None and old is not None:
-            for node, form in zip(nodes, (old.child, old.parent), strict=True):
-                names.withdraw(self.forest.node(node).entity, form, "tree")
-            self._unlink_nodes(self.forest.withdraw(*nodes), linker)
-            self.counters.introductions -= 2
-        if edge is not None:
-            for form in (edge.child, edge.parent):
-                names.introduce(entity_key(form), form, "tree")
-            self.counters.introductions += 2
-
-    def _change_alias(self, key: str, alias: Alias | None, names: NameChanges) -> None:
-        """Take back what was stated of a name, and keep what is stated now; an alias introduces its name."""
-        old = self.aliases.get(key)
-        if old is not None:
-            self.aliases.remove(old)
-            if old.kind == ALIAS:
-                names.withdraw(int(self.filter.find_many([key])[0]), old.name, ALIAS)
-                self.counters.introductions -= 1
-        if alias is not None:
-            self.aliases.put(alias)
-            if alias.kind == ALIAS:
-                names.introduce(key, alias.name, ALIAS)
-                self.counters.introductions += 1
+    def _withdraw(self, fact: facts.StatedFact[Any, Any], key: object, linker: Linker, names: NameChanges) -> None:
+        """Take back what is stated under a key, if anything is; its names lose one introduction each."""
+        value = fact.stored(self.spine, key)
+        if value is None:
+            return
+        introduced = list(fact.introductions(value))
+        entities = self.filter.find_many([entity_key(form) for form, _ in introduced])
+        for entity, (form, kind) in zip(entities, introduced, strict=True):
+            names.withdraw(int(entity), form, kind)
+        self.counters.introductions -= len(introduced)
+        fact.remove(self.spine, linker, key, value)
 
     def _state_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
         """Store what a document says of its names; ``ids`` are those of the names introduced."""
@@ -202,40 +185,7 @@ class Changes:
             child, parent = (ids[entity_key(form)] for form in (relation.child, relation.parent))
             statement = Statement(document, relation.kind, relation.confidence, relation.start, relation.end)
             edges.setdefault((tree, child, parent), []).append(statement)
-        self._link_nodes(self.forest.state_document(document, edges), linker)
-
-    def _change_triples(self, key: str, triples: DocumentTriples, linker: Linker, names: NameChanges) -> None:
-        """Take back the triples of a document, and count the names of those it has now."""
-        record = self.documents.find(key)
-        if record is not None:
-            self._remove_triples(record, linker, names)
-        for name, form in triples.introductions().items():
-            names.introduce(name, form, KIND)
-            self.counters.introductions += 1
-
-    def _remove_triples(self, record: DocumentRecord, linker: Linker, names: NameChanges) -> None:
-        triples = self.triples.of(record.id)
-        if triples:
-            linker.change_triples(record, triples, -1)
-            introduced = triples.introductions()
-            for entity, form in zip(self.filter.find_many(list(introduced)), introduced.values(), strict=True):
-                names.withdraw(int(entity), form, KIND)
-                self.counters.introductions -= 1
-            self.triples.put(record.id, DocumentTriples())
-
-    def _add_triples(self, key: str, triples: DocumentTriples, linker: Linker) -> None:
-        record = self.documents.find(key)
-        if record is not None and triples:
-            self.triples.put(record.id, triples)
-            linker.change_triples(record, triples, 1)
-
-    def _link_nodes(self, made: Nodes, linker: Linker) -> None:
-        for node, entity in made:
-            linker.link_node(entity, node)
-
-    def _unlink_nodes(self, gone: Nodes, linker: Linker) -> None:
-        for node, entity in gone:
-            linker.unlink_node(entity, node)
+        linker.link_nodes(self.forest.state_document(document, edges))
 
     def _settle_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the counts of all names touched; removes those without introduction, finds the new ones in older

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -19,11 +19,29 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..storage import records, tables
-from ..structures.documents.triples import DocumentTriples, stated_triples
+from ..storage.view import WriteView
+from ..structures.counters import Counters
+from ..structures.documents.documents import Documents
+from ..structures.documents.triples import KIND, DocumentTriples, Triples, TripleWriter, stated_triples
+from ..structures.filter.entity_filter import EntityFilter
 from ..structures.forest.forest import EdgeKey, StatedEdge
-from ..structures.names.aliases import ALIAS, MERGE, Alias
+from ..structures.forest.forest_writer import ForestWriter
+from ..structures.names.aliases import ALIAS, MERGE, Alias, Aliases, AliasWriter
 from ..structures.state import State
 from ..text.stated_names import stated_name, stated_tree
+from .linking import Linker
+
+
+@dataclass(frozen=True, slots=True)
+class Spine:
+    """What facts are kept in, and what is kept with them, in one write transaction."""
+
+    view: WriteView
+    counters: Counters
+    documents: Documents
+    filter: EntityFilter
+    forest: ForestWriter
+
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -39,7 +57,7 @@ Fields = Mapping[str, type | tuple[type, ...]]
 
 
 class Fact(ABC, Generic[Key, Value]):
-    """A kind of fact: its line in an export, its rows on disk, and its statement.
+    """A kind of fact: its line in an export, its statement, and its rows on disk.
 
     ``name`` is the first field of its line and ``fields`` has all of them with their types (one that may be None may be
     missing). ``plural`` is what it is counted by. ``tables`` hold what cannot be made again of it, the first of them a
@@ -84,6 +102,31 @@ class Fact(ABC, Generic[Key, Value]):
         number = state.lmdb.count(self.tables[0])
         if number:
             yield f"{self.counted(number)} are in no statement; EXPORT TO keeps them", ()
+
+
+class StatedFact(Fact[Key, Value]):
+    """A kind of fact that is stored as it was stated, beside the documents; None in place of a value takes it back.
+
+    One ``of_document`` belongs to a document with a text, under whose key it is kept, and goes with that text.
+    """
+
+    of_document = False
+
+    @abstractmethod
+    def stored(self, spine: Spine, key: Key) -> Value | None:
+        """What is stated under this key, or None."""
+
+    def introductions(self, value: Value) -> Iterable[tuple[str, str]]:
+        """The names it makes known, each as typed and the kind of name it is."""
+        return ()
+
+    @abstractmethod
+    def remove(self, spine: Spine, linker: Linker, key: Key, value: Value) -> None:
+        """Take back what is stored, whose names are known still."""
+
+    @abstractmethod
+    def put(self, spine: Spine, linker: Linker, ids: Mapping[str, int], key: Key, value: Value) -> None:
+        """Store what is not; ``ids`` are those of the names it introduces, by their normal forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +211,14 @@ class _Documents(Fact[str, Given]):
             yield f"the vectors of {own:,} documents are their own, which no statement holds; EXPORT TO keeps them", ()
 
 
-class _Triples(Fact[str, DocumentTriples]):
+class _Triples(StatedFact[str, DocumentTriples]):
     """The triples of each document that has some, by its key."""
 
     name = "triples"
     plural = "triples"
     fields: Fields = MappingProxyType({"triples": str, "names": list, "rows": list})
     tables = (tables.TRIPLES,)
+    of_document = True
 
     def scan(self, state: State) -> Iterator[tuple[str, DocumentTriples]]:
         for key in sorted(state.documents.get(document).key for document, _ in state.triples.scan()):
@@ -201,8 +245,27 @@ class _Triples(Fact[str, DocumentTriples]):
         if number:
             yield f"the triples imported for {number:,} documents are in no statement; EXPORT TO keeps them", ()
 
+    def stored(self, spine: Spine, key: str) -> DocumentTriples | None:
+        document = spine.documents.identify(key)
+        return None if document is None else Triples(spine.view).of(document) or None
 
-class _Edges(Fact[EdgeKey, StatedEdge]):
+    def introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
+        return ((form, KIND) for form in value.introductions().values())
+
+    def remove(self, spine: Spine, linker: Linker, key: str, value: DocumentTriples) -> None:
+        self._change(spine, linker, key, value, -1)
+
+    def put(self, spine: Spine, linker: Linker, ids: Mapping[str, int], key: str, value: DocumentTriples) -> None:
+        self._change(spine, linker, key, value, 1)
+
+    def _change(self, spine: Spine, linker: Linker, key: str, value: DocumentTriples, by: int) -> None:
+        record = spine.documents.find(key)
+        assert record is not None  # its owner sees to that
+        TripleWriter(spine.view).put(record.id, value if by > 0 else DocumentTriples())
+        linker.change_triples(record, value, by)
+
+
+class _Edges(StatedFact[EdgeKey, StatedEdge]):
     """The edges that the user states, by their trees and the normal forms of their names."""
 
     name = "edge"
@@ -245,8 +308,30 @@ class _Edges(Fact[EdgeKey, StatedEdge]):
     def unsaid(self, state: State) -> Iterator[Said]:
         return iter(())
 
+    def nodes(self, spine: Spine, key: EdgeKey) -> tuple[int, int] | None:
+        """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
+        tree, child, parent = key
+        lower, upper = map(int, spine.filter.find_many([child, parent]))
+        return spine.forest.pair(tree, lower, upper) if lower and upper else None
 
-class _Aliases(Fact[str, Alias]):
+    def stored(self, spine: Spine, key: EdgeKey) -> StatedEdge | None:
+        nodes = self.nodes(spine, key)
+        return None if nodes is None else spine.forest.stated_edge(*nodes)
+
+    def introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
+        return (value.child, "tree"), (value.parent, "tree")
+
+    def remove(self, spine: Spine, linker: Linker, key: EdgeKey, value: StatedEdge) -> None:
+        nodes = self.nodes(spine, key)
+        assert nodes is not None  # it is stored
+        linker.unlink_nodes(spine.forest.withdraw(*nodes))
+
+    def put(self, spine: Spine, linker: Linker, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
+        tree, child, parent = key
+        linker.link_nodes(spine.forest.state(tree, ids[child], ids[parent], (value.child, value.parent)))
+
+
+class _Aliases(StatedFact[str, Alias]):
     """What the user says that names stand for, by the normal forms of the names."""
 
     name = "alias"
@@ -299,6 +384,18 @@ class _Aliases(Fact[str, Alias]):
         needed = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
         return all(state.filter.find(key) is not None for key in needed)
 
+    def stored(self, spine: Spine, key: str) -> Alias | None:
+        return Aliases(spine.view).get(key)
+
+    def introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
+        return ((value.name, ALIAS),) if value.kind == ALIAS else ()
+
+    def remove(self, spine: Spine, linker: Linker, key: str, value: Alias) -> None:
+        AliasWriter(spine.view).remove(value)
+
+    def put(self, spine: Spine, linker: Linker, ids: Mapping[str, int], key: str, value: Alias) -> None:
+        AliasWriter(spine.view).put(value)
+
 
 DOCUMENTS = _Documents()
 TRIPLES = _Triples()
@@ -309,6 +406,6 @@ ALIASES = _Aliases()
 FACTS: tuple[Fact[Any, Any], ...] = (DOCUMENTS, TRIPLES, EDGES, ALIASES)
 
 
-def beside_documents() -> tuple[Fact[Any, Any], ...]:
-    """The kinds of facts from which nothing has to be extracted before they are stored."""
-    return tuple(fact for fact in FACTS if fact is not DOCUMENTS)
+def stated() -> Iterator[StatedFact[Any, Any]]:
+    """The kinds of facts that are stored as they were stated."""
+    return (fact for fact in FACTS if isinstance(fact, StatedFact))

@@ -22,6 +22,7 @@ from ..structures.documents.documents import DocumentRecord, Documents, Section
 from ..structures.documents.triples import DocumentTriples, Triples
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import EntityFilter, occurrences
+from ..structures.forest.forest_writer import Nodes
 from ..structures.graph import TITLE_LINK, TRIPLE_LINK, GraphWriter
 from ..structures.names.entities import Entities
 from ..structures.names.mentions import MentionWriter, Occurrence
@@ -90,13 +91,15 @@ class Linker:
         """Take note of the normal forms of entities."""
         self._keys.update(keys)
 
-    def link_node(self, entity: int, node: int) -> None:
-        """Give an entity the address of a tree node."""
-        self._added.setdefault(self._key(entity), []).append((node, addresses.NODE))
+    def link_nodes(self, made: Nodes) -> None:
+        """Give entities the addresses of tree nodes."""
+        for node, entity in made:
+            self._added.setdefault(self._key(entity), []).append((node, addresses.NODE))
 
-    def unlink_node(self, entity: int, node: int) -> None:
-        """Take the address of a tree node from an entity."""
-        self._removed.setdefault(self._key(entity), []).append((node, addresses.NODE))
+    def unlink_nodes(self, gone: Nodes) -> None:
+        """Take the addresses of tree nodes from their entities."""
+        for node, entity in gone:
+            self._removed.setdefault(self._key(entity), []).append((node, addresses.NODE))
 
     def link_document(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[ChunkDraft]) -> None:
         """Find every known name in a new document's chunks, title and headings, and link it."""

@@ -103,7 +103,7 @@ class _Rebuild:
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():
             changes.apply(Pending({document.extracted.key: document for document in documents}))
-        for fact in facts.beside_documents():
+        for fact in facts.stated():
             for portion in _portions(self._facts(fact)):
                 pending = Pending()
                 getattr(pending, fact.plural).update(portion)

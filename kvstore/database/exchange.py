@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, make_dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -43,14 +42,34 @@ _BATCH_CHUNKS = 1024
 _BATCH_LINES = 4096
 
 
-class ExportReport(SimpleNamespace):
-    """How many facts of each kind were written: ``documents``, ``triples`` (of so many documents), ``edges`` and
-    ``aliases``, each a number."""
+Report = TypeVar("Report", bound="ExportReport")
 
 
-class ImportReport(SimpleNamespace):
-    """How many facts of each kind were new or different, counted as in :class:`ExportReport`, and how many lines
-    changed nothing (``unchanged``)."""
+@dataclass(frozen=True)
+class ExportReport:
+    """How many documents, triples of documents, edges and aliases were written."""
+
+    documents: int = 0
+    triples: int = 0
+    edges: int = 0
+    aliases: int = 0
+
+
+@dataclass(frozen=True)
+class ImportReport(ExportReport):
+    """How many documents, triples of documents, edges and aliases were new or different, and how many lines changed
+    nothing."""
+
+    unchanged: int = 0
+
+
+def _report(kind: type[Report], counts: Mapping[str, int]) -> Report:
+    """A report with a field for every count, those of other kinds of facts behind the ones declared."""
+    declared = {field.name for field in fields(kind)}
+    more = [(name, int) for name in counts if name not in declared]
+    if more:
+        kind = cast(type[Report], make_dataclass(kind.__name__, more, bases=(kind,), frozen=True, kw_only=True))
+    return kind(**counts)
 
 
 class Destination(Protocol):
@@ -103,7 +122,7 @@ def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    return ExportReport(**written)
+    return _report(ExportReport, written)
 
 
 def import_file(store: Destination, path: str | os.PathLike[str]) -> ImportReport:
@@ -161,7 +180,7 @@ class _Import:
                 if self._batch.full:
                     self._commit(number)
             self._commit(number)
-        return ImportReport(**self._counts)
+        return _report(ImportReport, self._counts)
 
     def _check_header(self, line: bytes) -> None:
         header = self._parsed(1, line)
@@ -236,7 +255,7 @@ class _Import:
                     rows = embedded[first : first + len(extracted.chunks)]
                     first += len(rows)
                 transaction._put_extracted(extracted, rows, own_vectors=own is not None)
-            for fact in facts.beside_documents():
+            for fact in facts.stated():
                 changed[fact.plural] = 0
                 for at, key, value in batch.facts.get(fact.name, ()):
                     with self._naming(at):
