@@ -13,15 +13,17 @@ from ..text.blocks import plain
 
 def best_statement(view: State, child: int, parent: int) -> Statement:
     """The surest statement of an edge that must exist; the first in order of document key and place among equals."""
-
     statements = list(view.forest.statements(child, parent))
     most = max(statement.confidence for statement in statements)
+    surest = [statement for statement in statements if statement.confidence == most]
+    if len(surest) == 1:  # then no document's key is read
+        return surest[0]
 
     def order(statement: Statement) -> tuple[str, int]:
         key = "" if statement.document == USER else view.documents.key_of(statement.document)
         return key, statement.start
 
-    return min((statement for statement in statements if statement.confidence == most), key=order)
+    return min(surest, key=order)
 
 
 def stating_text(view: State, child: int, parent: int, names: tuple[str, str]) -> str:

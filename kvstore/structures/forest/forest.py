@@ -250,22 +250,24 @@ class Forest:
 
     def key(self, node: int) -> str:
         """The normal form of a node's name."""
-        return self._entities.get(self.node(node).entity).key
+        return self._keys_of([node])[node]
 
     def by_name(self, nodes: Iterable[int]) -> list[int]:
         """Nodes of one tree in order of the normal forms of their names."""
         found = list(nodes)
-        if len(found) < 2:
-            return found
-        known = {node: key for node in found if (key := self._keys.get(node)) is not None}
-        missing = [node for node in found if node not in known]
-        if missing:
+        return found if len(found) < 2 else sorted(found, key=self._keys_of(found).__getitem__)
+
+    def _keys_of(self, nodes: Sequence[int]) -> dict[int, str]:
+        """The normal forms of the names of nodes, those not kept read together."""
+        known = {node: key for node in nodes if (key := self._keys.get(node)) is not None}
+        if len(known) < len(nodes):
+            missing = [node for node in nodes if node not in known]
             read = dict(zip(missing, self._read_keys(missing), strict=True))
             if len(self._keys) + len(read) > _MOST_KEYS:
                 self._keys.clear()
             self._keys.update(read)
             known.update(read)
-        return sorted(found, key=known.__getitem__)
+        return known
 
     def _read_keys(self, nodes: Sequence[int]) -> list[str]:
         """The normal forms of the names of nodes that must exist."""
