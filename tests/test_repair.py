@@ -234,6 +234,17 @@ def test_a_damaged_document_is_lost_and_said_to_be(store: kvstore.Store) -> None
     assert store.check() == []
 
 
+def test_triples_of_a_damaged_document_are_lost_with_it(store: kvstore.Store) -> None:
+    fill(store)
+    with store._context.environment.write() as view:
+        for key, value in [(bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS)]:
+            view.put(tables.TEXTS, key, flipped(value))
+    report = store.repair()
+    assert any(re.match("the triples of document .*: document 'b' is lost", told) for told in report.lost)
+    assert report.remaining == []
+    assert store.names("detector") == []
+
+
 def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvstore.Store) -> None:
     fill(store)
     with store.state() as view:

@@ -23,7 +23,7 @@ from ..storage import records, tables
 from ..storage.environment import Environment, WriteTransaction
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP
-from ..structures.documents.documents import DocumentRecord
+from ..structures.documents.documents import DocumentRecord, Documents
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.language_version import put_language_version
@@ -104,7 +104,7 @@ class _Rebuild:
         for documents in self._documents():
             changes.apply(Pending({document.extracted.key: document for document in documents}))
         for fact in facts.stated():
-            for portion in _portions(self._facts(fact)):
+            for portion in _portions(self._facts(fact, changes.documents)):
                 pending = Pending()
                 getattr(pending, fact.plural).update(portion)
                 changes.apply(pending)
@@ -201,11 +201,15 @@ class _Rebuild:
             self._report.embedded += 0 if kept else len(extracted.chunks)
         return prepared
 
-    def _facts(self, fact: facts.Fact[Any, Any]) -> Iterator[tuple[Any, Any]]:
-        """The facts of a kind that can be read."""
+    def _facts(self, fact: facts.StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
+        """The facts of a kind that can be read, of those of documents the ones of which the document can."""
         for row, _ in self._before.lmdb.scan(fact.tables[0]):
             read = self._attempt(fact.place(row), fact.read, self._before, row)
-            if read is not None:
+            if read is None:
+                continue
+            if fact.of_document and documents.find(read[0]) is None:
+                self._report.lost.append(f"{fact.place(row)}: document {read[0]!r} is lost; put it again, and them")
+            else:
                 yield read
 
     def _temperatures(self) -> Mapping[str, int]:
