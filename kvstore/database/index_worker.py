@@ -67,7 +67,8 @@ class Indexing:
         index = index_named(kind)
 
         def drop(view: WriteView) -> None:
-            self._required(Indexes(view), index)
+            if Indexes(view).get(index) is None:
+                raise _missing(index)
             IndexWriter(view).drop(index)
 
         self._environment.write_with_growth(drop)
@@ -80,10 +81,11 @@ class Indexing:
         is building it, LockTimeoutError.
         """
         wanted = list(INDEXES.values()) if kind is None else [index_named(kind)]
-        if kind is not None:
-            with self._environment.snapshot() as snapshot:
-                self._required(Indexes(snapshot), wanted[0])
-        return [index.name for index in wanted if self._refresh(index, progress)]
+        with self._environment.snapshot() as snapshot:
+            there = [index for index in wanted if Indexes(snapshot).get(index) is not None]
+        if kind is not None and not there:
+            raise _missing(wanted[0])
+        return [index.name for index in there if self._refresh(index, progress)]
 
     def sizes(self) -> dict[str, int]:
         """Bytes of the index files that there are, by the names of SHOW STATS."""
@@ -96,18 +98,11 @@ class Indexing:
         Every chunk has a number below ``next_chunk``. Raises nothing: the commit has succeeded, whatever becomes of the
         index.
         """
-        for kind in INDEXES.values():
-            if not kind.automatic or next_chunk < self._enough_at.get(kind.name, 0):
-                continue
-            try:
-                if self._builder.needed(kind) is None:
-                    continue
-                with self._lock:
-                    if self._thread is None and not self._stopped.is_set():
-                        self._thread = threading.Thread(target=self._extend, args=(kind,), name="kvstore index")
-                        self._thread.start()
-            except KvstoreError as error:
-                self._failed(kind, error)
+        due = [kind for kind in INDEXES.values() if self._may_be_due(kind, next_chunk)]
+        with self._lock:
+            if due and self._thread is None and not self._stopped.is_set():
+                self._thread = threading.Thread(target=self._extend, args=(due,), name="kvstore index")
+                self._thread.start()
 
     def stop(self) -> None:
         """End the work in the background, keeping what it has done; waits for that."""
@@ -117,27 +112,40 @@ class Indexing:
         if thread is not None:
             thread.join()
 
-    def _extend(self, kind: Index[Any, Any]) -> None:
-        _log.info("%s: extending the index of %s in the background", self._environment.path, kind.name)
+    def _may_be_due(self, kind: Index[Any, Any], next_chunk: int) -> bool:
+        if not kind.automatic or next_chunk < self._enough_at.get(kind.name, 0):
+            return False
         try:
-            while not self._cancelled():
-                record = self._builder.needed(kind)
-                if record is None:
-                    break
-                next_chunk, self._enough_at[kind.name] = self._builder.extension(kind, record)
-                if self._enough_at[kind.name] > next_chunk or not self._builder.refresh(
-                    kind, cancelled=self._cancelled
-                ):
-                    break
+            return self._builder.needed(kind) is not None
         except KvstoreError as error:
-            self._failed(kind, error)
+            return self._failed(kind, error)
+
+    def _extend(self, kinds: Sequence[Index[Any, Any]]) -> None:
+        try:
+            for kind in kinds:
+                _log.info("%s: extending the index of %s in the background", self._environment.path, kind.name)
+                try:
+                    while not self._cancelled() and self._extended(kind):
+                        pass
+                except KvstoreError as error:
+                    self._failed(kind, error)
         finally:
             with self._lock:
                 self._thread = None
 
-    def _failed(self, kind: Index[Any, Any], error: KvstoreError) -> None:
+    def _extended(self, kind: Index[Any, Any]) -> bool:
+        """Extend a file where that is due; False where it is not, or there was nothing to be done."""
+        record = self._builder.needed(kind)
+        if record is None:
+            return False
+        next_chunk, self._enough_at[kind.name] = self._builder.extension(kind, record)
+        due = self._enough_at[kind.name] <= next_chunk
+        return due and self._builder.refresh(kind, cancelled=self._cancelled)
+
+    def _failed(self, kind: Index[Any, Any], error: KvstoreError) -> bool:
         _log.warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
         file_of(self._open_indexes, kind).problem = str(error)
+        return False
 
     def _cancelled(self) -> bool:
         # A program that ends without closing its store does not wait for an index.
@@ -149,6 +157,6 @@ class Indexing:
             self._stopped.clear()
         return self._builder.refresh(kind, progress)
 
-    def _required(self, indexes: Indexes, kind: Index[Any, Any]) -> None:
-        if indexes.get(kind) is None:
-            raise InputError(f"there is no index {kind.name}; CREATE INDEX makes it")
+
+def _missing(kind: Index[Any, Any]) -> InputError:
+    return InputError(f"there is no index {kind.name}; CREATE INDEX makes it")

@@ -1,0 +1,245 @@
+"""A kind of index added from outside, by one registration: made, refreshed, shown, dropped, kept from harm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore import errors
+from kvstore.arguments import Option
+from kvstore.storage import index_file
+from kvstore.storage.index_file import Arrays, Head
+from kvstore.structures.indexes.index import BuildTools, Content, Index, IndexRecord, States
+from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.structures.indexes.indexes import IndexWriter
+from kvstore.structures.state import State
+from kvstore.systems import register
+from kvstore.systems.contract import System
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Ids of documents and the bytes of their texts."""
+
+    change: int
+    ids: np.ndarray
+    lengths: np.ndarray
+
+
+class ToyIndex(Index[Lengths, dict[str, int]]):
+    """How long the documents are of at least some length."""
+
+    name = "toy_lengths"
+    description = "how long documents are"
+    options: Mapping[str, Option] = {
+        "least": Option(0, 0, 100, "bytes of the shortest"),
+        "share": Option(1.0, 0, 1, "no meaning"),
+    }
+
+    def build(self, states: States, old: Lengths | None, record: IndexRecord, tools: BuildTools) -> Content | None:
+        with states() as state:
+            if old is not None and old.change == state.counters.change:
+                return None
+            stored = {r.id: len(state.documents.text(r.id)) for r in state.documents.scan()}
+            change = state.counters.change
+        tools.progress(1, 1)
+        kept = {document: length for document, length in stored.items() if length >= record.count("least")}
+        columns = {"ids": np.array([*kept], np.uint64), "lengths": np.array([*kept.values()], np.uint32)}
+        return Content({"change": change}, columns)
+
+    def read(self, arrays: Arrays, head: Head) -> Lengths:
+        return Lengths(head["change"], arrays["ids"], arrays["lengths"])
+
+    def bound(self, read: Lengths, record: IndexRecord, state: State) -> dict[str, int]:
+        present = {stored.id: stored.key for stored in state.documents.scan()}
+        known = zip(read.ids.tolist(), read.lengths.tolist(), strict=True)
+        return {present[document]: length for document, length in known if document in present}
+
+    def describe(self, read: Lengths) -> str:
+        return f"{len(read.ids)} documents"
+
+
+class EagerToyIndex(ToyIndex):
+    """The same, there from the start and made again after every commit."""
+
+    name = "toy_eager"
+    automatic = True
+
+    def extended_from(self, head: Head | None, record: IndexRecord, state: State) -> int:
+        return 0
+
+
+TOY, EAGER = ToyIndex(), EagerToyIndex()
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    take_back = register(System("toy", "of this test", indexes=(TOY,)))
+    yield
+    take_back()
+
+
+@pytest.fixture
+def toyed(registered: None, make_store: Callable[..., kvstore.Store]) -> Iterator[kvstore.Store]:
+    """Two documents, and an index of both."""
+    store = make_store()
+    store.put("a", "four")
+    store.put("b", "sixsix")
+    store.execute("CREATE INDEX Toy_Lengths WITH (least = 2)")
+    yield store
+    assert store.check() == []
+    store.close()
+
+
+def shown(store: kvstore.Store) -> tuple[str, int, str] | None:
+    rows = {kind: (state, stale, detail) for kind, state, _, stale, detail in store.execute("SHOW INDEXES")}
+    return rows.get("toy_lengths")
+
+
+def lengths(store: kvstore.Store) -> dict[str, int] | None:
+    with store.state() as state:
+        return bound_index(state, TOY)
+
+
+def test_it_is_made_shown_refreshed_and_dropped(toyed: kvstore.Store) -> None:
+    assert shown(toyed) == ("ready", 0, "2 documents")
+    size = (toyed.path / "toy_lengths.index").stat().st_size
+    assert toyed.statistics()["index_toy_lengths_bytes"] == size
+    toyed.put("c", "x")
+    toyed.delete("a")
+    assert shown(toyed) == ("ready", 2, "2 documents")
+    assert lengths(toyed) == {"b": 6}
+    told: list[kvstore.IndexProgress] = []
+    assert toyed.refresh("toy_lengths", progress=told.append) == ["toy_lengths"]
+    assert told == [kvstore.IndexProgress("toy_lengths", 1, 1)]
+    assert toyed.execute("REFRESH").fetchall() == []
+    assert shown(toyed) == ("ready", 0, "1 documents")  # "c" is shorter than two bytes
+    toyed.execute("DROP INDEX toy_lengths")
+    assert shown(toyed) is None
+    assert lengths(toyed) is None
+    assert not (toyed.path / "toy_lengths.index").exists()
+    assert "index_toy_lengths_bytes" not in toyed.statistics()
+    assert toyed.refresh() == []
+    assert sorted(os.listdir(toyed.path)) == ["data.mdb", "lock.mdb", "writer.lock"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE INDEX toy_length", "did you mean toy_lengths?"),
+        ("CREATE INDEX toy_lengths WITH (leest = 1)", "did you mean least?"),
+        ("CREATE INDEX toy_lengths WITH (least = 101)", "lies between 0 and 100, not 101"),
+        ("CREATE INDEX toy_lengths WITH (least = 1.5)", "is a whole number, not 1.5"),
+        ("CREATE INDEX toy_lengths WITH (share = 'all')", "is a number, not 'all'"),
+        ("CREATE INDEX toy_lengths", "there is an index toy_lengths already"),
+    ],
+)
+def test_its_name_and_options_are_checked(toyed: kvstore.Store, statement: str, said: str) -> None:
+    with pytest.raises(errors.InputError) as raised:
+        toyed.execute(statement)
+    assert said in str(raised.value)
+
+
+CHILD = """
+import os, sys
+sys.path.insert(0, os.path.dirname(sys.argv[2]))
+import kvstore, {module} as toy
+toy.register(toy.System("toy", "of this test", indexes=(toy.TOY,)))
+setattr(toy.index_file.Draft, sys.argv[3], lambda *_: os._exit(9))
+kvstore.open(sys.argv[1]).refresh()
+"""
+
+
+@pytest.mark.parametrize("moment", ["write", "publish"])
+def test_a_build_that_is_killed_leaves_nothing_harmful(toyed: kvstore.Store, moment: str) -> None:
+    toyed.put("c", "long enough")
+    code = CHILD.format(module=Path(__file__).stem)
+    ran = subprocess.run([sys.executable, "-c", code, toyed.path, __file__, moment], capture_output=True, text=True)
+    assert ran.returncode == 9, ran.stderr
+    assert (toyed.path / "toy_lengths.index.new").exists()
+    assert shown(toyed) == ("ready", 1, "2 documents")
+    assert toyed.refresh() == ["toy_lengths"]
+    assert lengths(toyed) == {"a": 4, "b": 6, "c": 11}
+    assert not (toyed.path / "toy_lengths.index.new").exists()
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "deleted", "of another version"])
+def test_a_file_that_cannot_be_used_is_none(toyed: kvstore.Store, damage: str) -> None:
+    path = toyed.path / "toy_lengths.index"
+    content = bytearray(path.read_bytes())
+    if damage == "deleted":
+        path.unlink()
+    elif damage == "of another version":
+        head, arrays = index_file.read(path, "toy_lengths", lambda token: True)
+        with index_file.drafting(path) as draft:
+            draft.write(head, {"others": arrays["ids"]})
+            draft.publish()
+    else:
+        content[-1 if damage == "flipped" else 40] ^= 1
+        path.write_bytes(content if damage == "flipped" else content[:-70])
+    assert lengths(toyed) is None
+    state, stale, detail = shown(toyed) or ("", 0, "")
+    assert (state, stale) == ("absent" if damage == "deleted" else "damaged", 2)
+    assert "REFRESH" in detail
+    with index_file.drafting(path):
+        assert (shown(toyed) or ("",))[0] == "building"
+    assert toyed.refresh() == ["toy_lengths"]
+    assert lengths(toyed) == {"a": 4, "b": 6}
+
+
+def test_check_and_repair_know_its_record(toyed: kvstore.Store) -> None:
+    from kvstore.changes.repair import rebuild
+
+    environment = toyed._context.environment
+    environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5, "most": 7})))
+    assert toyed.check() == ["index toy_lengths is kept with options that there are not: most"]
+    environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5})))
+    rebuild(environment, toyed.settings, toyed.embed)
+    assert lengths(toyed) is None
+    assert toyed.refresh() == ["toy_lengths"]
+    assert lengths(toyed) == {"b": 6}
+
+
+def test_an_automatic_kind_is_there_from_the_start_and_grows_in_the_background(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    take_back = register(System("eager", "of this test", indexes=(EAGER,)))
+    try:
+        store = make_store()
+        assert store.indexes()[-1].state == "absent"
+        store.put("a", "four")
+        for thread in threading.enumerate():
+            if thread.name == "kvstore index":
+                thread.join()
+        assert (store.indexes()[-1].state, store.indexes()[-1].stale) == ("ready", 0)
+        store.drop_index("toy_eager")
+        assert [index.kind for index in store.indexes()] == ["entities", "lexical", "vectors"]
+        store.close()
+    finally:
+        take_back()
+
+
+def test_a_process_that_does_not_know_the_kind_leaves_it_alone(
+    registered: None, make_store: Callable[..., kvstore.Store]
+) -> None:
+    store = make_store()
+    store.create_index("toy_lengths", {"least": 2})
+    command = [sys.executable, "-m", "kvstore", "shell", store.path, "-c", "CHECK; REFRESH; SHOW INDEXES"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "toy" not in ran.stdout
+    assert shown(store) == ("ready", 0, "0 documents")
+
+
+def test_no_file_of_the_package_knows_it() -> None:
+    for package in (Path(kvstore.__file__).parent, Path(kvstore.__file__).parent.parent / "shell"):
+        assert not [path for path in package.rglob("*.py") if "toy_" in path.read_text("utf-8")]
