@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .answering.confidence import Confidence
     from .answering.prompt import Prompt
     from .database.exchange import ExportReport, ImportReport
-    from .database.opened import Snapshot
     from .database.queryable import Document
+    from .database.snapshot import Snapshot
     from .database.transaction import Transaction
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
@@ -103,7 +103,7 @@ _HOMES = {
     "Location": ("retrieval.evidence", "Location"),
     "Prompt": ("answering.prompt", "Prompt"),
     "Relative": ("retrieval.evidence", "Relative"),
-    "Snapshot": ("database.opened", "Snapshot"),
+    "Snapshot": ("database.snapshot", "Snapshot"),
     "Step": ("retrieval.evidence", "Step"),
     "Store": ("store", "Store"),
     "Table": ("sql.descriptions", "Table"),

@@ -182,6 +182,7 @@ BAD = [
     ([HEADER, {**TEA, "meta": {"n": 2**70}}], "line 2: .*not plain data"),
     ([HEADER, b'{"document": "tea", "format": "text", "text": "x", "meta": {"n": NaN}}'], "line 2: .*not plain data"),
     ([HEADER, {**TEA, "title": "\ud800"}], "line 2: .*not plain data"),
+    ([HEADER, {**TEA, "left_out": 2**70}], "line 2: left_out takes 0 to"),
     (
         [HEADER, {**TEA, "format": "pairs", "text": "x" * 200_000}],
         "line 2: (pairs are lines of CSV|a pair has two names)",

@@ -268,6 +268,18 @@ def test_both_refuse_the_same(store: kvstore.Store, statement: str, call: Call) 
         call(store)
 
 
+def test_a_change_is_called_alike_on_a_store_and_in_a_transaction(store: kvstore.Store) -> None:
+    changes = methods(kvstore.Transaction) - methods(kvstore.Snapshot) - {"commit", "rollback"} - PARTS
+    assert len(changes) == 11
+    for name in changes:
+        alone, inside = getattr(kvstore.Store, name), getattr(kvstore.Transaction, name)
+        assert inspect.signature(alone) == inspect.signature(inside)
+        assert inspect.getdoc(alone) != inspect.getdoc(inside)
+        assert "In a transaction of its own." in str(inspect.getdoc(alone))
+        with store.transaction(), pytest.raises(TypeError, match=rf"^{name}\(\) missing a required argument"):
+            getattr(store, name)()  # told before the writer's lock is waited for
+
+
 def test_an_unknown_clause_is_a_type_error(store: kvstore.Store) -> None:
     with pytest.raises(TypeError, match="limit"):
         store.retrieve("x", limit=3)  # type: ignore[call-arg]

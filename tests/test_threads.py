@@ -200,7 +200,7 @@ def test_a_transaction_may_be_dropped_by_another_thread(store: kvstore.Store, ot
 
 def test_a_transaction_that_cannot_begin_lets_the_lock_go(store: kvstore.Store) -> None:
     with (
-        mock.patch("kvstore.database.gathering.Changes", side_effect=errors.CorruptionError("damaged")),
+        mock.patch("kvstore.database.transaction.Changes", side_effect=errors.CorruptionError("damaged")),
         pytest.raises(errors.CorruptionError) as caught,
     ):
         store.transaction()
@@ -325,7 +325,7 @@ def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kv
                 return REAL_LOAD(name)
 
             with (
-                mock.patch("kvstore.database.opened.open_language", lambda name, pipeline=pipeline: pipeline),
+                mock.patch("kvstore.database.context.open_language", lambda name, pipeline=pipeline: pipeline),
                 mock.patch("kvstore.extraction.extraction.open_language", lambda name, pipeline=pipeline: pipeline),
                 mock.patch("kvstore.models.language._load", load),
             ):

@@ -6,16 +6,21 @@ change, and a transaction keeps what it has applied until the commit, to apply i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from ..extraction.extraction import Extracted, vectors_for
+import numpy.typing as npt
+
+from ..extraction.extraction import Extracted, derive, vectors_for, with_vectors
+from ..extraction.validation import Examined
+from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.documents.triples import DocumentTriples
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.names.aliases import Alias
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
+from ..structures.vectors.vectors import Matrix, unit_rows
 from .embedding_reuse import kept_vectors
 
 
@@ -74,10 +79,37 @@ class Pending:
         self.triples.pop(key, None)
         self.documents[key] = None
 
-    def embed(self, stored: State, embed: Callable[[Sequence[str]], Matrix]) -> None:
-        """Give vectors to the documents without, from the stored ones of their keys where texts have stayed."""
-        documents = self.prepared
-        kept = kept_vectors(stored, [document.extracted for document in documents if document.vectors is None])
-        made = vectors_for([(document.extracted, document.vectors) for document in documents], embed, kept)
-        for document, vectors in zip(documents, made, strict=True):
-            self.documents[document.extracted.key] = replace(document, vectors=vectors)
+
+def prepare(
+    given: Examined, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
+) -> Prepared:
+    """What follows from a document, with the user's vectors of it, if any.
+
+    Raises InputError for vectors that do not fit, and what :func:`~kvstore.extraction.extraction.derive` raises.
+    """
+    extracted = derive(given, settings)
+    if vectors is None:
+        return Prepared(extracted, None, origin=origin)
+    rows = unit_rows(vectors, settings.dimension, len(extracted.chunks))
+    return Prepared(with_vectors(extracted, rows), rows, own_vectors=True, origin=origin)
+
+
+def embedded(
+    documents: Sequence[Prepared],
+    state: Callable[[], AbstractContextManager[State]],
+    embed: Callable[[Sequence[str]], Matrix],
+) -> list[Prepared]:
+    """Documents with vectors: those without take over, from the stored ones of their keys, what texts that stay have.
+
+    ``state`` is let go before ``embed`` is called, which may take long.
+    """
+    kept: Mapping[str, Matrix] = {}
+    new = [document.extracted for document in documents if document.vectors is None]
+    if new:
+        with state() as stored:
+            kept = kept_vectors(stored, new)
+    made = vectors_for([(document.extracted, document.vectors) for document in documents], embed, kept)
+    return [
+        document if document.vectors is not None else replace(document, vectors=vectors)
+        for document, vectors in zip(documents, made, strict=True)
+    ]

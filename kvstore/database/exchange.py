@@ -24,14 +24,14 @@ import numpy.typing as npt
 
 from ..changes import facts
 from ..changes.facts import Given
+from ..changes.pending import Prepared
 from ..errors import DocumentNotFoundError, InputError, ReadOnlyError, StoreFullError
 from ..extraction.extraction import Extracted, extract, with_vectors
 from ..settings import FixedSettings
 from ..storage.data_file import flush
 from ..storage.location import require_free
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
-from .queryable import unit_rows
+from ..structures.vectors.vectors import Matrix, unit_rows
 from .transaction import Transaction
 
 FORMAT = "kvstore-export"
@@ -254,7 +254,7 @@ class _Import:
                 if rows is None:
                     rows = embedded[first : first + len(extracted.chunks)]
                     first += len(rows)
-                transaction._put_extracted(extracted, rows, own_vectors=own is not None)
+                transaction._put(Prepared(extracted, rows, own is not None))
             for fact in facts.stated():
                 changed[fact.plural] = 0
                 for at, key, value in batch.facts.get(fact.name, ()):

@@ -1,44 +1,101 @@
-"""A write transaction as users see it: changes gathered, applied together, visible at once on commit.
+"""A write transaction: changes that wait, are applied together, and become visible at once on commit.
 
-In: documents, edges and aliases, put and taken back. On disk: nothing until :meth:`Transaction.commit`. Reads inside
-see the transaction's own changes. The writer's lock is held from the first moment to the last. Only the thread that
-began it may use it and end it; it is rolled back when it is dropped, and when its store is closed.
+In: documents, triples, edges and aliases, put and taken back. On disk: nothing until :meth:`Transaction.commit`. Reads
+inside see the transaction's own changes. The writer's lock is held from the first moment to the last. Only the thread
+that began it may use it and end it; it is rolled back when it is dropped, and when its store is closed. Bad input (an
+empty or over-long name, an edge from a name to itself, a circle of names) is an InputError; a name or document that is
+not known says so, with the nearest that are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
-from ..arguments import check_whole
-from ..changes.pending import Prepared
-from ..errors import InputError
-from ..extraction.extraction import Extracted, derive, with_vectors
-from ..extraction.validation import LONGEST_TEXT, PAIRS, Examined, examine
-from ..settings import FixedSettings
-from ..sql.nearby import no_document
-from ..storage.environment import MapFull
+from ..changes import facts
+from ..changes.changes import Changes
+from ..changes.pending import Pending, Prepared, embedded, prepare
+from ..errors import ClosedError, InputError, TransactionError
+from ..extraction.extraction import Extracted
+from ..extraction.validation import PAIRS, examine
+from ..sql.nearby import no_document, no_entity
+from ..storage.environment import MapFull, WriteTransaction
 from ..structures.documents.ingested_files import IngestedFile
-from ..structures.documents.triples import DocumentTriples
-from ..structures.vectors.vectors import Matrix
-from .gathering import working
-from .queryable import unit_rows
-from .stating import Stating
+from ..structures.documents.triples import DocumentTriples, stated_triples
+from ..structures.forest.forest import EdgeKey
+from ..structures.names.aliases import ALIAS, MERGE, Alias
+from ..structures.state import State
+from ..text.normalize import entity_key
+from ..text.stated_names import stated_name
+from .context import Context
+from .queryable import Queryable
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+#: Chunks, names, triples and edges that may wait before they are applied, so that a long transaction does not hold all
+#: its texts in memory twice.
+_MOST_PENDING = 4096
 
 
-class Transaction(Stating):
+def working(
+    method: Callable[Concatenate[Transaction, Parameters], Result],
+) -> Callable[Concatenate[Transaction, Parameters], Result]:
+    """A method of a transaction that is for its thread, while it is open."""
+
+    @wraps(method)
+    def checked(self: Transaction, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
+        with self._working():
+            return method(self, *args, **named)
+
+    return checked
+
+
+class Transaction(Queryable):
     """Changes that become visible together, or not at all; made by :meth:`Store.transaction`.
 
     A context manager: commits on a clean exit, rolls back on an exception. Another thread than the one that began it
     gets TransactionError from every method, and changes nothing; when the transaction is over they raise ClosedError.
     """
 
+    _open = False
     #: Whether the user has ended it, by commit or rollback.
     _ended = False
+
+    def __init__(self, context: Context, timeout: float | None) -> None:
+        self._context = context
+        self._timeout = timeout
+        self._thread = threading.current_thread()
+        #: Held by the thread while it is in a method.
+        self._at_work = threading.RLock()
+        self._why_over = "this transaction is over; begin another with store.transaction()"
+        self._view: WriteTransaction = context.environment.write(timeout)
+        try:
+            self._changes = self._changes_of(self._view)
+        except BaseException:
+            self._view.abort()
+            raise
+        self._pending = Pending()
+        self._applied: list[Pending] = []
+        self._open = True
+
+    @property
+    def open(self) -> bool:
+        """Whether the transaction can still be used."""
+        return self._open
+
+    @contextmanager
+    def state(self) -> Iterator[State]:
+        with self._working():
+            self._apply()
+            self._changes.write_back()
+            yield State(self._view, self._context.settings, self._context.open_indexes)
 
     @working
     def put(
@@ -59,32 +116,29 @@ class Transaction(Stating):
         ``vectors`` (one, or one a chunk) stand in for the embedder's; ``origin`` is the folder it came from,
         ``left_out`` how many characters of its page were left out as navigation. Raises
         InputError for an empty or over-long text, a bad format or vectors that do not fit.
+
+        >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
+        True
+        >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
+        False
         """
-        check_whole("left_out", left_out, 0, LONGEST_TEXT)
         given = examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out)
         if vectors is None and self._digest_of(key) == given.digest:
             return False
-        extracted, rows = derived(given, self._store.settings, vectors)
-        return self._put_extracted(extracted, rows, own_vectors=rows is not None, origin=origin)
+        return self._put(prepare(given, self._context.settings, vectors, origin))
 
     @working
-    def _put_extracted(
-        self,
-        extracted: Extracted,
-        vectors: Matrix | None = None,
-        *,
-        own_vectors: bool = False,
-        origin: str | None = None,
-    ) -> bool:
+    def _put(self, document: Prepared) -> bool:
         """Store a document that is extracted (and perhaps embedded) already; True when that changes anything.
 
         The triples that somebody found in its text stay with it while the text is the same.
         """
+        extracted = document.extracted
         key = extracted.key
         if self._digest_of(key) == extracted.digest:
             return False
         triples = self._triples_of(key) if self._keeps_triples(extracted) else DocumentTriples()
-        self._pending.put(Prepared(extracted, vectors, own_vectors, origin), triples)
+        self._pending.put(document, triples)
         self._apply_many()
         return True
 
@@ -129,6 +183,9 @@ class Transaction(Stating):
         A document with the user's own vectors keeps them, and one whose text stays keeps its triples. Raises
         DocumentNotFoundError with the nearest keys, and InputError for another text of a document whose vectors are the
         user's own: put it again, with its vectors.
+
+        >>> store.update("coffee", title="Coffee"), store.get("coffee").title
+        (True, 'Coffee')
         """
         self._apply()
         record = self._changes.documents.find(key) if key else None
@@ -155,7 +212,11 @@ class Transaction(Stating):
 
     @working
     def delete(self, key: str) -> bool:
-        """Delete the document of this key; False where there is none."""
+        """Delete the document of this key; False where there is none.
+
+        >>> store.delete("tea"), store.delete("tea")
+        (True, False)
+        """
         if self._digest_of(key) is None:
             return False
         self._pending.delete(key)
@@ -176,6 +237,9 @@ class Transaction(Stating):
         """Delete the documents for which a SQL condition over the columns of ``documents`` is true; returns how many.
 
         Raises StatementError for a condition that is none.
+
+        >>> store.delete_where("meta ->> 'year' >= ?", (2024,)), store.keys()
+        (1, ['tea'])
         """
         from ..sql.relational import matching_documents
 
@@ -183,6 +247,184 @@ class Transaction(Stating):
             found = sorted(matching_documents(view, where, parameters))
             keys = [view.documents.get(document).key for document in found]
         return self.delete_many(keys)
+
+    @working
+    def put_triples(
+        self, key: str, triples: Iterable[Sequence[str]], *, names: Iterable[str] = (), more: bool = False
+    ) -> bool:
+        """Join triples (subject, relation, object) that somebody found in a document to it; True when that changes
+        anything.
+
+        They stand in place of earlier ones, or beside them with ``more``. They make their names known, those of
+        ``names`` too, and link them; they go when the document is deleted or its text is another. Raises
+        DocumentNotFoundError, and InputError for what is no triple and for a document of pairs.
+
+        >>> store.put_triples("tea", [("Robert Fortune", "was born in", "Kelloe")])
+        True
+        >>> [place.document for place in store.lookup("Kelloe")]
+        []
+        >>> store.triples("tea")
+        [Triple(subject='Robert Fortune', relation='was born in', object='Kelloe')]
+        """
+        found = stated_triples(triples, names)
+        before = self._triples_of(key)
+        if more:
+            found = before.joined(found)
+        if found == before:
+            return False
+        self._pending.triples[key] = found
+        self._pending.size += len(found.names) + len(found.triples)
+        self._apply_many()
+        return True
+
+    def _triples_of(self, key: str) -> DocumentTriples:
+        """What was joined to a document as the transaction sees it."""
+        waiting = self._pending.documents.get(key)
+        record = None if key in self._pending.documents else self._changes.documents.find(key)
+        document = record if waiting is None else waiting.extracted
+        if document is None:
+            with self.state() as view:
+                raise no_document(view, key)
+        if document.format == PAIRS:
+            raise InputError(f"document {key!r} is made of pairs; triples belong to a document with a text")
+        if key in self._pending.triples:
+            return self._pending.triples[key]
+        return DocumentTriples() if record is None else self._changes.triples.of(record.id)
+
+    @working
+    def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
+        """State that ``child`` stands under ``parent`` in a tree; False when that was stated by this method before.
+
+        Both names become known. A document may state the same edge: it stays while either does. Raises InputError for
+        a name or a tree that is empty or too long, and for an edge from a name to itself.
+
+        >>> store.put_edge("Assam", "India", tree="places")
+        True
+        >>> [relative.relative for relative in store.expand("India", direction="down", tree="places")]
+        ['India', 'Assam', 'Darjeeling']
+        """
+        edge = facts.EDGES.stated(child, parent, tree)
+        if self._stated(edge.key):
+            return False
+        self._pending.edges[edge.key] = edge
+        self._pending.size += 1
+        self._apply_many()
+        return True
+
+    @working
+    def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
+        """Take back what :meth:`put_edge` stated; False where there is no such edge.
+
+        Raises InputError where only documents state it: the edge goes with what they say.
+
+        >>> store.delete_edge("Darjeeling", "India", tree="places")
+        True
+        """
+        edge = facts.EDGES.stated(child, parent, tree)
+        if self._stated(edge.key):
+            self._pending.edges[edge.key] = None
+            return True
+        self._apply()
+        nodes = self._changes.edge_nodes(edge.key)
+        stating = () if nodes is None else self._changes.forest.stated_by(*nodes)
+        if stating:
+            keys = ", ".join(repr(self._changes.documents.get(document).key) for document in stating[:3])
+            more = f" and {len(stating) - 3} more" if len(stating) > 3 else ""
+            raise InputError(
+                f"{edge.child!r} is under {edge.parent!r} in tree {edge.tree!r} because document {keys}{more} says so; "
+                "change or delete the document"
+            )
+        return False
+
+    def alias(self, name: str, entity: str) -> bool:
+        """Let ``name`` stand for a known entity, wherever it is asked for; False when it does already.
+
+        The name becomes known, and is found in every text. Given again with another entity it stands for that one.
+        Raises EntityNotFoundError for an entity that is not known, and InputError for a name that is empty, too long or
+        merged, or that the entity itself stands for.
+
+        >>> store.alias("Bharat", "India"), store.lookup("bharat")[0].entity
+        (True, 'India')
+        """
+        return self._name(facts.ALIASES.stated(name, entity, ALIAS))
+
+    def drop_alias(self, name: str) -> bool:
+        """Take back what :meth:`alias` stated; False where ``name`` is no alias. Raises InputError for a merged one.
+
+        >>> store.alias("Bharat", "India"), store.drop_alias("Bharat")
+        (True, True)
+        """
+        return self._take_back(name, ALIAS)
+
+    def merge(self, name: str, into: str) -> bool:
+        """Let a known name stand for another known entity, so that both are read as one; False when it does already.
+
+        As :meth:`alias`, but the name stays known only while something else introduces it.
+
+        >>> store.merge("Darjeeling", "India"), store.aliases()
+        (True, [Alias(name='Darjeeling', entity='India', kind='merge')])
+        """
+        return self._name(facts.ALIASES.stated(name, into, MERGE))
+
+    def unmerge(self, name: str) -> bool:
+        """Take back what :meth:`merge` stated; False where ``name`` is not merged. Raises InputError for an alias.
+
+        >>> store.merge("Darjeeling", "India"), store.unmerge("Darjeeling")
+        (True, True)
+        """
+        return self._take_back(name, MERGE)
+
+    @working
+    def _restate(self, alias: Alias) -> bool:
+        """State an alias or a merge in place of whatever was stated of its name, whether or not its names are known.
+
+        For one that was stated before, such as that of an export; False when it stands already. Raises InputError where
+        it would close a circle.
+        """
+        if alias == self._alias(alias.key):
+            return False
+        key = alias.target
+        while key != alias.key:
+            further = self._alias(key)
+            if further is None:
+                self._pending.aliases[alias.key] = alias
+                self._pending.size += 1
+                self._apply_many()
+                return True
+            key = further.target
+        raise InputError(f"{alias.entity!r} is {alias.name!r} already; a name cannot stand for itself")
+
+    @working
+    def _name(self, alias: Alias) -> bool:
+        stands = self._alias(alias.key)
+        if stands is not None and stands.kind != alias.kind:
+            raise _other_kind(stands)
+        if stands is not None and stands.target == alias.target:
+            return False
+        with self.state() as view:
+            for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
+                if view.filter.find(entity_key(form)) is None:
+                    raise no_entity(view, form)
+        return self._restate(alias)
+
+    @working
+    def _take_back(self, name: str, kind: str) -> bool:
+        stands = self._alias(entity_key(stated_name(name)))
+        if stands is None:
+            return False
+        if stands.kind != kind:
+            raise _other_kind(stands)
+        self._pending.aliases[stands.key] = None
+        return True
+
+    def _alias(self, key: str) -> Alias | None:
+        """What is stated of a name as the transaction sees it."""
+        return self._pending.aliases[key] if key in self._pending.aliases else self._changes.aliases.get(key)
+
+    def _stated(self, key: EdgeKey) -> bool:
+        """Whether the user states an edge as the transaction sees it."""
+        edge = self._pending.edges[key] if key in self._pending.edges else self._changes.stated_edge(key)
+        return edge is not None
 
     @working
     def _digest_of(self, key: str) -> bytes | None:
@@ -216,13 +458,13 @@ class Transaction(Stating):
             if not self._applied:
                 self._close()
                 return
-            with self._store.hits.taken() as hits:
+            with self._context.hits.taken() as hits:
                 self._write(hits, fits)
         except BaseException:
             self._close()
             raise
         self._open = False
-        self._store.committed(self._changes.counters.next_chunk)
+        self._context.indexing.extend(self._changes.counters.next_chunk)
 
     def _write(self, hits: Mapping[str, int], fits: bool) -> None:
         """Commit what is applied, and applied once more in a larger map where this one cannot take it."""
@@ -230,11 +472,11 @@ class Transaction(Stating):
             if fits:
                 self._changes.finish(hits)
                 self._view.commit()
-                self._store.kept_filter.keep(self._changes.filter, self._view.change)
+                self._context.kept_filter.keep(self._changes.filter, self._view.change)
                 return
         except MapFull:
             self._view.abort()
-        self._store.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
+        self._context.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
 
     def rollback(self) -> None:
         """Forget all changes; does nothing when the transaction is over.
@@ -264,16 +506,87 @@ class Transaction(Stating):
         elif not self._ended:  # also where an error or the closing of the store has ended it: commit says so
             self.commit()
 
+    def _apply_many(self) -> None:
+        """Apply what is pending where that is much."""
+        if self._pending.size > _MOST_PENDING:
+            self._apply()
 
-def derived(
-    given: Examined, settings: FixedSettings, vectors: npt.ArrayLike | None
-) -> tuple[Extracted, npt.NDArray[np.float32] | None]:
-    """What follows from a document and the user's vectors of it, if any: unit rows, shape (chunks, dimension).
+    def _apply(self) -> None:
+        """Carry what is pending into the LMDB transaction."""
+        if not self._pending:
+            return
+        stored = State(self._view, self._context.settings)
+        for document in embedded(self._pending.prepared, lambda: nullcontext(stored), self._context.embed):
+            self._pending.documents[document.extracted.key] = document
+        pending, self._pending = self._pending, Pending()
+        self._applied.append(pending)
+        try:
+            self._changes.apply(pending)
+        except BaseException as error:
+            self._why_over = f"this transaction is over: an error ended it and undid its changes ({error})"
+            self._close()
+            raise
 
-    Raises InputError for vectors that do not fit, and what :func:`~kvstore.extraction.extraction.derive` raises.
-    """
-    extracted = derive(given, settings)
-    if vectors is None:
-        return extracted, None
-    rows = unit_rows(vectors, settings.dimension, len(extracted.chunks))
-    return with_vectors(extracted, rows), rows
+    def _replay(self, view: WriteTransaction, hits: Mapping[str, int]) -> None:
+        changes = self._changes_of(view)
+        for pending in self._applied:
+            changes.apply(pending)
+        changes.finish(hits)
+
+    def _changes_of(self, view: WriteTransaction) -> Changes:
+        settings = self._context.settings
+        sorts = self._context.session.temperature_sort
+        entity_filter = self._context.kept_filter.take(view, hash_seed=settings.hash_seed, temperature_sort=sorts)
+        return Changes(view, settings, entity_filter)
+
+    def _close(self) -> None:
+        self._open = False
+        self._view.abort()
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Use the transaction within the block: raises TransactionError in a thread that has not begun it, ClosedError
+        when it is over."""
+        self._require_thread()
+        with self._at_work:
+            if not self._open:
+                raise ClosedError(self._why_over)
+            yield
+
+    def _require_thread(self) -> None:
+        owner = self._other_owner()
+        if owner is not None:
+            raise TransactionError(
+                f"the transaction was begun in thread {owner!r}, and this is thread "
+                f"{threading.current_thread().name!r}; use and end it there, or begin another here"
+            )
+
+    def _other_owner(self) -> str | None:
+        """The name of the thread that has begun this, where it is open and that is not the current thread."""
+        return self._thread.name if self._open and self._thread is not threading.current_thread() else None
+
+    def _end_with_store(self, wait: float) -> None:
+        """Roll back, in whatever thread, because the store is closed; raises TransactionError where the owner is in a
+        method for longer than ``wait`` seconds."""
+        if not self._at_work.acquire(timeout=min(wait, threading.TIMEOUT_MAX)):
+            raise TransactionError(
+                f"{self._context.environment.path}: thread {self._thread.name!r} is at work in a transaction, so the "
+                "store cannot be closed; close it when that is over"
+            )
+        try:
+            if self._open:
+                self._why_over = "the store was closed, which rolled this transaction back; open the store again"
+                self._close()
+        finally:
+            self._at_work.release()
+
+    def __del__(self) -> None:
+        # Nobody holds a reference, so nobody is in a method.
+        if self._open:
+            self._close()
+
+
+def _other_kind(alias: Alias) -> InputError:
+    if alias.kind == MERGE:
+        return InputError(f"{alias.name!r} is merged into {alias.entity!r}; UNMERGE ENTITY (unmerge) takes that back")
+    return InputError(f"{alias.name!r} is an alias for {alias.entity!r}; DROP ALIAS (drop_alias) takes that back")

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..arguments import check_whole
 from ..errors import InputError
 from ..storage.records import pack
 
@@ -52,8 +53,7 @@ def examine(
     left_out: int = 0,
 ) -> Examined:
     """Take a document as it is given; raises InputError where it cannot be one."""
-    if not isinstance(left_out, int) or left_out < 0:
-        raise InputError(f"what was left out of document {key!r} is a number of characters, not {left_out!r}")
+    check_whole("left_out", left_out, 0, LONGEST_TEXT)
     for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or what in ("key", "text")):
             raise InputError(f"a document's {what} is a string, not {type(value).__name__}")

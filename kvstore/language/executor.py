@@ -1,6 +1,6 @@
 """Statements carried out: text in, a cursor out.
 
-In: a session (a store), a text of one or more statements, the values of its parameters. Out: the
+In: a database, a text of one or more statements, the values of its parameters. Out: the
 :class:`~kvstore.language.cursor.Cursor` of the last one. The whole text is parsed before anything is done. A statement
 that changes data is a transaction of its own unless BEGIN is open; inside BEGIN a statement that fails leaves the
 transaction to the user, unless the error ended it. A reading statement reads one state of the store: the open
@@ -12,56 +12,64 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..database.database import Database
 from ..errors import StatementError, TransactionError
 from ..retrieval.evidence import Step
-from . import changing, describing, explaining, finding, indexing, keeping, naming
+from . import (
+    alias_handlers,
+    description_handlers,
+    document_handlers,
+    explain_handlers,
+    index_handlers,
+    maintenance_handlers,
+    query_handlers,
+)
 from . import statements as s
 from .cursor import Cursor
-from .running import Progress, Running
-from .session import Session
-from .syntax import Parameters, parse
+from .statement_context import Progress, StatementContext
+from .syntax import Parameters, Parsed, parse
 
-_HANDLERS: dict[type, Callable[[Running, Any], Cursor]] = {
-    s.Lookup: finding.lookup,
-    s.Expand: finding.expand,
-    s.Search: finding.search,
-    s.Retrieve: finding.retrieve,
-    s.Ask: finding.ask,
-    s.Select: finding.select,
-    s.Ingest: changing.ingest,
-    s.InsertDocument: changing.insert_document,
-    s.UpdateDocument: changing.update_document,
-    s.DeleteDocument: changing.delete_document,
-    s.DeleteDocuments: changing.delete_documents,
-    s.Begin: changing.begin,
-    s.Commit: changing.commit,
-    s.Rollback: changing.rollback,
-    s.InsertEdge: naming.insert_edge,
-    s.DeleteEdge: naming.delete_edge,
-    s.MergeEntity: naming.merge_entity,
-    s.UnmergeEntity: naming.unmerge_entity,
-    s.CreateAlias: naming.create_alias,
-    s.DropAlias: naming.drop_alias,
-    s.CreateIndex: indexing.create_index,
-    s.DropIndex: indexing.drop_index,
-    s.Refresh: indexing.refresh,
-    s.SetSetting: keeping.set_setting,
-    s.Backup: keeping.backup,
-    s.Compact: keeping.compact,
-    s.Export: keeping.export,
-    s.Import: keeping.import_file,
-    s.Show: describing.show,
-    s.DescribeTable: describing.describe_table,
-    s.DescribeDocument: describing.describe_document,
-    s.DescribeEntity: describing.describe_entity,
-    s.DescribeStrategy: describing.describe_strategy,
-    s.Check: keeping.check,
-    s.Explain: explaining.explain,
+_HANDLERS: dict[type, Callable[[StatementContext, Any], Cursor]] = {
+    s.Lookup: query_handlers.lookup,
+    s.Expand: query_handlers.expand,
+    s.Search: query_handlers.search,
+    s.Retrieve: query_handlers.retrieve,
+    s.Ask: query_handlers.ask,
+    s.Select: query_handlers.select,
+    s.Ingest: document_handlers.ingest,
+    s.InsertDocument: document_handlers.insert_document,
+    s.UpdateDocument: document_handlers.update_document,
+    s.DeleteDocument: document_handlers.delete_document,
+    s.DeleteDocuments: document_handlers.delete_documents,
+    s.Begin: document_handlers.begin,
+    s.Commit: document_handlers.commit,
+    s.Rollback: document_handlers.rollback,
+    s.InsertEdge: alias_handlers.insert_edge,
+    s.DeleteEdge: alias_handlers.delete_edge,
+    s.MergeEntity: alias_handlers.merge_entity,
+    s.UnmergeEntity: alias_handlers.unmerge_entity,
+    s.CreateAlias: alias_handlers.create_alias,
+    s.DropAlias: alias_handlers.drop_alias,
+    s.CreateIndex: index_handlers.create_index,
+    s.DropIndex: index_handlers.drop_index,
+    s.Refresh: index_handlers.refresh,
+    s.SetSetting: maintenance_handlers.set_setting,
+    s.Backup: maintenance_handlers.backup,
+    s.Compact: maintenance_handlers.compact,
+    s.Export: maintenance_handlers.export,
+    s.Import: maintenance_handlers.import_file,
+    s.Show: description_handlers.show,
+    s.DescribeTable: description_handlers.describe_table,
+    s.DescribeDocument: description_handlers.describe_document,
+    s.DescribeEntity: description_handlers.describe_entity,
+    s.DescribeStrategy: description_handlers.describe_strategy,
+    s.Check: maintenance_handlers.check,
+    s.Explain: explain_handlers.explain,
 }
 
 
 def execute(
-    session: Session,
+    database: Database,
     sql: str,
     parameters: Parameters = (),
     *,
@@ -76,25 +84,29 @@ def execute(
     parsed = parse(sql, parameters)
     if not parsed:
         raise StatementError("there is no statement here; one such as SHOW TABLES was expected")
-    *before, last = ((Running(session, sql, one.start, one.places, progress, on_text), one.statement) for one in parsed)
-    for running, statement in before:
-        _run(running, statement).close()
-    return _run(*last)
+
+    def run(one: Parsed) -> Cursor:
+        context = StatementContext(database, sql, one.start, one.places, progress, on_text)
+        return _run(context, one.statement)
+
+    for one in parsed[:-1]:
+        run(one).close()
+    return run(parsed[-1])
 
 
-def explain(session: Session, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
+def explain(database: Database, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
     """The steps of the one statement of ``sql``; raises StatementError where it is not one, and what it raises."""
     parsed = parse(sql, parameters)
     if len(parsed) != 1 or isinstance(parsed[0].statement, s.Explain):
         raise StatementError("what is explained is one statement, LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT")
-    running = Running(session, sql, parsed[0].start, parsed[0].places)
-    with running.placing():
-        return explaining.steps(running, parsed[0].statement, analyze=analyze)
+    context = StatementContext(database, sql, parsed[0].start, parsed[0].places)
+    with context.placing():
+        return explain_handlers.steps(context, parsed[0].statement, analyze=analyze)
 
 
-def _run(running: Running, statement: s.Statement) -> Cursor:
-    begun = running.session._begun
+def _run(context: StatementContext, statement: s.Statement) -> Cursor:
+    begun = context.database._begun
     if begun is not None and not begun.open and not isinstance(statement, (s.Commit, s.Rollback)):
         raise TransactionError("an error has ended the transaction and undone its changes; ROLLBACK, and begin again")
-    with running.placing():
-        return _HANDLERS[type(statement)](running, statement)
+    with context.placing():
+        return _HANDLERS[type(statement)](context, statement)

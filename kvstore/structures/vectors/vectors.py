@@ -244,3 +244,23 @@ def nearest(
             best_ids, best_scores = best_ids[chosen], best_scores[chosen]
     order = np.argsort(-best_scores, kind="stable")
     return best_ids[order], best_scores[order]
+
+
+def unit_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:
+    """A user's vectors as unit rows, shape (rows, dimension); one vector serves all rows. Raises InputError."""
+    try:
+        matrix = np.atleast_2d(np.asarray(vectors, np.float32))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"vectors are numbers, {dimension} to a row: {error}") from None
+    if matrix.ndim != 2 or matrix.shape[1] != dimension:
+        raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
+    if matrix.shape[0] not in (1, rows):
+        raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
+    # Row by row, so that a vector's length does not depend on those beside it.
+    norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+    if not np.isfinite(norms).all() or (norms == 0).any():
+        raise InputError("a vector is finite and not all zeros")
+    # Rows that are unit rows stay as they are, bit for bit: an export that is read back changes nothing.
+    unit = abs(norms - 1) < 1e-6
+    units = matrix if unit.all() else np.where(unit, matrix, matrix / norms).astype(np.float32)
+    return np.repeat(units, rows // matrix.shape[0], axis=0)

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from . import statements as s
 from .cursor import Cursor
-from .running import Running
+from .statement_context import StatementContext
 
 
-def create_index(running: Running, statement: s.CreateIndex) -> Cursor:
-    running.require_no_transaction("CREATE INDEX commits by itself")
-    running.session.create_index(statement.kind, statement.options, progress=running.progress)
+def create_index(context: StatementContext, statement: s.CreateIndex) -> Cursor:
+    context.require_no_transaction("CREATE INDEX commits by itself")
+    context.database.create_index(statement.kind, statement.options, progress=context.progress)
     return Cursor("CREATE", message=f"index {statement.kind.lower()} created")
 
 
-def drop_index(running: Running, statement: s.DropIndex) -> Cursor:
-    running.require_no_transaction("DROP INDEX commits by itself")
-    running.session.drop_index(statement.kind)
+def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
+    context.require_no_transaction("DROP INDEX commits by itself")
+    context.database.drop_index(statement.kind)
     return Cursor("DROP", message=f"index {statement.kind.lower()} dropped")
 
 
-def refresh(running: Running, statement: s.Refresh) -> Cursor:
-    running.require_no_transaction("REFRESH commits by itself")
-    kinds = running.session.refresh(statement.index, progress=running.progress)
+def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
+    context.require_no_transaction("REFRESH commits by itself")
+    kinds = context.database.refresh(statement.index, progress=context.progress)
     message = None if kinds else "nothing to refresh"
     return Cursor("REFRESH", ("kind",), [(kind,) for kind in kinds], rowcount=len(kinds), message=message)

@@ -2,7 +2,7 @@
 
 In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST. Out: a cursor with one row a step: what was done, with
 what, and how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step was
-the first to read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a language
+the first to read. Retrieval is explained by context it, so the steps are those it took; a SELECT is run and a language
 model asked by ANALYZE only, and an INGEST is estimated. Any other statement is an error."""
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from ..structures.filter import addresses
 from ..systems.reader import Reader
 from ..text.normalize import entity_key
 from . import statements as s
-from .changing import included, reader_options
 from .cursor import Cursor
-from .finding import answer, evidence, expand, retrieval_clauses, selected
-from .running import Running
+from .document_handlers import included, reader_options
+from .query_handlers import answer, evidence, expand, retrieval_clauses, selected
+from .statement_context import StatementContext
 
 #: Kinds of parts of pages that EXPLAIN INGEST shows as left out, those with the most characters first.
 MOST_LEFT_OUT = 20
 
 
-def explain(running: Running, statement: s.Explain) -> Cursor:
+def explain(context: StatementContext, statement: s.Explain) -> Cursor:
     columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
-    rows = [astuple(step)[: len(columns)] for step in steps(running, statement.statement, analyze=statement.analyze)]
+    rows = [astuple(step)[: len(columns)] for step in steps(context, statement.statement, analyze=statement.analyze)]
     return Cursor("EXPLAIN", columns, rows, rowcount=len(rows))
 
 
-def steps(running: Running, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
+def steps(context: StatementContext, statement: s.PlainStatement, *, analyze: bool) -> list[Step]:
     """The steps of a statement; with ``analyze`` what each cost, the last one being the whole statement."""
-    with _measured(running) as (measuring, measured):
+    with _measured(context) as (measuring, measured):
         if isinstance(statement, s.Select):
             return _select_steps(measuring, statement, analyze)
         start = time.perf_counter()
@@ -51,31 +51,31 @@ def _whole(count: int | None, milliseconds: float, measured: MeasuredView | None
     return Step("run", "the whole statement", count, milliseconds, None if measured is None else measured.pages)
 
 
-def _steps(running: Running, statement: s.PlainStatement, analyze: bool) -> list[Step]:
+def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool) -> list[Step]:
     match statement:
         case s.Lookup():
-            return _lookup_steps(running, statement)
+            return _lookup_steps(context, statement)
         case s.Expand():
-            return _expand_steps(running, statement)
+            return _expand_steps(context, statement)
         case s.Search():
             using, top = statement.using or "hybrid", SEARCH_TOP if statement.top is None else statement.top
-            return evidence(running, s.Retrieve(statement.text, using, top=top, where=statement.where)).steps
+            return evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where)).steps
         case s.Retrieve():
-            return running.target.weigh(statement.question, **retrieval_clauses(running, statement))[0].steps
+            return context.target.weigh(statement.question, **retrieval_clauses(context, statement))[0].steps
         case s.Ask():
-            return _ask_steps(running, statement, analyze)
+            return _ask_steps(context, statement, analyze)
         case s.Ingest() if not analyze:
-            return _ingest_steps(running, statement)
-    raise running.failure(
+            return _ingest_steps(context, statement)
+    raise context.failure(
         "EXPLAIN takes LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST, which ANALYZE cannot run"
     )
 
 
-def _ingest_steps(running: Running, statement: s.Ingest) -> list[Step]:
+def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
     """What would be ingested, estimated from a sample of the files, and what would be asked of whom."""
-    options = reader_options(running, statement)
-    found = running.session.forecast_ingest(
-        statement.path, format=statement.format, include=included(running, statement), options=options
+    options = reader_options(context, statement)
+    found = context.database.forecast_ingest(
+        statement.path, format=statement.format, include=included(context, statement), options=options
     )
     sample = f"about, from {found.sampled:,} of the files; nothing is ingested"
     embedder = f"{found.embedder}: about {found.tokens:,} tokens"
@@ -96,36 +96,36 @@ def _ingest_steps(running: Running, statement: s.Ingest) -> list[Step]:
     return [*steps, *(Step("fail", failure, None, None) for failure in found.failures)]
 
 
-def _ask_steps(running: Running, statement: s.Ask, analyze: bool) -> list[Step]:
+def _ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> list[Step]:
     """How an answer is found; without ``analyze`` a language model is not asked, and what it would be sent is shown."""
-    model = running.session.language_model(statement.model)
+    model = context.database.language_model(statement.model)
     if model is None or analyze:
-        return answer(running, statement).evidence.steps
-    prompt = running.target.prompt(statement.question, **retrieval_clauses(running, statement))
+        return answer(context, statement).evidence.steps
+    prompt = context.target.prompt(statement.question, **retrieval_clauses(context, statement))
     messages = [Step(f"{message['role']} message", message["content"], None, None) for message in prompt.messages]
     not_sent = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
     return [*prompt.evidence.steps, Step("ask model", not_sent, None, None), *messages]
 
 
 @contextmanager
-def _measured(running: Running) -> Iterator[tuple[Running, MeasuredView | None]]:
+def _measured(context: StatementContext) -> Iterator[tuple[StatementContext, MeasuredView | None]]:
     """The statement on a state whose pages are counted. An open transaction's are not: they are no pages of the file
     yet."""
-    if running.session._begun is not None:
-        yield replace(running, on_text=None), None
+    if context.database._begun is not None:
+        yield replace(context, on_text=None), None
         return
-    snapshot = running.session.snapshot()
+    snapshot = context.database.snapshot()
     try:
         measured = MeasuredView(snapshot._view.lmdb)
         snapshot._view = copy.copy(snapshot._view)
         snapshot._view.lmdb = measured
-        yield replace(running, state=snapshot, on_text=None), measured
+        yield replace(context, state=snapshot, on_text=None), measured
     finally:
         snapshot.close()
 
 
-def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
-    with running.target.state() as view:
+def _lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
+    with context.target.state() as view:
         trace = Trace(view.lmdb)
         for name in statement.entities:
             with trace.step("normalise") as step:
@@ -146,34 +146,34 @@ def _lookup_steps(running: Running, statement: s.Lookup) -> list[Step]:
                 step.detail, step.count = f"{nodes} tree nodes, {len(found) - nodes} abstracts", len(found)
             with trace.step("read locations") as step:
                 limit = {} if statement.limit is None else {"limit": statement.limit}
-                step.detail, step.count = "the most telling first", len(running.target.lookup(name, **limit))
+                step.detail, step.count = "the most telling first", len(context.target.lookup(name, **limit))
     return trace.steps
 
 
-def _expand_steps(running: Running, statement: s.Expand) -> list[Step]:
-    with running.target.state() as view:
+def _expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
+    with context.target.state() as view:
         trace = Trace(view.lmdb)
         with trace.step("walk trees") as step:
-            found = expand(running, statement).fetchall()
+            found = expand(context, statement).fetchall()
             trees = sorted({str(row[1]) for row in found})
             step.detail, step.count = f"{statement.direction} in {', '.join(trees) or 'no tree'}", len(found)
     return trace.steps
 
 
-def _select_steps(running: Running, statement: s.Select, analyze: bool) -> list[Step]:
+def _select_steps(context: StatementContext, statement: s.Select, analyze: bool) -> list[Step]:
     """SQLite's plan, indented where one part serves another; with ``analyze``, what each table and the whole cost."""
     found: list[Step] = []
     depth = {0: -1}
-    with running.target.state() as view:
-        planned = Reader(view, running.session.settings_table)
-        for row in selected(running, statement, planned, "EXPLAIN QUERY PLAN "):
+    with context.target.state() as view:
+        planned = Reader(view, context.database.settings_table)
+        for row in selected(context, statement, planned, "EXPLAIN QUERY PLAN "):
             number, parent = int(str(row[0])), int(str(row[1]))
             depth[number] = depth.get(parent, -1) + 1
             found.append(Step("plan", "  " * depth[number] + _plan(str(row[3])), None, None))
         if analyze:
-            reader = Reader(view, running.session.settings_table)
+            reader = Reader(view, context.database.settings_table)
             start = time.perf_counter()
-            count = sum(1 for _ in selected(running, statement, reader))
+            count = sum(1 for _ in selected(context, statement, reader))
             whole = round(1000 * (time.perf_counter() - start), 3)
             for table, cost in sorted(reader.costs.items()):
                 spent = (None, None) if reader.measured is None else (round(1000 * cost.seconds, 3), cost.pages)

@@ -18,7 +18,7 @@ from ..sql.relational import Selection
 from ..systems.reader import Reader
 from . import statements as s
 from .cursor import Cursor, Row
-from .running import Running
+from .statement_context import StatementContext
 
 LOOKUP_COLUMNS = ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
 EXPAND_COLUMNS = ("entity", "tree", "level", "relative", "via", "text")
@@ -34,23 +34,23 @@ def given(**clauses: Any) -> dict[str, Any]:
     return {name: value for name, value in clauses.items() if value is not None}
 
 
-def lookup(running: Running, statement: s.Lookup) -> Cursor:
-    locations = running.target.lookup(*statement.entities, **given(limit=statement.limit))
+def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
+    locations = context.target.lookup(*statement.entities, **given(limit=statement.limit))
     message = None
     if not locations:
-        with running.target.state() as view:
+        with context.target.state() as view:
             message = "\n".join(str(no_entity(view, name)) for name in statement.entities)
     return Cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), rowcount=len(locations), message=message)
 
 
-def expand(running: Running, statement: s.Expand) -> Cursor:
+def expand(context: StatementContext, statement: s.Expand) -> Cursor:
     clauses = given(depth=statement.depth, tree=statement.tree, limit=statement.limit)
-    relatives = running.target.expand(statement.entity, direction=statement.direction, **clauses)
+    relatives = context.target.expand(statement.entity, direction=statement.direction, **clauses)
     return Cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), rowcount=len(relatives))
 
 
-def search(running: Running, statement: s.Search) -> Cursor:
-    hits = running.target.search(
+def search(context: StatementContext, statement: s.Search) -> Cursor:
+    hits = context.target.search(
         statement.text, **given(using=statement.using, where=statement.where, top=statement.top)
     )
     return Cursor("SEARCH", HIT_COLUMNS, map(_hit, hits), rowcount=len(hits))
@@ -60,23 +60,23 @@ def _hit(hit: Hit) -> Row:
     return hit.rank, hit.score, hit.document, hit.chunk, hit.text
 
 
-def retrieve(running: Running, statement: s.Retrieve) -> Cursor:
-    hits = evidence(running, statement).hits
+def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
+    hits = evidence(context, statement).hits
     rows = ((*_hit(hit), hit.path) for hit in hits)
     return Cursor("RETRIEVE", (*HIT_COLUMNS, "path"), rows, rowcount=len(hits))
 
 
-def evidence(running: Running, statement: s.Retrieve) -> Evidence:
+def evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
     """What a RETRIEVE finds, and how."""
-    return running.target.retrieve(statement.question, **retrieval_clauses(running, statement))
+    return context.target.retrieve(statement.question, **retrieval_clauses(context, statement))
 
 
-def retrieval_clauses(running: Running, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
+def retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
     """The clauses of a RETRIEVE or ASK, as methods take them."""
     options = dict(statement.options)
     reranker = options.pop("reranker", None)
     if not (reranker is None or isinstance(reranker, str)):
-        raise running.failure("the option reranker is a name: none, combination or a cross-encoder")
+        raise context.failure("the option reranker is a name: none, combination or a cross-encoder")
     return given(
         using=statement.using,
         depth=statement.depth,
@@ -88,9 +88,9 @@ def retrieval_clauses(running: Running, statement: s.Retrieve | s.Ask) -> dict[s
     )
 
 
-def ask(running: Running, statement: s.Ask) -> Cursor:
-    found = answer(running, statement)
-    with running.target.state() as view:
+def ask(context: StatementContext, statement: s.Ask) -> Cursor:
+    found = answer(context, statement)
+    with context.target.state() as view:
         records = {c.document: view.documents.find(c.document) for c in found.citations}
     # Another may have deleted a document while a model wrote.
     sources = {key: None if record is None else record.source for key, record in records.items()}
@@ -117,22 +117,22 @@ def ask(running: Running, statement: s.Ask) -> Cursor:
     return Cursor("ASK", ANSWER_COLUMNS, [row], rowcount=1, message="\n".join(found.remarks) or None)
 
 
-def answer(running: Running, statement: s.Ask) -> Answer:
+def answer(context: StatementContext, statement: s.Ask) -> Answer:
     """What an ASK answers, and how."""
-    clauses = retrieval_clauses(running, statement)
-    return running.target.ask(statement.question, **clauses, **given(model=statement.model, on_text=running.on_text))
+    clauses = retrieval_clauses(context, statement)
+    return context.target.ask(statement.question, **clauses, **given(model=statement.model, on_text=context.on_text))
 
 
-def select(running: Running, statement: s.Select) -> Cursor:
-    begun = running.session._begun
+def select(context: StatementContext, statement: s.Select) -> Cursor:
+    begun = context.database._begun
     if begun is not None:  # its state changes with the next statement, so nothing may be read later
         with begun.state() as view:
-            selection = selected(running, statement, Reader(view, running.session.settings_table))
+            selection = selected(context, statement, Reader(view, context.database.settings_table))
             rows = list(selection)
         return Cursor("SELECT", selection.columns, rows, rowcount=len(rows))
-    snapshot = running.session.snapshot()
+    snapshot = context.database.snapshot()
     try:
-        selection = selected(running, statement, Reader(snapshot._view, running.session.settings_table))
+        selection = selected(context, statement, Reader(snapshot._view, context.database.settings_table))
         first = list(islice(selection, _READ_AT_ONCE))
     except BaseException:
         snapshot.close()
@@ -148,13 +148,13 @@ def select(running: Running, statement: s.Select) -> Cursor:
     return Cursor("SELECT", selection.columns, chain(first, selection), release=release)
 
 
-def selected(running: Running, statement: s.Select, reader: Reader, before: str = "") -> Selection:
+def selected(context: StatementContext, statement: s.Select, reader: Reader, before: str = "") -> Selection:
     """The rows of a query on one state, ``before`` put in front of it; its errors show the place in the user's text."""
-    start = running.text.find(statement.text, running.start)
+    start = context.text.find(statement.text, context.start)
 
     def failed(place: int | None, reason: str) -> StatementError:
         if place is None:
-            return running.failure(reason)
-        return failure(running.text, start + max(0, place - len(before)), reason)
+            return context.failure(reason)
+        return failure(context.text, start + max(0, place - len(before)), reason)
 
     return Selection(before + statement.text, statement.parameters, reader, failed)

@@ -6,23 +6,27 @@ CHECK REPAIR, IMPORT and COMPACT stand outside a transaction. Out: cursors that 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..sql.literals import literal
 from . import statements as s
-from .changing import counted
 from .cursor import Cursor, Row
-from .running import Running
-from .session import Exchanged
+from .document_handlers import counted
+from .statement_context import StatementContext
+
+if TYPE_CHECKING:
+    from ..database.exchange import ExportReport, ImportReport
 
 
-def set_setting(running: Running, statement: s.SetSetting) -> Cursor:
-    running.session.set(statement.name, statement.value)
+def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
+    context.database.set(statement.name, statement.value)
     return Cursor("SET", message=f"{statement.name} = {literal(statement.value)}")
 
 
-def check(running: Running, statement: s.Check) -> Cursor:
+def check(context: StatementContext, statement: s.Check) -> Cursor:
     if statement.repair:
-        return _repair(running)
-    problems = running.session.check()
+        return _repair(context)
+    problems = context.database.check()
     message = f"{counted(len(problems), 'problem')} found" if problems else "the store is sound"
     return Cursor(
         "CHECK",
@@ -34,9 +38,9 @@ def check(running: Running, statement: s.Check) -> Cursor:
     )
 
 
-def _repair(running: Running) -> Cursor:
-    running.require_no_transaction("CHECK REPAIR is a commit of its own")
-    report = running.session.repair()
+def _repair(context: StatementContext) -> Cursor:
+    context.require_no_transaction("CHECK REPAIR is a commit of its own")
+    report = context.database.repair()
     rows: list[Row] = [(problem, "repaired") for problem in report.found if problem not in report.remaining]
     rows += [(loss, "lost") for loss in report.lost]
     rows += [(problem, "remains") for problem in report.remaining]
@@ -50,31 +54,31 @@ def _repair(running: Running) -> Cursor:
     return Cursor("CHECK", ("problem", "outcome"), rows, rowcount=len(rows), message=message, failed=failed)
 
 
-def backup(running: Running, statement: s.Backup) -> Cursor:
-    running.session.backup(statement.path)
+def backup(context: StatementContext, statement: s.Backup) -> Cursor:
+    context.database.backup(statement.path)
     return Cursor("BACKUP", message=f"copied to {statement.path}")
 
 
-def export(running: Running, statement: s.Export) -> Cursor:
-    report = running.session.export(statement.path)
+def export(context: StatementContext, statement: s.Export) -> Cursor:
+    report = context.database.export(statement.path)
     return Cursor("EXPORT", rowcount=report.documents, message=f"{_counts(report)} written to {statement.path}")
 
 
-def compact(running: Running, statement: s.Compact) -> Cursor:
-    running.require_no_transaction("COMPACT waits until nobody writes")
-    report = running.session.compact()
+def compact(context: StatementContext, statement: s.Compact) -> Cursor:
+    context.require_no_transaction("COMPACT waits until nobody writes")
+    report = context.database.compact()
     row = (report.bytes_before, report.bytes_after)
     return Cursor("COMPACT", ("bytes_before", "bytes_after"), [row], rowcount=1)
 
 
-def import_file(running: Running, statement: s.Import) -> Cursor:
-    running.require_no_transaction("IMPORT commits batch by batch")
-    report = running.session.import_(statement.path)
+def import_file(context: StatementContext, statement: s.Import) -> Cursor:
+    context.require_no_transaction("IMPORT commits batch by batch")
+    report = context.database.import_(statement.path)
     message = f"{_counts(report)} imported, {report.unchanged:,} unchanged"
     return Cursor("IMPORT", rowcount=report.documents, message=message)
 
 
-def _counts(report: Exchanged) -> str:
+def _counts(report: ExportReport | ImportReport) -> str:
     aliases = f"{report.aliases:,} {'alias' if report.aliases == 1 else 'aliases'}"
     triples = f"the triples of {counted(report.triples, 'document')}, " if report.triples else ""
     return f"{counted(report.documents, 'document')}, {triples}{counted(report.edges, 'edge')} and {aliases}"

@@ -16,13 +16,13 @@ from ..sql import descriptions
 from ..systems import STRATEGIES, strategy_named
 from . import statements as s
 from .cursor import Cursor, Row
-from .finding import select
-from .running import Running
+from .query_handlers import select
+from .statement_context import StatementContext
 
 _PROPERTIES = ("property", "value")
 
 
-def show(running: Running, statement: s.Show) -> Cursor:
+def show(context: StatementContext, statement: s.Show) -> Cursor:
     match statement.subject:
         case "tables":
             return _listed(
@@ -33,15 +33,15 @@ def show(running: Running, statement: s.Show) -> Cursor:
                 ),
             )
         case "indexes":
-            return select(running, s.Select("SELECT kind, state, built, stale, detail FROM indexes"))
+            return select(context, s.Select("SELECT kind, state, built, stale, detail FROM indexes"))
         case "strategies":
             return _listed(
                 ("name", "description"), ((strategy.name, strategy.description) for strategy in STRATEGIES.values())
             )
         case "settings":
-            return _listed(("name", "value", "fixed"), running.session.settings_table())
+            return _listed(("name", "value", "fixed"), context.database.settings_table())
         case "stats":
-            return _listed(("name", "value"), running.session.statistics().items())
+            return _listed(("name", "value"), context.database.statistics().items())
 
 
 def _listed(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -> Cursor:
@@ -49,20 +49,20 @@ def _listed(columns: tuple[str, ...], rows: Iterable[Row], kind: str = "SHOW") -
     return Cursor(kind, columns, found, rowcount=len(found))
 
 
-def describe_table(running: Running, statement: s.DescribeTable) -> Cursor:
+def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cursor:
     try:
         columns = descriptions.table(statement.table).columns
     except InputError as error:
-        raise running.failure(str(error), at=statement.table) from None
+        raise context.failure(str(error), at=statement.table) from None
     return _listed(("column", "type", "index"), map(astuple, columns), "DESCRIBE")
 
 
-def describe_document(running: Running, statement: s.DescribeDocument) -> Cursor:
-    return _properties(running.target.describe_document(statement.key))
+def describe_document(context: StatementContext, statement: s.DescribeDocument) -> Cursor:
+    return _properties(context.target.describe_document(statement.key))
 
 
-def describe_entity(running: Running, statement: s.DescribeEntity) -> Cursor:
-    return _properties(running.target.describe_entity(statement.name))
+def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> Cursor:
+    return _properties(context.target.describe_entity(statement.name))
 
 
 def _properties(found: Mapping[str, Any]) -> Cursor:
@@ -72,7 +72,7 @@ def _properties(found: Mapping[str, Any]) -> Cursor:
     return _listed(_PROPERTIES, rows, "DESCRIBE")
 
 
-def describe_strategy(running: Running, statement: s.DescribeStrategy) -> Cursor:
+def describe_strategy(context: StatementContext, statement: s.DescribeStrategy) -> Cursor:
     strategy = strategy_named(statement.strategy)
     rows: list[Row] = [("name", strategy.name), ("description", strategy.description)]
     for name, option in strategy.options.items():

@@ -1,6 +1,6 @@
-"""One statement under way: the session it belongs to, what it reads, and the transaction it changes.
+"""Statement context: the database that a statement runs on, what it reads, and the transaction it changes.
 
-In: a session and the statement's place in the text. Out: the state to read, the transaction to write to, and errors
+In: a database and the statement's place in the text. Out: the state to read, the transaction to write to, and errors
 that show the place.
 """
 
@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..database.database import Database
+from ..database.queryable import Queryable
+from ..database.transaction import Transaction
 from ..errors import StatementError, TransactionError
 from ..sql.condition import ConditionError, Places, place_of
 from ..sql.diagnosis import failure
-from .session import Readable, Session, Writable
 
 if TYPE_CHECKING:
     from ..ingest.pipeline import IngestProgress
@@ -25,47 +27,42 @@ Progress = Callable[["IngestProgress | IndexProgress"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class StatementContext:
     """A statement of ``text`` that begins at character ``start``.
 
     ``places`` say where its condition stands; ``progress`` hears how far an INGEST or an index is, ``on_text`` what a
     language model writes; ``state`` is what the statement reads where that is settled already.
     """
 
-    session: Session
+    database: Database
     text: str
     start: int
     places: Places = ()
     progress: Progress | None = None
     on_text: Callable[[str], None] | None = None
-    state: Readable | None = None
+    state: Queryable | None = None
 
     @property
-    def target(self) -> Readable:
+    def target(self) -> Queryable:
         """What the statement reads: ``state``, the open transaction, else the last commit."""
-        return self.state or self.session._begun or self.session
+        return self.state or self.database._begun or self.database
 
     @contextmanager
-    def writing(self, *, models: bool = False) -> Iterator[Writable]:
+    def writing(self, *, models: bool = False) -> Iterator[Transaction]:
         """The transaction to change: the one that BEGIN opened, else one that is committed at the end.
 
         ``models``: whether documents are put, which needs the models.
         """
-        if self.session._begun is not None:
-            yield self.session._begun
+        if self.database._begun is not None:
+            yield self.database._begun
             return
-        transaction = self.session.transaction(models=models)
-        try:
+        with self.database.transaction(models=models) as transaction:
             yield transaction
-        except BaseException:
-            transaction.rollback()
-            raise
-        transaction.commit()
 
     def require_no_transaction(self, why: str) -> None:
         """Raise TransactionError where BEGIN has opened a transaction; ``why`` says why the statement cannot be in
         it."""
-        if self.session._begun is not None:
+        if self.database._begun is not None:
             raise TransactionError(f"{why}, so it stands outside BEGIN; COMMIT or ROLLBACK first")
 
     @contextmanager

@@ -11,6 +11,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
+from ..database.transaction import Transaction
 from ..errors import InputError, TransactionError
 from ..ingest.readers import ReadOptions
 from ..ingest.sources import by_reason
@@ -18,9 +19,8 @@ from ..sql.literals import literal
 from ..sql.nearby import no_document
 from . import statements as s
 from .cursor import Cursor
-from .finding import given
-from .running import Running
-from .session import Writable
+from .query_handlers import given
+from .statement_context import StatementContext
 
 #: Options of INGEST itself, besides those of readers.
 INGEST_OPTIONS = ("prune", "include", "workers", "time_limit", "memory_limit")
@@ -31,34 +31,34 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def reader_options(running: Running, statement: s.Ingest) -> dict[str, Any]:
+def reader_options(context: StatementContext, statement: s.Ingest) -> dict[str, Any]:
     """The options of INGEST that are for the reader; a name that is near one of its own is a StatementError."""
     options = {name: value for name, value in statement.options.items() if name not in INGEST_OPTIONS}
     known = [field.name for field in fields(ReadOptions)]
     for name in options.keys() - known:
         near = get_close_matches(name, [*INGEST_OPTIONS, *known], 1)
         if near and near[0] in INGEST_OPTIONS:
-            raise running.failure(f"INGEST has no option {name}; did you mean {near[0]}?")
+            raise context.failure(f"INGEST has no option {name}; did you mean {near[0]}?")
     return options
 
 
-def included(running: Running, statement: s.Ingest) -> list[str]:
+def included(context: StatementContext, statement: s.Ingest) -> list[str]:
     """The pattern of the option ``include``, where there is one."""
     pattern = statement.options.get("include")
     if pattern is not None and not (isinstance(pattern, str) and pattern):
-        raise running.failure("the option include is a pattern of file names, such as '*.adoc'")
+        raise context.failure("the option include is a pattern of file names, such as '*.adoc'")
     return [] if pattern is None else [pattern]
 
 
-def ingest(running: Running, statement: s.Ingest) -> Cursor:
-    running.require_no_transaction("INGEST commits batch by batch")
-    options = reader_options(running, statement)
+def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
+    context.require_no_transaction("INGEST commits batch by batch")
+    options = reader_options(context, statement)
     how: dict[str, Any] = {name: value for name, value in statement.options.items() if name in INGEST_OPTIONS}
     if not isinstance(how.get("prune", False), bool):
-        raise running.failure("the option prune is true or false")
-    how["include"] = included(running, statement)
-    report = running.session.ingest(
-        statement.path, format=statement.format, options=options, progress=running.progress, **how
+        raise context.failure("the option prune is true or false")
+    how["include"] = included(context, statement)
+    report = context.database.ingest(
+        statement.path, format=statement.format, options=options, progress=context.progress, **how
     )
     columns = ("added", "changed", "unchanged", "removed", "skipped", "failed", "chunks", "left_out", "seconds")
     row = (
@@ -78,9 +78,9 @@ def ingest(running: Running, statement: s.Ingest) -> Cursor:
     return Cursor("INGEST", columns, [row], rowcount=report.documents, message=message, problems=problems)
 
 
-def insert_document(running: Running, statement: s.InsertDocument) -> Cursor:
-    meta = _meta(running, statement.meta)
-    with running.writing(models=True) as transaction:
+def insert_document(context: StatementContext, statement: s.InsertDocument) -> Cursor:
+    meta = _meta(context, statement.meta)
+    with context.writing(models=True) as transaction:
         if statement.key and transaction._digest_of(statement.key) is not None:
             raise InputError(f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it")
         about = given(title=statement.title, source=statement.source, format=statement.format)
@@ -88,65 +88,65 @@ def insert_document(running: Running, statement: s.InsertDocument) -> Cursor:
     return Cursor("INSERT", rowcount=1, message="1 document inserted")
 
 
-def update_document(running: Running, statement: s.UpdateDocument) -> Cursor:
-    meta = _meta(running, statement.meta)
-    with running.writing(models=True) as transaction:
+def update_document(context: StatementContext, statement: s.UpdateDocument) -> Cursor:
+    meta = _meta(context, statement.meta)
+    with context.writing(models=True) as transaction:
         changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)
     return Cursor("UPDATE", rowcount=int(changed), message="1 document updated" if changed else "nothing to change")
 
 
-def _meta(running: Running, text: str | None) -> dict[str, Any] | None:
+def _meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
         meta = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise running.failure(f"META is not JSON: {error}") from None
+        raise context.failure(f"META is not JSON: {error}") from None
     if not isinstance(meta, dict):
-        raise running.failure("META is a JSON object, such as '{\"year\": 2024}'")
+        raise context.failure("META is a JSON object, such as '{\"year\": 2024}'")
     return meta
 
 
-def delete_document(running: Running, statement: s.DeleteDocument) -> Cursor:
-    with running.writing() as transaction:
+def delete_document(context: StatementContext, statement: s.DeleteDocument) -> Cursor:
+    with context.writing() as transaction:
         if not (statement.key and transaction.delete(statement.key)):
             with transaction.state() as view:
                 raise no_document(view, statement.key)
     return Cursor("DELETE", rowcount=1, message="1 document deleted")
 
 
-def delete_documents(running: Running, statement: s.DeleteDocuments) -> Cursor:
-    with running.writing() as transaction:
+def delete_documents(context: StatementContext, statement: s.DeleteDocuments) -> Cursor:
+    with context.writing() as transaction:
         number = transaction.delete_where(statement.where)
     return Cursor("DELETE", rowcount=number, message=f"{counted(number, 'document')} deleted")
 
 
-def begin(running: Running, statement: s.Begin) -> Cursor:
-    if running.session._begun is not None:
+def begin(context: StatementContext, statement: s.Begin) -> Cursor:
+    if context.database._begun is not None:
         raise TransactionError("a transaction is open already; COMMIT or ROLLBACK ends it")
-    running.session._begun = running.session.transaction()
+    context.database._begun = context.database.transaction()
     return Cursor("BEGIN", message="transaction begun")
 
 
-def commit(running: Running, statement: s.Commit) -> Cursor:
-    transaction = _ending(running)
+def commit(context: StatementContext, statement: s.Commit) -> Cursor:
+    transaction = _ending(context)
     if not transaction.open:
         raise TransactionError("an error had ended the transaction; nothing of it was committed")
     transaction.commit()
     return Cursor("COMMIT", message="transaction committed")
 
 
-def rollback(running: Running, statement: s.Rollback) -> Cursor:
-    _ending(running).rollback()
+def rollback(context: StatementContext, statement: s.Rollback) -> Cursor:
+    _ending(context).rollback()
     return Cursor("ROLLBACK", message="transaction rolled back")
 
 
-def _ending(running: Running) -> Writable:
+def _ending(context: StatementContext) -> Transaction:
     """The transaction that BEGIN opened in this thread, which is over now."""
-    transaction, running.session._begun = running.session._begun, None
+    transaction, context.database._begun = context.database._begun, None
     if transaction is not None:
         return transaction
-    elsewhere = running.session._begun_elsewhere
+    elsewhere = context.database._begun_elsewhere
     if elsewhere is not None:
         raise TransactionError(
             f"this thread has no transaction open; thread {elsewhere!r} has, and it alone can COMMIT or ROLLBACK it"

@@ -11,22 +11,22 @@ from ..errors import InputError
 from ..sql.literals import literal
 from . import statements as s
 from .cursor import Cursor
-from .finding import given
-from .running import Running
+from .query_handlers import given
+from .statement_context import StatementContext
 
 
 def _done(kind: str, changed: bool, message: str) -> Cursor:
     return Cursor(kind, rowcount=int(changed), message=message if changed else "nothing to change")
 
 
-def insert_edge(running: Running, statement: s.InsertEdge) -> Cursor:
-    with running.writing() as transaction:
+def insert_edge(context: StatementContext, statement: s.InsertEdge) -> Cursor:
+    with context.writing() as transaction:
         changed = transaction.put_edge(statement.child, statement.parent, **given(tree=statement.tree))
     return _done("INSERT", changed, "1 edge inserted")
 
 
-def delete_edge(running: Running, statement: s.DeleteEdge) -> Cursor:
-    with running.writing() as transaction:
+def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
+    with context.writing() as transaction:
         if not transaction.delete_edge(statement.child, statement.parent, **given(tree=statement.tree)):
             edge = f"{literal(statement.child)} under {literal(statement.parent)}"
             where = "" if statement.tree is None else f" in tree {literal(statement.tree)}"
@@ -36,27 +36,27 @@ def delete_edge(running: Running, statement: s.DeleteEdge) -> Cursor:
     return _done("DELETE", True, "1 edge deleted")
 
 
-def create_alias(running: Running, statement: s.CreateAlias) -> Cursor:
-    with running.writing() as transaction:
+def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
+    with context.writing() as transaction:
         changed = transaction.alias(statement.name, statement.entity)
     return _done("ALIAS", changed, f"{literal(statement.name)} stands for {literal(statement.entity)}")
 
 
-def drop_alias(running: Running, statement: s.DropAlias) -> Cursor:
-    with running.writing() as transaction:
+def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
+    with context.writing() as transaction:
         if not transaction.drop_alias(statement.name):
             raise _not_stated(statement.name, "an alias")
     return _done("DROP", True, f"{literal(statement.name)} is an alias no longer")
 
 
-def merge_entity(running: Running, statement: s.MergeEntity) -> Cursor:
-    with running.writing() as transaction:
+def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
+    with context.writing() as transaction:
         changed = transaction.merge(statement.name, statement.into)
     return _done("MERGE", changed, f"{literal(statement.name)} is read as {literal(statement.into)}")
 
 
-def unmerge_entity(running: Running, statement: s.UnmergeEntity) -> Cursor:
-    with running.writing() as transaction:
+def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cursor:
+    with context.writing() as transaction:
         if not transaction.unmerge(statement.name):
             raise _not_stated(statement.name, "merged")
     return _done("UNMERGE", True, f"{literal(statement.name)} stands for itself again")

@@ -1,0 +1,615 @@
+"""An open store, all but its language: models, states, transactions, files in and out, indexes, settings.
+
+In: an open environment and the settings of the store in it. Out: the reading methods on the last commit, changes in a
+transaction or each in one of its own, and what keeps a store sound, small and safe. Models are loaded when they are
+first needed, and never while the writer's lock keeps others waiting.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+import numpy.typing as npt
+
+from ..arguments import check_options, check_path, check_text
+from ..changes.compaction import compacting_growth
+from ..changes.pending import embedded, prepare
+from ..errors import ClosedError, InputError, LockTimeoutError, ReadOnlyError
+from ..extraction.validation import examine
+from ..settings import TIME_LIMIT, FixedSettings
+from ..storage import tables
+from ..storage.change_buffer import SOON_READ
+from ..storage.environment import CompactReport, Environment, WriteTransaction
+from ..structures.state import State
+from ..structures.vectors.vectors import Matrix
+from .context import Context
+from .ingest_destination import IngestDestination
+from .queryable import Queryable
+from .snapshot import Snapshot
+from .transaction import Transaction
+
+if TYPE_CHECKING:
+    from ..changes.repair import RepairReport
+    from ..ingest.forecast import Forecast
+    from ..ingest.pipeline import IngestProgress, IngestReport
+    from ..models.embedder import Embedder
+    from ..models.llm import LanguageModel
+    from ..retrieval.query import Strategy
+    from ..structures.indexes.index_building import IndexProgress
+    from .exchange import ExportReport, ImportReport
+
+_log = logging.getLogger("kvstore")
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def as_in(
+    method: Callable[Concatenate[Transaction, Parameters], Result],
+) -> Callable[[Callable[..., Result]], Callable[Concatenate[Database, Parameters], Result]]:
+    """A method of a database is called, and documented, as this one of a transaction is."""
+    signature = inspect.signature(method)
+    about, _, more = (inspect.getdoc(method) or "").partition("\n\n")
+
+    def declared(function: Callable[..., Result]) -> Callable[Concatenate[Database, Parameters], Result]:
+        @wraps(method)
+        def call(self: Database, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
+            try:
+                signature.bind(self, *args, **named)
+            except TypeError as error:
+                raise TypeError(f"{method.__name__}() {error}") from None
+            return function(self, *args, **named)
+
+        call.__module__, call.__qualname__ = __name__, f"Database.{method.__name__}"
+        call.__doc__ = f"{about}\n\nIn a transaction of its own. {more}"
+        return call
+
+    return declared
+
+
+def one_shot(
+    method: Callable[Concatenate[Transaction, Parameters], Result], *, models: bool = False
+) -> Callable[Concatenate[Database, Parameters], Result]:
+    """A method of a transaction as one of a database, which begins a transaction for it and commits that."""
+
+    @as_in(method)
+    def call(self: Database, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
+        with self.transaction(models=models) as transaction:
+            return method(transaction, *args, **named)
+
+    return call
+
+
+class Database(Queryable):
+    """An open store; :class:`kvstore.Store` adds the language."""
+
+    def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
+        self._context = Context(environment, settings, embedder)
+        #: The transaction that was begun last; its thread alone may use it.
+        self._last_transaction: weakref.ref[Transaction] | None = None
+        #: What BEGIN has opened, by thread: where a thread ends, its transaction is dropped, and so rolled back.
+        self._begun_by = threading.local()
+        self._closing = False
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<kvstore.{type(self).__name__} {str(self.path)!r}, closed>"
+        return f"<kvstore.{type(self).__name__} {str(self.path)!r}{', read-only' if self.readonly else ''}>"
+
+    @property
+    def path(self) -> Path:
+        """The store's directory."""
+        return self._context.environment.path
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened to read only."""
+        return self._context.environment.readonly
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store can be used no more: closed, or inherited through a fork."""
+        return self._context.environment.closed
+
+    @property
+    def settings(self) -> FixedSettings:
+        """The settings that it was made with."""
+        return self._context.settings
+
+    @property
+    def embedder(self) -> Embedder:
+        """The store's embedder; raises EmbedderError where its package is missing."""
+        return self._context.embedder
+
+    def close(self) -> None:
+        """Roll back the transaction that is open, in whatever thread, fold in temperatures where the writer's lock is
+        free, and close; does nothing when that is done.
+
+        Waits, at most as long as for a lock, for other threads to come out of the methods they are in and for open
+        snapshots; raises TransactionError then, and the store stays open.
+        """
+        context = self._context
+        if context.environment.closed:
+            return
+        self._closing = True
+        try:
+            self._roll_back()
+            context.indexing.stop()
+            # Counts may be lost, data never; whoever writes now must not be kept waiting.
+            for finish in (partial(self.flush, timeout=0), self._settle):
+                try:
+                    finish()
+                except LockTimeoutError as error:
+                    _log.debug("%s: left to the next writer while closing: %s", self.path, error)
+                except Exception as error:
+                    _log.warning("%s: closed without its last counts and merges: %s", self.path, error)
+            self._roll_back()
+            context.environment.close()
+        finally:
+            self._closing = False
+
+    def _roll_back(self) -> None:
+        """Roll back the transaction that is open, if one is; raises TransactionError where a thread is at work in
+        it."""
+        transaction = None if self._last_transaction is None else self._last_transaction()
+        if transaction is not None:
+            transaction._end_with_store(self._context.environment.lock_timeout)
+
+    def _settle(self) -> None:
+        """Put recent changes in place where there are so many that whoever opens the store next would notice."""
+        if self.readonly:
+            return
+        with self.state() as view:
+            waiting = sum(len(part) for _, part in view.lmdb.scan(tables.RECENT))
+        if waiting > SOON_READ:
+            _log.info("%s: %d bytes of recent changes are put in their places", self.path, waiting)
+            self._context.environment.write_with_growth(WriteTransaction.settle, timeout=0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors of some texts, shape (n, dimension); the embedder is not loaded for none.
+
+        >>> store.embed(["Tea is made from leaves."]).shape
+        (1, 256)
+        """
+        for text in texts:
+            check_text("a text to embed", text)
+        return self._context.embed(texts)
+
+    def language_model(self, name: str | None = None) -> LanguageModel | None:
+        """The language model that ASK has answer: of this name, else the session's, else the environment's.
+
+        None where none is named, or ``none``. Raises ModelError for an address that is none.
+
+        >>> store.set("base_url", "http://localhost:11434/v1")
+        >>> store.language_model("qwen3:4b").url
+        'http://localhost:11434/v1/chat/completions'
+        """
+        return self._context.language_model(name)
+
+    def snapshot(self) -> Snapshot:
+        """One state of the store, to read from more than once.
+
+        >>> with store.snapshot() as snapshot:
+        ...     len(snapshot.keys()), len(snapshot.search("tea", using="lexical"))
+        (2, 1)
+        """
+        return Snapshot(self._context)
+
+    def state(self) -> AbstractContextManager[State]:
+        return self._context.state()
+
+    def transaction(self, *, timeout: float | None = None, models: bool = True) -> Transaction:
+        """Begin the store's one write transaction, waiting at most ``timeout`` seconds for another writer.
+
+        It belongs to the thread that begins it, and is rolled back when it is dropped and when the store is closed;
+        other threads read the last commit meanwhile. The models that a document needs are loaded before others are
+        kept waiting; ``models=False`` does without, for a transaction that puts none. Raises LockTimeoutError naming
+        the holder, TransactionError where this thread has one open, and ReadOnlyError.
+
+        >>> with store.transaction() as transaction:
+        ...     transaction.delete("tea"), transaction.keys(), store.keys()
+        (True, ['coffee'], ['coffee', 'tea'])
+        """
+        self._require_writable()
+        if models:
+            self._context.load_models()
+        transaction = Transaction(self._context, timeout)
+        self._last_transaction = weakref.ref(transaction)
+        if self._closing:
+            transaction.rollback()
+            raise ClosedError(f"{self.path}: the store is being closed; open it again")
+        return transaction
+
+    def _require_writable(self, remedy: str = "open it for writing to change it") -> None:
+        """Raise ClosedError or ReadOnlyError where nothing can be changed."""
+        self._context.environment.require_open()
+        if self.readonly:
+            raise ReadOnlyError(f"{self.path} was opened read-only; {remedy}")
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread has a transaction open that BEGIN began."""
+        return self._begun is not None
+
+    @property
+    def _begun(self) -> Transaction | None:
+        """The transaction that BEGIN opened in this thread."""
+        return getattr(self._begun_by, "transaction", None)
+
+    @_begun.setter
+    def _begun(self, transaction: Transaction | None) -> None:
+        self._begun_by.transaction = transaction
+
+    @property
+    def _begun_elsewhere(self) -> str | None:
+        """The name of the other thread that has a transaction open, where one has."""
+        transaction = None if self._last_transaction is None else self._last_transaction()
+        return None if transaction is None else transaction._other_owner()
+
+    # Changes, each in a transaction of its own
+
+    @as_in(Transaction.put)
+    def put(
+        self,
+        key: str,
+        text: str,
+        *,
+        vectors: npt.ArrayLike | None = None,
+        origin: str | None = None,
+        **about: Any,
+    ) -> bool:
+        # Everything that takes time is done before the writer's lock keeps others waiting.
+        self._require_writable()
+        given = examine(key, text, **about)
+        if vectors is None:
+            with self.state() as state:
+                record = state.documents.find(key)
+                if record is not None and record.digest == given.digest:
+                    return False
+        prepared = prepare(given, self.settings, vectors, origin)
+        (document,) = embedded([prepared], self._context.state, self._context.embed)
+        with self.transaction(models=False) as transaction:
+            return transaction._put(document)
+
+    update = one_shot(Transaction.update, models=True)
+    delete = one_shot(Transaction.delete)
+    delete_where = one_shot(Transaction.delete_where)
+    put_triples = one_shot(Transaction.put_triples)
+    put_edge = one_shot(Transaction.put_edge)
+    delete_edge = one_shot(Transaction.delete_edge)
+    alias = one_shot(Transaction.alias)
+    drop_alias = one_shot(Transaction.drop_alias)
+    merge = one_shot(Transaction.merge)
+    unmerge = one_shot(Transaction.unmerge)
+
+    # Files in and out
+
+    def _ingest_destination(self) -> IngestDestination:
+        return IngestDestination(self._context, partial(self.transaction, models=False))
+
+    def ingest(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        format: str | None = None,
+        prune: bool = False,
+        include: str | Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        progress: Callable[[IngestProgress], None] | None = None,
+        workers: int | None = None,
+        time_limit: float = TIME_LIMIT,
+        memory_limit: float | None = None,
+    ) -> IngestReport:
+        """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.
+
+        Bad files are reported, not raised. ``prune`` removes documents whose files vanished from the folders and
+        patterns named here. ``include`` has patterns such as ``*.adoc``: the files taken from folders are those whose
+        names match one, whatever their suffixes.
+        ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth); a file at
+        which one is silent for ``time_limit`` seconds, wants more than ``memory_limit`` megabytes (None: its share of
+        half of the machine's), or ends, is reported. Where this has made most of the store's file and nobody else has
+        it open, the file is compacted at the end.
+
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
+        >>> report = store.ingest(folder)
+        >>> report.added, report.failures, store.keys("milk")
+        (1, [], ['milk.md'])
+        """
+        from ..ingest.pipeline import ingest
+
+        self._require_writable("open it for writing to ingest")
+        check_options("options", options)
+        given = _given(paths)
+        with compacting_growth(self._context.environment):
+            return ingest(
+                self._ingest_destination(),
+                given,
+                format=format,
+                prune=prune,
+                include=_patterns(include),
+                options=options,
+                progress=progress,
+                workers=workers,
+                time_limit=time_limit,
+                memory_limit=memory_limit,
+            )
+
+    def forecast_ingest(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        format: str | None = None,
+        include: str | Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> Forecast:
+        """What :meth:`ingest` would do, estimated from a sample of the files; nothing is changed, no endpoint called.
+
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = open(folder + "/cream.md", "w").write("# Cream\\n\\nCream goes into coffee.")
+        >>> forecast = store.forecast_ingest(folder)
+        >>> forecast.files, forecast.documents, forecast.chunks, forecast.calls
+        (1, 1, 1, 0)
+        """
+        from ..ingest.forecast import forecast
+
+        check_options("options", options)
+        return forecast(self._ingest_destination(), _given(paths), format, options or {}, _patterns(include))
+
+    def import_(self, path: str | os.PathLike[str]) -> ImportReport:
+        """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
+
+        See :func:`kvstore.database.exchange.import_file`. Raises InputError naming the line.
+
+        >>> path = tempfile.mkdtemp() + "/all.jsonl"
+        >>> _ = store.export(path)
+        >>> _ = store.delete("tea")
+        >>> store.import_(path)
+        ImportReport(documents=1, triples=0, edges=0, aliases=0, unchanged=2)
+        """
+        from .exchange import import_file
+
+        with compacting_growth(self._context.environment):
+            return import_file(self, path)
+
+    # Soundness, size, safety
+
+    def check(self) -> list[str]:
+        """Every violated invariant of the store as a sentence; an empty list when it is sound.
+
+        >>> store.check()
+        []
+        """
+        from ..changes.check import check
+
+        with self.state() as view:
+            return list(check(view))
+
+    def repair(self) -> RepairReport:
+        """Check the store and, where anything is violated, make everything derived again from the documents.
+
+        Documents, triples, edges, aliases and options of indexes that are damaged themselves are lost, and said to be.
+        One commit; raises LockTimeoutError, ReadOnlyError, StoreFullError, and what the embedder raises where vectors
+        are damaged. The file, which holds the old and the new then, is compacted where it is not large and nobody else
+        has it open.
+
+        >>> store.repair().found
+        []
+        """
+        from ..changes.compaction import compact_if_sparse
+        from ..changes.repair import RepairReport, rebuild
+
+        found = self.check()
+        if not found:
+            return RepairReport([])
+        self._context.load_models()
+        rebuilt = rebuild(self._context.environment, self.settings, self._context.embed)
+        compact_if_sparse(self._context.environment)
+        _log.warning(
+            "%s: %d problems were found; rebuilt from %d documents, %d things lost",
+            self.path,
+            len(found),
+            rebuilt.documents,
+            len(rebuilt.lost),
+        )
+        return RepairReport(found, rebuilt, self.check())
+
+    def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
+        """Copy the store as of now into a new directory, while others read and write.
+
+        ``compact`` leaves out free pages; without it the copy waits for the writer's lock. Raises InputError when
+        ``path`` exists, StoreFullError when it cannot be written.
+
+        >>> store.backup(tempfile.mkdtemp() + "/copy")
+        """
+        self._context.environment.copy_to(path, compact=compact)
+
+    def export(self, path: str | os.PathLike[str]) -> ExportReport:
+        """Write all documents, triples, edges and aliases as JSON lines, in one state.
+
+        See :func:`kvstore.database.exchange.export`. Raises InputError when ``path`` exists, StoreFullError when it
+        cannot be written.
+
+        >>> store.export(tempfile.mkdtemp() + "/all.jsonl")
+        ExportReport(documents=2, triples=0, edges=1, aliases=0)
+        """
+        from .exchange import export
+
+        with self.state() as view:
+            return export(view, path)
+
+    def compact(self) -> CompactReport:
+        """Give the space of deleted data back to the file system; says how large the file was and is.
+
+        Needs room for a second file, and keeps this process's readers and writers waiting. Raises TransactionError
+        while another process has the store open, or when snapshots or transactions of this one stay open; also
+        StoreFullError, ReadOnlyError, LockTimeoutError. The store is as before then.
+
+        >>> report = store.compact()
+        >>> report.bytes_after <= report.bytes_before
+        True
+        """
+        from ..changes.compaction import compact
+
+        return compact(self._context.environment, self.settings.dimension)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Fold the temperatures counted since the last commit into the entity filter.
+
+        >>> _ = store.lookup("India")
+        >>> store.flush()
+        >>> store.lookup("India")[0].temperature
+        1
+        """
+        context = self._context
+        if self.readonly or not len(context.hits):
+            return
+        from ..changes.changes import Changes
+
+        def fold(view: WriteTransaction) -> None:
+            sorts = context.session.temperature_sort
+            entity_filter = context.kept_filter.take(view, hash_seed=self.settings.hash_seed, temperature_sort=sorts)
+            Changes(view, self.settings, entity_filter).finish(hits)
+
+        with context.hits.taken() as hits:
+            context.environment.write_with_growth(fold, timeout)
+
+    # Indexes
+
+    def create_index(
+        self,
+        kind: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        progress: Callable[[IndexProgress], None] | None = None,
+    ) -> None:
+        """Make an index, ``vectors`` or ``synonyms``, and build its file.
+
+        Interrupted, it stays without a file: :meth:`refresh` goes on. Raises InputError for an unknown kind or option,
+        or where there is one already, IndexUnavailableError where it cannot be built, EmbedderError, ReadOnlyError.
+
+        >>> store.create_index("synonyms", {"similarity": 0.7})
+        >>> [index.state for index in store.indexes() if index.kind == "synonyms"]
+        ['ready']
+        """
+        self._context.indexing.create(kind, options or {}, progress)
+
+    def drop_index(self, kind: str) -> None:
+        """Remove an index and its file; searches are exact without it. Raises InputError where there is none.
+
+        >>> store.create_index("vectors", {"exact_below": 50_000})
+        >>> store.drop_index("vectors")
+        """
+        self._context.indexing.drop(kind)
+
+    def refresh(self, kind: str | None = None, *, progress: Callable[[IndexProgress], None] | None = None) -> list[str]:
+        """Bring one index, or all, up to the last commit; returns the kinds that have a new file.
+
+        Raises InputError where there is no such index, IndexUnavailableError where it cannot be built or another
+        process is building it, LockTimeoutError, EmbedderError, ReadOnlyError.
+
+        >>> store.create_index("synonyms")
+        >>> store.put("milk", "Robert Fortune drank it with milk.")
+        True
+        >>> store.refresh()
+        ['synonyms']
+        """
+        self._require_writable("open it without readonly to refresh its indexes")
+        return self._context.indexing.refresh(kind, progress)
+
+    # Settings and counts
+
+    def statistics(self) -> dict[str, int | float | str]:
+        """Counts and sizes of everything in the store, as SHOW STATS gives them.
+
+        >>> store.statistics()["documents"]
+        2
+        """
+        from ..changes.statistics import statistics
+
+        with self.state() as view:
+            return statistics(view, self._context.environment.statistics()) | self._context.indexing.sizes()
+
+    def settings_table(self) -> list[tuple[str, Any, bool]]:
+        """All settings: name, value, and whether it was fixed when the store was made.
+
+        >>> [(name, value) for name, value, fixed in store.settings_table() if not fixed][:2]
+        [('strategy', 'adaptive'), ('top', 8)]
+        """
+        from ..structures.language_version import fixed_settings
+
+        with self.state() as view:
+            fixed = fixed_settings(view)
+        return fixed + [(name, value, False) for name, value in asdict(self._context.session).items()]
+
+    def strategies(self) -> list[Strategy]:
+        """The strategies that a query can name, each with its name, description and options.
+
+        >>> "bridge" in [strategy.name for strategy in store.strategies()]
+        True
+        """
+        from ..systems import STRATEGIES
+
+        return list(STRATEGIES.values())
+
+    def describe_strategy(self, name: str) -> Strategy:
+        """One strategy, with its description and options; raises UnknownStrategyError.
+
+        >>> store.describe_strategy("lexical").name
+        'lexical'
+        """
+        from ..systems import strategy_named
+
+        return strategy_named(name)
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting of this session; raises InputError for an unknown name or a bad value.
+
+        >>> store.set("top", 3)
+        >>> len(store.retrieve("What is tea made from?").hits) <= 3
+        True
+        """
+        if name == "strategy":
+            from ..systems import strategy_named
+
+            value = strategy_named(str(value)).name
+        if name == "reranker":
+            from ..retrieval.reranking import reranker_named
+
+            reranker_named(str(value))
+        if name == "base_url" and value:
+            from ..models.endpoint import check_address
+
+            check_address(str(value), InputError)
+        self._context.session = self._context.session.changed(name, value)
+
+
+def _patterns(include: str | Sequence[str]) -> list[str]:
+    patterns = [include] if isinstance(include, str) else list(include)
+    if not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        raise InputError(f"a pattern of files to include is a text such as '*.adoc', not {include!r}")
+    return patterns
+
+
+def _given(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Paths as texts; raises ArgumentError for what can be none."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    for path in given:
+        check_path("a path to ingest", path)
+    return [os.fspath(path) for path in given]

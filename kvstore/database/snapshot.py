@@ -1,0 +1,46 @@
+"""One state of a store, held open.
+
+In: what an open store shares. On disk: nothing; the pages of the state are kept while it is open. Out: the reading
+methods on that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from ..structures.state import State
+from .context import Context
+from .queryable import Queryable
+
+
+class Snapshot(Queryable):
+    """One state of a store, unchanged by later commits; made by :meth:`Store.snapshot`, closed by its context or
+    ``close()``.
+
+    >>> with store.snapshot() as snapshot:
+    ...     _ = store.delete("tea")
+    ...     snapshot.get("tea") is None, store.get("tea") is None
+    (False, True)
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._snapshot = context.environment.snapshot()
+        self._view = context.state_of(self._snapshot)
+
+    def close(self) -> None:
+        """Let the snapshot go; using it afterwards raises ClosedError."""
+        self._snapshot.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def state(self) -> Iterator[State]:
+        with self._snapshot.pin():
+            yield self._view
