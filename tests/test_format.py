@@ -11,9 +11,9 @@ from kvstore.storage import records, tables
 from kvstore.structures.documents.chunks import AbstractRecord, ChunkRecord
 from kvstore.structures.documents.documents import DocumentRecord, encoded_text
 from kvstore.structures.filter import addresses
-from kvstore.structures.graph import HEADS
 from kvstore.structures.names.entities import KINDS
 from kvstore.structures.vectors.vectors import ENCODING, block_shape
+from kvstore.systems.passage_graph.graph import HEADS
 from kvstore_cext.compact import pack_numbers
 
 FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")

@@ -13,8 +13,8 @@ from kvstore.retrieval.decomposition import decompose
 from kvstore.retrieval.recognition import Seed
 from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import FilterEntry
-from kvstore.structures.graph import HEADS, Graph, GraphWriter
 from kvstore.structures.names.aliases import Identity
+from kvstore.systems.passage_graph.graph import HEADS, Graph, GraphWriter
 
 FILMS = {
     "harbour": ("Blue Harbour (film)", "Blue Harbour is a 1934 drama directed by Nora Quill and shot in six weeks."),

@@ -26,12 +26,14 @@ from ..structures.documents.triples import TripleWriter
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.forest.forest import EdgeKey, StatedEdge, Statement
 from ..structures.forest.forest_writer import ForestWriter
-from ..structures.graph import RELATION_LINK, GraphWriter
 from ..structures.names.aliases import AliasWriter
 from ..structures.names.entities import EntityWriter
 from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
+from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, VectorWriter
+from ..systems import structures
+from ..systems.contract import RELATION_LINK
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
 from . import facts
@@ -57,10 +59,16 @@ class Changes:
         self.forest = ForestWriter(view, self.counters)
         self.aliases = AliasWriter(view)
         self.triples = TripleWriter(view)
-        self._graph = GraphWriter(view)
         self._files = IngestedFileWriter(view)
         self.filter = entity_filter
         self.spine = facts.Spine(view, self.counters, self.documents, entity_filter, self.forest)
+        # What the followers read: the parts are those that write, for these see what is not in its place yet.
+        state = self._state = State(view, settings)
+        state.counters, state.documents, state.chunks = self.counters, self.documents, self._chunks
+        state.abstracts, state.entities, state.mentions = self._abstracts, self._entities, self._mentions
+        state.forest, state.filter, state.postings = self.forest, self.filter, self._postings
+        state.aliases, state.triples, state.vectors = self.aliases, self.triples, self._vectors
+        self._followers = [structure.follower(state, view) for structure in structures()]
 
     def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
         """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
@@ -74,18 +82,7 @@ class Changes:
         """Store documents, edges and aliases in place of those of the same key, and take others out."""
         documents = pending.prepared
         stated = [(fact, *change) for fact in facts.stated() for change in getattr(pending, fact.plural).items()]
-        linker = Linker(
-            self.documents,
-            self._chunks,
-            self._abstracts,
-            self._entities,
-            self._mentions,
-            self._postings,
-            self.filter,
-            self._graph,
-            self.triples,
-            self._settings,
-        )
+        linker = Linker(self._state, self._mentions)
         names = NameChanges(self._entities, self.filter)
         for key in pending.documents:
             record = self.documents.find(key)
@@ -108,11 +105,14 @@ class Changes:
             if value:
                 fact.put(self.spine, linker, ids, key, value)
         for (one, other), by in self.forest.settle().items():
-            self._graph.change_link(one, other, RELATION_LINK, by)
+            linker.change_link(one, other, RELATION_LINK, by)
         for file, digests in pending.files:
             self._files.put(file, digests)
         linker.flush()
-        linker.flush_graph()
+        delta = linker.delta()
+        for follower in self._followers:
+            follower.follow(delta)
+        self._mentions.forget()
         self._postings.flush()
         self._vectors.flush()
 
@@ -136,6 +136,8 @@ class Changes:
 
     def _take_out(self, record: DocumentRecord, linker: Linker, names: NameChanges) -> None:
         """Remove a document and all that is its own; its names lose one introduction each."""
+        for follower in self._followers:
+            follower.leaving(record)
         outline = self.documents.outline(record.id)
         stem = stemmer(self._settings.stemmer)
         self._files.remove(record.source)

@@ -33,7 +33,7 @@ from ..systems import INDEXES
 from ..text.normalize import fold
 from ..text.words import chunk_terms, stemmer
 from .forest_check import check_forest
-from .graph_check import GraphCheck
+from .structure_check import check_structures
 
 #: Kinds of names that somebody stated: these may stand in no text and no tree.
 STATED = frozenset((ALIAS, KIND))
@@ -55,7 +55,7 @@ class _Check:
         self._introduced: dict[int, Counter[tuple[str, str]]] = {}
         self._places: dict[int, Places] = {}
         self._rows: dict[int, tuple[int, int]] = {}
-        self._graph = GraphCheck(view)
+        self._sound: list[DocumentRecord] = []
 
     def run(self) -> Iterator[str]:
         parts: list[Callable[[], Iterator[str]]] = [
@@ -69,7 +69,7 @@ class _Check:
             self._check_aliases,
             self._check_entities,
             self._check_filter,
-            self._graph.rest,
+            lambda: check_structures(self._view, self._sound),
             self._check_triples,
             self._check_files,
             self._check_counters,
@@ -124,6 +124,7 @@ class _Check:
         for record in self._documents:
             try:
                 yield from self._check_document(record)
+                self._sound.append(record)
             except KvstoreError as error:
                 yield f"document {record.key!r}: {error}"
 
@@ -157,7 +158,6 @@ class _Check:
             yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
         for entity, pairs in places_of(rows, place_rows).items():
             self._places.setdefault(entity, []).extend(pairs)
-        yield from self._graph.document(record, outline, text, rows)
         yield from self._check_abstracts(record, outline)
         for entity, form, kind in view.entities.introduced(record.id):
             self._introduce(entity, form, kind)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..structures.logical import Logical
 from ..structures.state import State
+from ..systems import structures
 
 Rows = list[tuple[Any, ...]]
 
@@ -17,7 +18,7 @@ Rows = list[tuple[Any, ...]]
 def dump(view: State) -> dict[str, Rows]:
     """Everything in the store, as sorted rows by structure."""
     documents = {record.id: record for record in view.documents.scan()}
-    names = Logical(view, documents)
+    logical = Logical(view, documents)
     in_filter = dict(view.filter.keys())
     tables: dict[str, Rows] = {
         "documents": [
@@ -36,7 +37,7 @@ def dump(view: State) -> dict[str, Rows]:
         ],
         "texts": [(r.key, view.documents.text(r.id)) for r in documents.values()],
         "outlines": [
-            (r.key, index, s.level, s.title, s.parent, s.start, s.end, names.abstract(s.abstract))
+            (r.key, index, s.level, s.title, s.parent, s.start, s.end, logical.abstract(s.abstract))
             for r in documents.values()
             for index, s in enumerate(view.documents.outline(r.id))
         ],
@@ -45,12 +46,12 @@ def dump(view: State) -> dict[str, Rows]:
         ],
         "abstracts": [
             (
-                *names.abstract(number),
-                None if a.parent is None else names.abstract(a.parent),
+                *logical.abstract(number),
+                None if a.parent is None else logical.abstract(a.parent),
                 a.level,
-                names.chunk(a.first_chunk),
-                names.chunk(a.last_chunk),
-                tuple(names.abstract(child) for child in a.children),
+                logical.chunk(a.first_chunk),
+                logical.chunk(a.last_chunk),
+                tuple(logical.abstract(child) for child in a.children),
                 view.abstracts.heading(a),
                 tuple(map(tuple, a.summary)),
                 view.abstracts.text(a),
@@ -68,53 +69,46 @@ def dump(view: State) -> dict[str, Rows]:
             for entity, form, kind in view.entities.introduced(r.id)
         ],
         "mentions": [
-            (*names.chunk(chunk), names.entity(entity), start, length)
+            (*logical.chunk(chunk), logical.entity(entity), start, length)
             for chunk, rows in view.mentions.scan()
             for entity, start, length in rows
         ],
         "place_mentions": [
-            (names.entity(entity), rank, names.abstract(abstract))
+            (logical.entity(entity), rank, logical.abstract(abstract))
             for r in documents.values()
             for entity, rank, abstract in view.mentions.in_places(r.id)
         ],
         "addresses": [
-            (key, names.address(number)) for key in in_filter for number in view.filter.addresses(key).tolist()
+            (key, logical.address(number)) for key in in_filter for number in view.filter.addresses(key).tolist()
         ],
         "postings": [
-            (term, *names.chunk(chunk), frequency, length)
+            (term, *logical.chunk(chunk), frequency, length)
             for term, block in view.postings.scan()
             for chunk, frequency, length in zip(*(column.tolist() for column in block), strict=True)
         ],
         "edges": [
-            (names.node(child), names.node(parent), view.forest.verdict(child, parent))
+            (logical.node(child), logical.node(parent), view.forest.verdict(child, parent))
             for child, parent in view.forest.edges()
         ],
         "statements": [
-            (names.node(child), names.node(parent), names.document(statement.document), *statement[1:])
+            (logical.node(child), logical.node(parent), logical.document(statement.document), *statement[1:])
             for child, parent in view.forest.edges()
             for statement in view.forest.statements(child, parent)
         ],
         "stated_edges": [
-            (names.node(child), names.node(parent), edge.tree, edge.child, edge.parent)
+            (logical.node(child), logical.node(parent), edge.tree, edge.child, edge.parent)
             for child, parent, edge in view.forest.stated_edges()
         ],
         "aliases": [(key, alias.target, alias.name, alias.entity, alias.kind) for key, alias in view.aliases.scan()],
         "alias_members": [(target, tuple(names)) for target, names in view.aliases.members()],
         "triples": [
-            (names.document(document), found.names, tuple(map(tuple, found.triples)))
+            (logical.document(document), found.names, tuple(map(tuple, found.triples)))
             for document, found in view.triples.scan()
         ],
-        "passages": [
-            (*names.chunk(chunk), names.entity(entity), strength)
-            for chunk, row in view.graph.all_passages()
-            for entity, strength in row.items()
-        ],
-        "heads": [(names.entity(entity), *head) for entity, *head in view.graph.all_entities()],
-        "links": [
-            (names.entity(entity), names.entity(link.other), link.kind, link.times)
-            for entity, link in view.graph.all_links()
-        ],
-        "nodes": [(names.node(node),) for node, _ in view.forest.nodes()],
+        "nodes": [(logical.node(node),) for node, _ in view.forest.nodes()],
         "trees": [(name,) for _, name in view.forest.trees()],
     }
+    for structure in structures():
+        rows_of = structure.dump(view.part(structure), logical)
+        tables.update((name, list(rows)) for name, rows in rows_of.items())
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

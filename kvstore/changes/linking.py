@@ -1,11 +1,10 @@
 """Linking names to the places they are mentioned in, both ways.
 
 In: documents just written, names just introduced, triples, and what is about to go. On disk: ``mentions`` and
-``place_mentions`` (place → names) and the block lists of the entity filter (name → places), kept equal; and the graph,
-whose rows are made anew for every passage of which a mention has changed. A mention is a function of a name and a text,
-nothing else; the rank of an address is a function of the name's mentions in that abstract
-(:mod:`kvstore.structures.filter.addresses`), a row of the graph of all mentions in the passage
-(:mod:`kvstore.structures.passages`).
+``place_mentions`` (place → names) and the block lists of the entity filter (name → places), kept equal. A mention is a
+function of a name and a text, nothing else; the rank of an address is a function of the name's mentions in that
+abstract (:mod:`kvstore.structures.filter.addresses`). Out: a :class:`~kvstore.systems.contract.Delta`, for what the
+systems keep beside the spine.
 """
 
 from __future__ import annotations
@@ -16,20 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..extraction.extraction import ChunkDraft
-from ..settings import FixedSettings
-from ..structures.documents.chunks import FIRST_UPPER, GROUP, Abstracts, Chunks
-from ..structures.documents.documents import DocumentRecord, Documents, Section
-from ..structures.documents.triples import DocumentTriples, Triples
+from ..structures.documents.chunks import FIRST_UPPER, GROUP
+from ..structures.documents.documents import DocumentRecord, Section
+from ..structures.documents.triples import DocumentTriples
 from ..structures.filter import addresses
-from ..structures.filter.entity_filter import EntityFilter, occurrences
+from ..structures.filter.entity_filter import occurrences
 from ..structures.forest.forest_writer import Nodes
-from ..structures.graph import TITLE_LINK, TRIPLE_LINK, GraphWriter
-from ..structures.names.entities import Entities
 from ..structures.names.mentions import MentionWriter, Occurrence
 from ..structures.names.places import Places, places_of
 from ..structures.names.recognition import Mention, headed_places, mentions_in
-from ..structures.passages import DocumentPassages, Passage, title_pair, unmentioned
-from ..structures.postings import Postings
+from ..structures.state import State
+from ..systems.contract import TRIPLE_LINK, Added, Chunk, Delta
 from ..text.normalize import fold
 from ..text.words import stemmer, terms, words
 
@@ -38,37 +34,19 @@ class Linker:
     """Keeps mentions and block lists equal over one set of changes; address changes are gathered until
     :meth:`flush`."""
 
-    def __init__(
-        self,
-        documents: Documents,
-        chunks: Chunks,
-        abstracts: Abstracts,
-        entities: Entities,
-        mentions: MentionWriter,
-        postings: Postings,
-        entity_filter: EntityFilter,
-        graph: GraphWriter,
-        triples: Triples,
-        settings: FixedSettings,
-    ) -> None:
-        self._documents = documents
-        self._chunks = chunks
-        self._abstracts = abstracts
-        self._entities = entities
+    def __init__(self, state: State, mentions: MentionWriter) -> None:
+        self._state = state
+        self._filter = state.filter
         self._mentions = mentions
-        self._postings = postings
-        self._filter = entity_filter
-        self._graph = graph
-        self._triples = triples
-        self._settings = settings
+        self._name_words = state.settings.name_words
         self._added: dict[str, Places] = {}
         self._removed: dict[str, Places] = {}
         self._keys: dict[int, str] = {}
-        self._stale: dict[int, set[int]] = {}
-        # The mentions of chunks as they were written last; of documents put: record, outline, and of each chunk its
-        # text and section.
-        self._rows: dict[int, list[Occurrence]] = {}
-        self._new: dict[int, tuple[DocumentRecord, list[Section], list[tuple[bytes, int]]]] = {}
+        self._new: dict[int, Added] = {}
+        self._touched: dict[int, set[int]] = {}
+        self._names_added: dict[int, str] = {}
+        self._names_removed: dict[int, str] = {}
+        self._links: dict[tuple[int, int, int], int] = {}
 
     def flush(self) -> None:
         """Carry the gathered address changes into the block lists, removals first."""
@@ -78,14 +56,13 @@ class Linker:
                 change(keys, [addresses.of_places(gathered[key]) for key in keys])
             gathered.clear()
 
-    def flush_graph(self) -> None:
-        """Make the graph's rows of all passages anew that were touched; to be called when all mentions are written."""
-        for document in sorted(self._stale):
-            self._put_passages(document, self._stale[document])
-        self._stale.clear()
-        self._rows.clear()
-        self._new.clear()
-        self._graph.flush()
+    def delta(self) -> Delta:
+        """What has changed for those who follow the spine; to be called when all of it is written."""
+        return Delta(list(self._new.values()), self._touched, self._names_added, self._names_removed, self._links)
+
+    def change_link(self, one: int, other: int, kind: int, by: int) -> None:
+        """Say that two entities belong together so many times more (or less) often."""
+        self._links[one, other, kind] = self._links.get((one, other, kind), 0) + by
 
     def learn(self, keys: Mapping[int, str]) -> None:
         """Take note of the normal forms of entities."""
@@ -104,11 +81,14 @@ class Linker:
     def link_document(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[ChunkDraft]) -> None:
         """Find every known name in a new document's chunks, title and headings, and link it."""
         rows: dict[int, list[Occurrence]] = {}
+        written: list[Chunk] = []
         for chunk, draft in zip(record.chunk_ids(), chunks, strict=True):
             found = self._mentions_in(draft.text)
-            rows[chunk] = [Occurrence(entity, start, end - start) for entity, start, end, _ in found]
-            self._put_mentions(chunk, rows[chunk])
-        self._new[record.id] = record, outline, [(draft.text.encode(), draft.section) for draft in chunks]
+            rows[chunk] = self._mentions.put_chunk(
+                chunk, [Occurrence(entity, start, end - start) for entity, start, end, _ in found]
+            )
+            written.append(Chunk(chunk, draft.text.encode(), draft.section, rows[chunk]))
+        self._new[record.id] = Added(record, outline, written)
         place_rows = {
             place.occurrence(mention.entity, mention.key)
             for place in headed_places(record, outline)
@@ -117,51 +97,48 @@ class Linker:
         self._mentions.put_places(record.id, place_rows)
         for entity, pairs in places_of(rows, place_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
-        self._touch(record.id, record.chunk_ids())
-        self._change_title_link(record, 1)
 
     def unlink_document(self, record: DocumentRecord) -> None:
         """Remove all mentions of a document that is about to go, and their addresses."""
-        rows = self._mentions_of(record)
+        rows = dict(zip(record.chunk_ids(), self._mentions.in_chunks(record.chunk_ids()), strict=True))
         place_rows = self._mentions.in_places(record.id)
         for entity, pairs in places_of(rows, place_rows).items():
             self._removed.setdefault(self._key(entity), []).extend(pairs)
         for chunk in rows:
-            self._put_mentions(chunk, [])
-            self._graph.put_passage(chunk, {})
-        self._stale.pop(record.id, None)
-        self._new.pop(record.id, None)
-        self._change_title_link(record, -1)
+            self._mentions.put_chunk(chunk, [])
+        self._touched.pop(record.id, None)
         self._mentions.put_places(record.id, ())
 
     def unlink_entity(self, entity: int, key: str) -> None:
         """Remove the mentions of a name that nothing introduces any more; its block list goes with the filter entry."""
+        self._names_removed[entity] = key
         for number in self._filter.addresses(key):
             _, place = addresses.split(int(number))
-            document = self._abstracts.get(place).document
+            document = self._state.abstracts.get(place).document
             place_rows = self._mentions.in_places(document)
             kept = [row for row in place_rows if row.entity != entity]
             if len(kept) < len(place_rows):
                 self._mentions.put_places(document, kept)
-                self._touch(document, self._documents.get(document).chunk_ids())
+                self._touch(document, self._state.documents.get(document).chunk_ids())
             if place < FIRST_UPPER:
                 for chunk in range(GROUP * place, GROUP * place + GROUP):
-                    rows = self._mentions_in_chunk(chunk)
+                    rows = self._mentions.in_chunk(chunk)
                     if rows:
-                        self._put_mentions(chunk, [row for row in rows if row.entity != entity])
+                        self._mentions.put_chunk(chunk, [row for row in rows if row.entity != entity])
                         self._touch(document, [chunk])
 
     def change_triples(self, record: DocumentRecord, triples: DocumentTriples, by: int) -> None:
         """Say of the triples of a document once more (or less) what they join; their names must be known."""
-        for one, other in self._pairs(triples):
+        for one, other in self._state.joined(triples):
             if one != other:
-                self._graph.change_link(one, other, TRIPLE_LINK, by)
+                self.change_link(one, other, TRIPLE_LINK, by)
         self._touch(record.id, record.chunk_ids())
 
     def link_older(self, new: Mapping[str, int]) -> None:
         """Find names that have just become known in the documents already stored, through the postings."""
-        self._keys.update((entity, key) for key, entity in new.items())
-        if self._postings.empty:
+        self._names_added = {entity: key for key, entity in new.items()}
+        self._keys.update(self._names_added)
+        if self._state.postings.empty:
             return
         by_chunk: dict[int, list[str]] = {}
         for key, chunks in self._candidates(new):
@@ -169,20 +146,20 @@ class Linker:
                 by_chunk.setdefault(chunk, []).append(key)
         by_document: dict[int, dict[int, list[str]]] = {}
         for chunk in sorted(by_chunk):
-            by_document.setdefault(self._chunks.get(chunk).document, {})[chunk] = by_chunk[chunk]
+            by_document.setdefault(self._state.chunks.get(chunk).document, {})[chunk] = by_chunk[chunk]
         for document, candidates in by_document.items():
             self._link_older_document(document, candidates, new)
 
     def _candidates(self, new: Mapping[str, int]) -> Iterator[tuple[str, npt.NDArray[np.uint64]]]:
         """For each new name the chunks that have all its words, in text or title or headings."""
-        stem = stemmer(self._settings.stemmer)
+        stem = stemmer(self._state.settings.stemmer)
         chunks_of: dict[str, npt.NDArray[np.uint64]] = {}
         for key in new:
-            if not 0 < len(words(key)) <= self._settings.name_words:
+            if not 0 < len(words(key)) <= self._name_words:
                 continue
             for term in (found := set(terms(key, stem))):
                 if term not in chunks_of:
-                    chunks_of[term] = self._postings.get(term).chunks
+                    chunks_of[term] = self._state.postings.get(term).chunks
             common: npt.NDArray[np.uint64] | None = None
             for chunks in sorted((chunks_of[term] for term in found), key=len):
                 common = chunks if common is None else np.intersect1d(common, chunks, assume_unique=True)
@@ -194,22 +171,22 @@ class Linker:
     def _link_older_document(self, document: int, candidates: Mapping[int, list[str]], new: Mapping[str, int]) -> None:
         rows: dict[int, list[Occurrence]] = {}
         for chunk, keys in candidates.items():
-            stored = self._chunks.get(chunk)
-            folded = fold(self._documents.text_slice(document, stored.start, stored.end))
+            stored = self._state.chunks.get(chunk)
+            folded = fold(self._state.documents.text_slice(document, stored.start, stored.end))
             found = [
                 Occurrence(new[key], folded.original(start), folded.original(end) - folded.original(start))
                 for key in keys
-                for start, end in occurrences(folded.data, key.encode(), self._settings.name_words)
+                for start, end in occurrences(folded.data, key.encode(), self._name_words)
             ]
             if found:
                 rows[chunk] = found
-                self._put_mentions(chunk, self._mentions_in_chunk(chunk) + found)
+                self._mentions.put_chunk(chunk, self._mentions.in_chunk(chunk) + found)
         self._touch(document, rows)
-        record = self._documents.get(document)
+        record = self._state.documents.get(document)
         every = sorted({key for keys in candidates.values() for key in keys})
         place_rows = {
             place.occurrence(new[key], key)
-            for place in headed_places(record, self._documents.outline(document))
+            for place in headed_places(record, self._state.documents.outline(document))
             for key in self._occurring(fold(place.text).data, every)
         }
         if place_rows:
@@ -219,63 +196,19 @@ class Linker:
             self._added.setdefault(self._key(entity), []).extend(pairs)
 
     def _touch(self, document: int, chunks: Iterable[int]) -> None:
-        self._stale.setdefault(document, set()).update(chunks)
-
-    def _put_passages(self, document: int, chunks: set[int]) -> None:
-        new = self._new.get(document)
-        record, outline = new[:2] if new else (self._documents.get(document), self._documents.outline(document))
-        mentions = self._mentions_of(record)
-        pairs = self._pairs(self._triples.of(document))
-        lone = unmentioned(pairs, list(mentions.values()))
-        rows = DocumentPassages(record, outline, pairs, self._filter, self._settings.name_words)
-        texts = dict(zip(record.chunk_ids(), new[2], strict=True)) if new else self._texts(document, chunks)
-        for chunk in sorted(chunks):
-            text, section = texts[chunk]
-            self._graph.put_passage(chunk, rows.row(Passage(chunk, text, section, mentions[chunk]), lone))
-
-    def _texts(self, document: int, chunks: set[int]) -> dict[int, tuple[bytes, int]]:
-        """The text of some chunks of a stored document, and the section each is in."""
-        text = self._documents.text(document)
-        stored = zip(chunks, self._chunks.get_many(chunks), strict=True)
-        return {chunk: (text[one.start : one.end], one.section) for chunk, one in stored}
-
-    def _mentions_of(self, record: DocumentRecord) -> dict[int, list[Occurrence]]:
-        """The mentions in each chunk of a document."""
-        chunks = list(record.chunk_ids())
-        stored = [chunk for chunk in chunks if chunk not in self._rows]
-        rows = dict(zip(stored, self._mentions.in_chunks(stored), strict=True))
-        return {chunk: self._rows[chunk] if chunk in self._rows else rows[chunk] for chunk in chunks}
-
-    def _mentions_in_chunk(self, chunk: int) -> list[Occurrence]:
-        rows = self._rows.get(chunk)
-        return self._mentions.in_chunk(chunk) if rows is None else rows
-
-    def _put_mentions(self, chunk: int, rows: list[Occurrence]) -> None:
-        self._rows[chunk] = rows
-        self._mentions.put_chunk(chunk, rows)
-
-    def _pairs(self, triples: DocumentTriples) -> list[tuple[int, int]]:
-        """The entities that triples join, each pair once."""
-        keys = sorted(set(triples.pairs()))
-        ones, others = (self._filter.find_many([pair[end] for pair in keys]).tolist() for end in (0, 1))
-        return list(zip(ones, others, strict=True))
-
-    def _change_title_link(self, record: DocumentRecord, by: int) -> None:
-        pair = title_pair(record.title, self._settings.name_words) if record.groups else None
-        if pair is not None:
-            whole, shorter = map(int, self._filter.find_many(pair))
-            self._graph.change_link(whole, shorter, TITLE_LINK, by)
+        if document not in self._new:
+            self._touched.setdefault(document, set()).update(chunks)
 
     def _occurring(self, data: bytes, keys: Iterable[str]) -> Iterator[str]:
-        return (key for key in keys if occurrences(data, key.encode(), self._settings.name_words))
+        return (key for key in keys if occurrences(data, key.encode(), self._name_words))
 
     def _mentions_in(self, text: str) -> list[Mention]:
-        found = list(mentions_in(self._filter, fold(text), self._settings.name_words))
+        found = list(mentions_in(self._filter, fold(text), self._name_words))
         self._keys.update((mention.entity, mention.key) for mention in found)
         return found
 
     def _key(self, entity: int) -> str:
         key = self._keys.get(entity)
         if key is None:
-            key = self._keys[entity] = self._entities.get(entity).key
+            key = self._keys[entity] = self._state.entities.get(entity).key
         return key

@@ -18,6 +18,7 @@ from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER
 from ..structures.indexes.index_reading import statuses
 from ..systems import INDEXES
+from ..systems.passage_graph.structure import GRAPH
 from ..systems.reader import LONGEST_KEY, Edge, Reader
 from ..systems.sql_table import Read, Row, Rows, SqlTable, SqlValue, counted, hashed_number, listed, maybe, one_stored
 from ..text.normalize import entity_key
@@ -239,7 +240,11 @@ def _triples_of_key(reader: Reader, key: str) -> Rows:
 
 
 def _triples_with(reader: Reader, name: str) -> Rows:
-    return _triples_of(reader, reader.documents_with_triples(name))
+    entity = reader.entity_id(name)
+    if entity is None:
+        return
+    chunks = reader.view.part(GRAPH).in_triples(entity)
+    yield from _triples_of(reader, iter({reader.view.chunks.get(chunk).document for chunk in chunks}))
 
 
 _TRIPLES = SqlTable(

@@ -13,6 +13,9 @@ from .filter import addresses
 from .forest.forest import USER
 from .state import State
 
+#: What stands for an id: text, or a tuple of text and numbers.
+Name = Any
+
 
 class Logical:
     """Names for the internal ids of one state."""
@@ -21,26 +24,38 @@ class Logical:
         self._state = state
         self._documents = documents
 
-    def entity(self, entity: int) -> str:
+    def entity(self, entity: int, /) -> Name:
         return self._state.entities.get(entity).key
 
-    def document(self, document: int) -> str:
+    def document(self, document: int, /) -> Name:
         return "" if document == USER else self._documents[document].key
 
-    def chunk(self, chunk: int) -> tuple[str, int]:
+    def chunk(self, chunk: int, /) -> Name:
         record = self._state.chunks.get(chunk)
         return self._documents[record.document].key, record.ordinal
 
-    def abstract(self, abstract: int) -> tuple[str, str, int]:
+    def abstract(self, abstract: int, /) -> Name:
         record = self._documents[self._state.abstracts.get(abstract).document]
         if abstract < FIRST_UPPER:
             return record.key, "leaf", abstract - record.first_group
         return record.key, "upper", record.uppers.index(abstract)
 
-    def node(self, node: int) -> tuple[str, str]:
+    def node(self, node: int, /) -> Name:
         place = self._state.forest.node(node)
         return self._state.forest.tree_name(place.tree), self.entity(place.entity)
 
-    def address(self, number: int) -> tuple[Any, ...]:
+    def address(self, number: int, /) -> Name:
         rank, place = addresses.split(number)
         return (rank, *(self.node(place) if rank == addresses.NODE else self.abstract(place)))
+
+
+class Internal(Logical):
+    """The internal ids themselves, where rows of one store are compared."""
+
+    def __init__(self) -> None:
+        pass
+
+    def _same(self, number: int, /) -> Name:
+        return number
+
+    entity = document = chunk = abstract = node = address = _same

@@ -7,6 +7,7 @@ asked for, all reading the same snapshot.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,18 +19,32 @@ from .counters import Counters
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import Documents
 from .documents.ingested_files import IngestedFiles
-from .documents.triples import Triples
+from .documents.triples import DocumentTriples, EntityPair, Triples
 from .filter import addresses
 from .filter.entity_filter import EntityFilter
 from .forest.forest import Forest
 from .forest.place_cache import PlaceCache
-from .graph import Graph
 from .names.aliases import Aliases, Identity
 from .names.entities import Entities
 from .names.mentions import Mentions
 from .open_indexes import OpenIndexes
 from .postings import Postings
 from .vectors.vectors import Ids, Vectors
+
+Read = TypeVar("Read", covariant=True)
+
+
+class Part(Protocol[Read]):
+    """Something kept beside the spine, which a system adds to the parts of a state."""
+
+    @property
+    def name(self) -> str:
+        """A name that no other has."""
+        ...
+
+    def read(self, state: State) -> Read:
+        """What there is to read of it in a state."""
+        ...
 
 
 class State:
@@ -47,6 +62,14 @@ class State:
         self.open_indexes = open_indexes
         self._shares_places = place_cache is not None
         self._place_cache = place_cache or PlaceCache()
+        self._parts: dict[str, Any] = {}
+
+    def part(self, part: Part[Read]) -> Read:
+        """What a system keeps beside the spine, as this view sees it."""
+        found: Read | None = self._parts.get(part.name)
+        if found is None:
+            found = self._parts[part.name] = part.read(self)
+        return found
 
     @cached_property
     def counters(self) -> Counters:
@@ -81,10 +104,6 @@ class State:
         return Forest(self.lmdb, self._place_cache.keys(self.counters.change) if self._shares_places else {})
 
     @cached_property
-    def graph(self) -> Graph:
-        return Graph(self.lmdb)
-
-    @cached_property
     def triples(self) -> Triples:
         return Triples(self.lmdb)
 
@@ -111,6 +130,14 @@ class State:
     def places(self, relatives: int) -> Places:
         """Nodes of the forest as they are told, with at most ``relatives`` ancestors and descendants each."""
         return self._place_cache.places(self.counters.change, relatives)
+
+    def joined(self, triples: DocumentTriples) -> list[EntityPair]:
+        """The entities that triples join, each pair once; their names must be known."""
+        if not triples:
+            return []
+        keys = sorted(set(triples.pairs()))
+        ones, others = (self.filter.find_many([pair[end] for pair in keys]).tolist() for end in (0, 1))
+        return list(zip(ones, others, strict=True))
 
     def resolve(self, key: str) -> Identity | None:
         """What a name (its normal form) stands for, or None where the store does not know it."""

@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import InputError, UnknownStrategyError
 from ..retrieval.query import Strategy
 from ..structures.indexes.index import Index
-from .contract import System
+from .contract import Structure, System
 
 #: The folders, in the order in which their strategies are listed.
 _FOLDERS = (
@@ -60,6 +60,11 @@ def register(system: System) -> Callable[[], None]:
             del INDEXES[kind.name]
 
     return take_back
+
+
+def structures() -> list[Structure[Any]]:
+    """What the systems keep beside the spine."""
+    return [structure for system in SYSTEMS.values() for structure in system.structures]
 
 
 def strategy_named(name: str) -> Strategy:

@@ -41,12 +41,24 @@ class Chunk(NamedTuple):
     mentions: Sequence[Occurrence]
 
 
+def stored_chunks(state: State, document: int, chunks: Sequence[int]) -> list[Chunk]:
+    """Some chunks of a stored document."""
+    text = state.documents.text(document)
+    rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.in_chunks(chunks), strict=True)
+    return [Chunk(chunk, text[one.start : one.end], one.section, mentions) for chunk, one, mentions in rows]
+
+
 class Added(NamedTuple):
     """A document just written, with what is at hand of it, so that nothing need be read again."""
 
     record: DocumentRecord
     outline: list[Section]
     chunks: Sequence[Chunk]
+
+
+#: Kinds of links between entities: a document's triples join them; an accepted edge does, in any tree.
+TRIPLE_LINK = 2
+RELATION_LINK = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,7 @@ class Delta:
     ``touched`` are the chunks, by document, of which mentions, title, headings or triples have changed; those of
     documents ``added`` are not among them. ``names_added`` and ``names_removed`` are normal forms by entity. ``links``
     says of two entities how many more documents' triples (or fewer) join them, and whether an edge between them came to
-    be accepted (1) or ceased to be (-1); the key is (entity, entity, kind: :mod:`kvstore.structures.links`).
+    be accepted (1) or ceased to be (-1): by entity, entity and kind.
     """
 
     added: Sequence[Added] = ()
@@ -104,10 +116,11 @@ class Structure(Protocol[Read]):
         ...
 
     def dump(self, read: Read, names: Logical) -> Mapping[str, Iterable[Row]]:
-        """All that its tables hold, each row once, with ``names`` for every internal id; by the name of what it is.
+        """The rows of each table by its name, with ``names`` for every internal id.
 
-        CHECK compares nothing else, so each record must show in some row. What has more than one form on disk, such as
-        blocks that are split where they were full, must not.
+        CHECK compares tables record by record, and these rows where records differ: what has more than one form on
+        disk, such as blocks that are split where they were full, must not show in them, and all else must. They come
+        from the structure's own tables alone.
         """
         ...
 

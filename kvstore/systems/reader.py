@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import numpy as np
-
 from ..storage import tables
 from ..storage.measured_view import MeasuredView
 from ..storage.records import U64, u64
 from ..structures.documents.chunks import FIRST_UPPER
 from ..structures.filter import addresses
 from ..structures.forest.forest import Statement
-from ..structures.graph import TRIPLE
 from ..structures.state import State
 from ..text.normalize import entity_key
 
@@ -98,15 +95,6 @@ class Reader:
             for chunk in self.view.abstracts.chunk_ids(leaf):
                 if self.stored(tables.CHUNKS, chunk):
                     yield chunk
-
-    def documents_with_triples(self, name: str) -> Iterator[int]:
-        """Documents for which triples with this name were imported."""
-        entity = self.entity_id(name)
-        if entity is None:
-            return
-        number = np.array([entity], np.uint32)
-        _, passages, strengths = self.view.graph.entities(number, self.view.graph.heads(number), most=1 << 62)
-        yield from {self.view.chunks.get(chunk).document for chunk in passages[(strengths & TRIPLE) != 0].tolist()}
 
     def mention_count(self, entity: int, key: str) -> int:
         """How often an entity is mentioned in chunks."""

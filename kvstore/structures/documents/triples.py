@@ -17,6 +17,9 @@ from ...storage.environment import View, WriteView
 from ...text.normalize import entity_key
 from ...text.stated_names import stated_name, stated_relation
 
+#: Two entities that a triple joins.
+EntityPair = tuple[int, int]
+
 #: What triples introduce their names as.
 KIND = "triple"
 

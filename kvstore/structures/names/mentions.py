@@ -7,6 +7,7 @@ headings), each a list of three numbers an occurrence. Damage is a CorruptionErr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 from ...storage import records, tables
@@ -19,6 +20,10 @@ class Occurrence(NamedTuple):
     entity: int
     start: int
     length: int
+
+
+#: Start, length, entity.
+_ORDER = itemgetter(1, 2, 0)
 
 
 class PlaceOccurrence(NamedTuple):
@@ -59,19 +64,34 @@ class Mentions:
 
 
 class MentionWriter(Mentions):
-    """The mentions of one write transaction; no occurrences remove the row."""
+    """The mentions of one write transaction; no occurrences remove the row. Those of chunks put are at hand until
+    :meth:`forget`."""
 
     def __init__(self, view: WriteView) -> None:
         super().__init__(view)
         self._write = view
+        self._at_hand: dict[int, list[Occurrence]] = {}
 
-    def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> None:
+    def in_chunks(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
+        chunks = list(chunks)
+        stored = [chunk for chunk in chunks if chunk not in self._at_hand]
+        rows = dict(zip(stored, super().in_chunks(stored), strict=True))
+        return [self._at_hand[chunk] if chunk in self._at_hand else rows[chunk] for chunk in chunks]
+
+    def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
+        """Store what a chunk mentions; returns it in order."""
+        rows = self._at_hand[chunk] = sorted(mentions, key=_ORDER)
         last = 0
         row: list[int] = []
-        for start, length, entity in sorted((start, length, entity) for entity, start, length in mentions):
+        for entity, start, length in rows:
             row += entity, start - last, length
             last = start
         self._put(tables.MENTIONS, chunk, row)
+        return rows
+
+    def forget(self) -> None:
+        """Read from now on what is stored."""
+        self._at_hand.clear()
 
     def put_places(self, document: int, mentions: Iterable[PlaceOccurrence]) -> None:
         ordered = sorted((rank, abstract, entity) for entity, rank, abstract in mentions)

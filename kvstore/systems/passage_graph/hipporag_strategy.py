@@ -21,6 +21,7 @@ from ...structures.indexes.index_reading import bound_index
 from ...structures.ranking import best
 from ..synonyms.synonym_index import SYNONYMS
 from .pagerank import entity_node, personalised_pagerank
+from .structure import GRAPH
 from .walk import masses_of_names, paths
 
 #: Names nearest to the question that stand in for names in it.
@@ -69,6 +70,6 @@ def _nearest(query: Query) -> dict[int, float]:
     else:
         passage = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
         with query.trace.step("names of the nearest passage") as step:
-            near = dict.fromkeys(query.view.graph.passages(passage).entities.tolist(), 1.0)
+            near = dict.fromkeys(query.view.part(GRAPH).passages(passage).entities.tolist(), 1.0)
             step.detail, step.count = "no entity of the question is known", len(near)
     return {entity_node(entity): mass for entity, mass in near.items()}

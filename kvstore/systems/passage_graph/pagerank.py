@@ -26,9 +26,11 @@ import numpy.typing as npt
 from kvstore_cext.pagerank import ForwardPush
 
 from ...errors import InputError
-from ...structures import graph
-from ...structures.graph import Graph, Heads
 from ...structures.state import State
+from ..contract import RELATION_LINK, TRIPLE_LINK
+from . import graph
+from .graph import Graph, Heads
+from .structure import GRAPH
 
 _ENTITY = 1 << 63
 #: What a passage's row costs, in neighbours: about as many entities does a chunk name.
@@ -90,8 +92,8 @@ class EdgeWeights:
         """The weight of one link of a kind."""
         weights = {
             graph.TITLE_LINK: self.title_link,
-            graph.TRIPLE_LINK: self.triple_link,
-            graph.RELATION_LINK: self.relation_link,
+            TRIPLE_LINK: self.triple_link,
+            RELATION_LINK: self.relation_link,
         }
         return weights[kind]
 
@@ -168,7 +170,7 @@ def personalised_pagerank(
         raise InputError("a PageRank needs one seed or more, each of a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
         raise InputError(f"restart and epsilon lie between 0 and 1, not {restart} and {epsilon}")
-    rows = _Rows(view.graph, view.counters.chunks, weights)
+    rows = _Rows(view.part(GRAPH), view.counters.chunks, weights)
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
     push = ForwardPush(nodes, masses, rows.sizes(nodes), restart, epsilon)

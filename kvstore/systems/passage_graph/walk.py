@@ -18,6 +18,7 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from ...text.words import FUNCTION_WORDS, segments, stemmer
 from .pagerank import PageRank, entity_node, entity_of, is_entity, passage_node
+from .structure import GRAPH
 
 #: Passages that may name the rarest name of a question before its names lose weight.
 _COMMON = 50
@@ -34,7 +35,7 @@ def masses_of_names(view: State, seeds: Sequence[Seed], compared: Collection[str
     nodes: dict[str, list[int]] = {}
     for seed in seeds:
         entities = np.array(seed.identity.entities, np.uint32)
-        heads = view.graph.heads(entities)
+        heads = view.part(GRAPH).heads(entities)
         degrees = np.where(heads.telling, heads.telling, heads.degrees)
         if degrees.any():
             specificity[seed.key] = 1 / int(degrees.sum())
@@ -62,7 +63,7 @@ def spread_of(view: State, seed: Seed) -> Spread:
     mention it. A name whose words stand together in many more passages ("industrial design", where everybody speaks of
     the design that is industrial) is a rare form of something common.
     """
-    heads = view.graph.heads(np.array(seed.identity.entities, np.uint32))
+    heads = view.part(GRAPH).heads(np.array(seed.identity.entities, np.uint32))
     degrees, telling = int(heads.degrees.sum()), int(heads.telling.sum())
     named = math.sqrt(min(seed.count, degrees) * (telling or degrees))
     return Spread(math.sqrt(named * (_with_all_words(view, seed) or named)), 2 * telling > degrees)

@@ -1,6 +1,6 @@
 """The graph of passages and entities: which chunks name an entity and how, and which entities belong together.
 
-In: for a chunk the entities it names, each with a *strength* (what :mod:`.passages` counts in it); links between
+In: for a chunk the entities it names, each with a *strength* (what :mod:`.rows` counts in it); links between
 entities. On disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in blocks
 as :mod:`.block_lists` lays them out), ``entity_heads`` (by entity: its only passage, or how many it has, and whether it
 has links) and ``entity_links`` (entity, other entity, kind → count, both ways). Out: rows as packed arrays, many at a
@@ -23,10 +23,15 @@ import numpy.typing as npt
 
 from kvstore_cext.compact import pack_numbers, unpack_numbers
 
-from ..errors import CorruptionError
-from ..storage import records, tables
-from ..storage.environment import View, WriteView
-from .filter.block_lists import BlockLists
+from ...errors import CorruptionError
+from ...storage import records
+from ...storage.view import View, WriteView
+from ...structures.filter.block_lists import BlockLists
+
+PASSAGE_ENTITIES = "passage_entities"
+ENTITY_PASSAGES = "entity_passages"
+ENTITY_HEADS = "entity_heads"
+ENTITY_LINKS = "entity_links"
 
 #: The entities that a passage names, with their strengths.
 Row = Mapping[int, int]
@@ -46,10 +51,9 @@ _ROW_BITS = 13
 #: Above every strength.
 STRENGTHS = 1 << _ROW_BITS
 
-# Kinds of links.
-TITLE_LINK = 1  # a title, and the same without the bracket at its end
-TRIPLE_LINK = 2  # an imported triple's subject and object
-RELATION_LINK = 3  # an accepted edge of the forest, in any tree
+#: The kind of link between a title and the same without the bracket at its end, beside those of a
+#: :class:`~kvstore.systems.contract.Delta`.
+TITLE_LINK = 1
 
 _HEAD_ENCODING = b"KVG1"
 _HEAD_HEADER = struct.Struct("<4sI")
@@ -101,6 +105,11 @@ class Heads:
         """The number of those passages that do not only mention it in lower case."""
         return np.where(self._many, self._passage >> _TELLING_SHIFT, _is_telling(self._passage & _STRENGTH))
 
+    @property
+    def only(self) -> npt.NDArray[np.int64]:
+        """The passage of each that has no other, with its strength, as :class:`Graph` keeps them; else 0."""
+        return np.where(self._many, 0, self._passage)
+
     @cached_property
     def _many(self) -> npt.NDArray[np.bool_]:
         many: npt.NDArray[np.bool_] = (self.values & np.uint64(_MANY)) != 0
@@ -130,14 +139,14 @@ class Graph:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._lists = BlockLists(view, tables.ENTITY_PASSAGES)
+        self._lists = BlockLists(view, ENTITY_PASSAGES)
         # Pages of heads that were read, one below the other, and where each is.
         self._pages = np.zeros((16, HEADS), np.uint64)
         self._page_places: dict[int, int] = {}
 
     def passages(self, chunks: Numbers) -> PassageRows:
         """The entities of passages, each once; a passage without any, or that is not stored, has an empty row."""
-        found = self._view.get_below(tables.PASSAGE_ENTITIES, list(map(records.u64, chunks.tolist())))
+        found = self._view.get_below(PASSAGE_ENTITIES, list(map(records.u64, chunks.tolist())))
         stored = np.frombuffer(b"".join(key for key, _ in found), ">u8").astype(np.uint64)
         rows = [_unpacked(key, value) for key, value in found]
         lengths = np.zeros(len(chunks), np.int64)
@@ -174,40 +183,45 @@ class Graph:
 
     def links(self, entity: int) -> Iterator[Link]:
         """The links of an entity, in order of the others and kinds."""
-        for key, value in self._view.scan(tables.ENTITY_LINKS, records.u32(entity), records.u32(entity + 1)):
+        for key, value in self._view.scan(ENTITY_LINKS, records.u32(entity), records.u32(entity + 1)):
             _, other, kind = _LINK_KEY.unpack(key)
             yield Link(other, kind, _link_count(key, value))
 
+    def in_triples(self, entity: int) -> list[int]:
+        """The passages that triples with an entity belong to."""
+        number = np.array([entity], np.uint32)
+        _, passages, strengths = self.entities(number, self.heads(number), most=1 << 62)
+        found: list[int] = passages[(strengths & TRIPLE) != 0].tolist()
+        return found
+
     def all_passages(self) -> Iterator[tuple[int, Row]]:
         """Every passage that names an entity, with its row."""
-        for key, value in self._view.scan(tables.PASSAGE_ENTITIES):
+        for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_pairs(_unpacked(key, value)))
 
-    def all_entities(self) -> Iterator[tuple[int, int, int, bool]]:
+    def all_entities(self) -> Iterator[tuple[int, int, int, bool, int, int]]:
         """Every entity that has passages or links: its number, how many passages and telling ones, whether it has
-        links."""
-        for key, _ in self._view.scan(tables.ENTITY_HEADS):
+        links; and where it has one passage alone that passage with the strength there (else 0, 0)."""
+        for key, _ in self._view.scan(ENTITY_HEADS):
             first = records.U32.unpack(key)[0] * HEADS
             numbers = np.arange(first, first + HEADS, dtype=np.uint32)
             heads = self.heads(numbers)
-            columns = (numbers, heads.degrees, heads.telling, heads.linked)
-            for number, degree, telling, linked in zip(*(column.tolist() for column in columns), strict=True):
+            columns = (numbers, heads.degrees, heads.telling, heads.linked, heads.only)
+            for number, degree, telling, linked, only in zip(*(column.tolist() for column in columns), strict=True):
                 if degree or linked:
-                    yield number, degree, telling, linked
+                    yield number, degree, telling, linked, only >> _STRENGTH_BITS, only & _STRENGTH
 
     def all_links(self) -> Iterator[tuple[int, Link]]:
         """Every link, with the entity it belongs to."""
-        for key, value in self._view.scan(tables.ENTITY_LINKS):
+        for key, value in self._view.scan(ENTITY_LINKS):
             entity, other, kind = _LINK_KEY.unpack(key)
             yield entity, Link(other, kind, _link_count(key, value))
 
-    def listed(self) -> Iterator[int]:
-        """Every entity that has blocks in ``entity_passages``."""
-        last = 0
-        for entity, _, _ in self._lists.scan():
-            if entity != last:
-                yield entity
-            last = entity
+    def all_listed(self) -> Iterator[tuple[int, int, int]]:
+        """Every entity with a passage that its blocks in ``entity_passages`` hold, and the strength there."""
+        for entity, _, block in self._lists.scan():
+            for entry in block.tolist():
+                yield entity, entry >> _STRENGTH_BITS, entry & _STRENGTH
 
     def _read_pages(self, blocks: Set[int]) -> None:
         """Have the pages of heads of some blocks of entities in memory."""
@@ -219,9 +233,7 @@ class Graph:
             more = np.zeros((max(needed, 2 * len(self._pages)) - len(self._pages), HEADS), np.uint64)
             self._pages = np.concatenate((self._pages, more))
         keys = list(map(records.u32, missing))
-        for place, (key, value) in enumerate(
-            zip(keys, self._view.get_many(tables.ENTITY_HEADS, keys), strict=True), first
-        ):
+        for place, (key, value) in enumerate(zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first):
             if value is not None:
                 self._pages[place] = _decoded(key, value)
         self._page_places.update(zip(missing, range(first, needed), strict=True))
@@ -241,7 +253,7 @@ class GraphWriter(Graph):
     def put_passage(self, chunk: int, row: Row) -> None:
         """Store what a passage names in place of what it named; an empty row forgets it."""
         key = records.u64(chunk)
-        value = self._view.get(tables.PASSAGE_ENTITIES, key)
+        value = self._view.get(PASSAGE_ENTITIES, key)
         before = set(_pairs(b"" if value is None else _unpacked(key, value)))
         after = set(row.items())
         if before == after:
@@ -251,9 +263,9 @@ class GraphWriter(Graph):
                 changes.setdefault(entity, []).append(chunk << _STRENGTH_BITS | strength)
         if after:
             packed = pack_numbers(sorted(entity << _ROW_BITS | strength for entity, strength in after))
-            self._write.put(tables.PASSAGE_ENTITIES, key, records.seal(packed))
+            self._write.put(PASSAGE_ENTITIES, key, records.seal(packed))
         else:
-            self._write.delete(tables.PASSAGE_ENTITIES, key)
+            self._write.delete(PASSAGE_ENTITIES, key)
 
     def change_link(self, entity: int, other: int, kind: int, by: int) -> None:
         """Say that two entities belong together so many times more (or less) often."""
@@ -275,7 +287,7 @@ class GraphWriter(Graph):
                 page[entity % HEADS] = head
                 kept |= head > 0
             written[records.u32(block)] = _encoded(page) if kept or page.any() else None
-        self._write.change_many(tables.ENTITY_HEADS, written)
+        self._write.change_many(ENTITY_HEADS, written)
         self._added.clear()
         self._removed.clear()
         self._link_changes.clear()
@@ -320,12 +332,12 @@ class GraphWriter(Graph):
         """Write the changed links of an entity; says whether it has any then."""
         for (other, kind), by in sorted(changes.items()):
             key = _LINK_KEY.pack(entity, other, kind)
-            value = self._view.get(tables.ENTITY_LINKS, key)
+            value = self._view.get(ENTITY_LINKS, key)
             count = by if value is None else _link_count(key, value) + by
             if count:
-                self._write.put(tables.ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
+                self._write.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
             else:
-                self._write.delete(tables.ENTITY_LINKS, key)
+                self._write.delete(ENTITY_LINKS, key)
         return next(self.links(entity), None) is not None
 
 
@@ -355,9 +367,9 @@ def _bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _unpacked(key: bytes, value: memoryview) -> bytes:
     """The numbers of a passage's row, packed as u64."""
     try:
-        return unpack_numbers(0, records.unseal(value, tables.PASSAGE_ENTITIES, key))[8:]
+        return unpack_numbers(0, records.unseal(value, PASSAGE_ENTITIES, key))[8:]
     except ValueError as error:
-        raise CorruptionError(f"table {tables.PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error
+        raise CorruptionError(f"table {PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error
 
 
 def _pairs(row: bytes) -> Iterator[tuple[int, int]]:
@@ -366,7 +378,7 @@ def _pairs(row: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _link_count(key: bytes, value: memoryview) -> int:
-    return int(_COUNT.unpack(records.unseal(value, tables.ENTITY_LINKS, key))[0])
+    return int(_COUNT.unpack(records.unseal(value, ENTITY_LINKS, key))[0])
 
 
 def _encoded(page: Numbers) -> bytes:
@@ -380,5 +392,5 @@ def _decoded(key: bytes, value: memoryview) -> Numbers:
         _HEAD_ENCODING,
         zlib.crc32(packed),
     ):
-        raise CorruptionError(f"table {tables.ENTITY_HEADS}, key {key.hex()}: the page fails its checksum; run CHECK")
+        raise CorruptionError(f"table {ENTITY_HEADS}, key {key.hex()}: the page fails its checksum; run CHECK")
     return np.frombuffer(packed, "<u8")

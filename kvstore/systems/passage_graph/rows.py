@@ -1,8 +1,8 @@
-"""What the passages of a document name: the rows of the graph as a function of the document and the known names.
+"""What the chunks of a document name: the rows of the graph as a function of the document and the known names.
 
 In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
-entities with strengths, and the pairs of entities that the document links. The one rule that both linking and checking
-follow.
+entities with strengths, and the pairs of entities that the document links. The one rule that
+the follower keeps.
 
 Function words are left out, and a mention inside a longer one ("York" in "New York") is told from others. The names in
 titles and headings belong to every chunk below them; the names of a triple to the chunks that mention one of the two,
@@ -12,34 +12,22 @@ or to the first chunk where none does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
-from ..text.names import is_name_key, title_forms
-from ..text.normalize import entity_key, fold
-from ..text.words import FUNCTION_WORDS
+from ...structures.documents.documents import DocumentRecord, Section
+from ...structures.documents.triples import EntityPair
+from ...structures.filter.entity_filter import EntityFilter
+from ...structures.names.mentions import Occurrence
+from ...structures.names.recognition import Mention, mentions_in
+from ...text.names import is_name_key, title_forms
+from ...text.normalize import entity_key, fold
+from ...text.words import FUNCTION_WORDS
+from ..contract import Chunk
 from . import graph
-from .documents.documents import DocumentRecord, Section
-from .filter.entity_filter import EntityFilter
-from .names.mentions import Occurrence
-from .names.recognition import Mention, mentions_in
-
-#: Two entities that an imported triple joins.
-EntityPair = tuple[int, int]
 
 _CAPITALISED_MOST = graph.CAPITALISED
 _INSIDE_MOST = graph.INSIDE >> graph.INSIDE_SHIFT
 _LOWER_MOST = graph.LOWER >> graph.LOWER_SHIFT
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A chunk of a document: its text as stored (UTF-8), the section it is in (-1: none) and its mentions."""
-
-    chunk: int
-    text: bytes
-    section: int
-    mentions: Sequence[Occurrence]
 
 
 def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
@@ -52,8 +40,8 @@ def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
     return keys[0], keys[1]
 
 
-class DocumentPassages:
-    """Makes the rows of some passages of one document."""
+class DocumentRows:
+    """Makes the rows of some chunks of one document."""
 
     def __init__(
         self,
@@ -71,21 +59,21 @@ class DocumentPassages:
         self._title = self._named(record.title or "", graph.TITLE_WHOLE, graph.TITLE_PART)
         self._headings: dict[int, dict[int, int]] = {-1: {}}
 
-    def row(self, passage: Passage, unmentioned: set[EntityPair]) -> graph.Row:
-        """The entities of a passage with their strengths; ``unmentioned`` are the triples of which no chunk of the
+    def row(self, chunk: Chunk, unmentioned: set[EntityPair]) -> graph.Row:
+        """The entities of a chunk with their strengths; ``unmentioned`` are the triples of which no chunk of the
         document mentions a name."""
-        strengths = dict(_counted(passage))
-        for entity, flags in (*self._title.items(), *self._above(passage.section).items()):
+        strengths = dict(_counted(chunk))
+        for entity, flags in (*self._title.items(), *self._above(chunk.section).items()):
             strengths[entity] = strengths.get(entity, 0) | flags
-        mentioned = {mention.entity for mention in passage.mentions}
+        mentioned = {mention.entity for mention in chunk.mentions}
         for pair in self._triples:
-            if not mentioned.isdisjoint(pair) or (passage.chunk == self._first and pair in unmentioned):
+            if not mentioned.isdisjoint(pair) or (chunk.id == self._first and pair in unmentioned):
                 for entity in pair:
                     strengths[entity] = strengths.get(entity, 0) | graph.TRIPLE
         return strengths
 
     def _above(self, section: int) -> dict[int, int]:
-        """The names in the headings above a passage."""
+        """The names in the headings above a chunk."""
         found = self._headings.get(section)
         if found is None:
             heading = self._outline[section]
@@ -115,12 +103,12 @@ def unmentioned(triples: Sequence[EntityPair], mentions: Iterable[Sequence[Occur
     return {pair for pair in triples if named.isdisjoint(pair)}
 
 
-def _counted(passage: Passage) -> Iterator[tuple[int, int]]:
-    """The entities mentioned in a passage, each with the counts of its mentions."""
+def _counted(chunk: Chunk) -> Iterator[tuple[int, int]]:
+    """The entities mentioned in a chunk, each with the counts of its mentions."""
     counts: dict[int, list[int]] = {}
     mentions = [
-        Mention(entity, start, start + length, passage.text[start : start + length].decode())
-        for entity, start, length in passage.mentions
+        Mention(entity, start, start + length, chunk.text[start : start + length].decode())
+        for entity, start, length in chunk.mentions
     ]
     for (entity, _, _, form), inside in _nested(mentions):
         names, lower = _telling(form)

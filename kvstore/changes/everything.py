@@ -1,0 +1,55 @@
+"""Everything that the spine holds, as if it had just been put in: what a structure beside it follows from.
+
+In: one state. Out: deltas that add up to it, each of a bounded number of chunks, names or edges, so that whoever
+follows them needs memory for one of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from ..structures.documents.documents import DocumentRecord
+from ..structures.forest.edge_filter import ACCEPTED
+from ..structures.state import State
+from ..systems.contract import RELATION_LINK, TRIPLE_LINK, Added, Delta, stored_chunks
+
+#: Chunks, and names or edges, of one delta at most (a document is never divided).
+_CHUNKS = 4096
+_ITEMS = 1 << 16
+
+Item = TypeVar("Item")
+
+
+def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Delta]:
+    """All of a state whose ``documents`` are given, in portions."""
+    for names in portions(((entity, key) for key, entity in state.entities.names()), _ITEMS):
+        yield Delta(names_added=dict(names))
+    added: list[Added] = []
+    chunks = 0
+    links: Counter[tuple[int, int, int]] = Counter()
+    for record in documents:
+        added.append(
+            Added(record, state.documents.outline(record.id), stored_chunks(state, record.id, list(record.chunk_ids())))
+        )
+        for one, other in state.joined(state.triples.of(record.id)):
+            if one != other:
+                links[one, other, TRIPLE_LINK] += 1
+        chunks += max(1, record.chunk_count)
+        if chunks >= _CHUNKS:
+            yield Delta(added, links=links)
+            added, chunks, links = [], 0, Counter()
+    yield Delta(added, links=links)
+    accepted = (edge for edge in state.forest.edges() if state.forest.verdict(*edge) == ACCEPTED)
+    for edges in portions(accepted, _ITEMS):
+        nodes = ((state.forest.node(child).entity, state.forest.node(parent).entity) for child, parent in edges)
+        yield Delta(links=Counter((one, other, RELATION_LINK) for one, other in nodes))
+
+
+def portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """What is given, in lists of at most ``size``."""
+    left = iter(items)
+    while portion := list(islice(left, size)):
+        yield portion

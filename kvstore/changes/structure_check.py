@@ -1,0 +1,87 @@
+"""CHECK of what the systems keep beside the spine: each table holds what follows from the spine, and nothing besides.
+
+In: a state and the documents that can be read. What everything in the spine makes of an empty store is made in a
+scratch store on disk, portion by portion, and compared with what is stored: record by record, and where a table has
+other records, row by row as the dump tells them. Out: a sentence for each row that is missing or too many. Memory holds
+a portion, and of the rows compared no more than sums of hashes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..errors import KvstoreError
+from ..storage.environment import Environment, View
+from ..structures.documents.documents import DocumentRecord
+from ..structures.logical import Internal
+from ..structures.state import State
+from ..systems import structures
+from ..systems.contract import Delta, Row, Structure
+from .everything import everything
+
+#: Sums of hashes of a table's rows; where two differ, the rows of that sum are compared.
+_SUMS = 256
+#: Rows told of a table.
+_TOLD = 10
+
+
+def check_structures(state: State, documents: Sequence[DocumentRecord]) -> Iterator[str]:
+    """Every row that is missing or too many, as a sentence."""
+    if not structures():
+        return
+    with (
+        TemporaryDirectory(prefix="kvstore-check-") as folder,
+        Environment.open(Path(folder) / "made", durability="relaxed") as scratch,
+    ):
+        for delta in everything(state, documents):
+            scratch.write_with_growth(lambda write, delta=delta: _follow(state, write, delta))  # type: ignore[misc]
+        with scratch.snapshot() as snapshot:
+            made = State(snapshot, state.settings)
+            for structure in structures():
+                for table in structure.tables:
+                    try:
+                        if not _same_records(state.lmdb, snapshot, table.name):
+                            yield from _differences(structure, table.name, state, made)
+                    except KvstoreError as error:
+                        yield str(error)
+
+
+def _follow(state: State, write: Any, delta: Delta) -> None:
+    for structure in structures():
+        structure.follower(state, write).follow(delta)
+
+
+def _same_records(stored: View, made: View, table: str) -> bool:
+    if stored.count(table) != made.count(table):
+        return False
+    return all(one == other for one, other in zip(stored.scan(table), made.scan(table), strict=True))
+
+
+def _differences(structure: Structure[Any], table: str, stored: State, made: State) -> Iterator[str]:
+    def rows(state: State) -> Iterable[Row]:
+        return structure.dump(state.part(structure), Internal())[table]
+
+    found, wanted = _sums(rows(stored)), _sums(rows(made))
+    differing = {place for place in range(_SUMS) if found[place] != wanted[place]}
+    told = 0
+    for place in sorted(differing):
+        left = Counter(row for row in rows(stored) if hash(row) % _SUMS == place)
+        left.subtract(row for row in rows(made) if hash(row) % _SUMS == place)
+        for row, times in left.items():
+            if times and (told := told + 1) <= _TOLD:
+                what = "has a row that nothing in the store makes" if times > 0 else "lacks a row"
+                yield f"{structure.name}: table {table} {what}: {row}"
+    if told > _TOLD:
+        yield f"{structure.name}: table {table} differs in {told - _TOLD} more rows"
+
+
+def _sums(rows: Iterable[Row]) -> list[int]:
+    sums = [0] * _SUMS
+    for row in rows:
+        number = hash(row)
+        sums[number % _SUMS] += number
+    return sums

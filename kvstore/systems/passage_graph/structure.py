@@ -1,0 +1,102 @@
+"""The graph of passages and entities as a structure: what maintains it, what the dump and SHOW STATS say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...storage.view import WriteView
+from ...structures.documents.documents import DocumentRecord, Section
+from ...structures.logical import Logical
+from ...structures.state import State
+from ..contract import Chunk, Delta, Row, Table, stored_chunks
+from .graph import (
+    ENTITY_HEADS,
+    ENTITY_LINKS,
+    ENTITY_PASSAGES,
+    PASSAGE_ENTITIES,
+    TITLE_LINK,
+    Graph,
+    GraphWriter,
+)
+from .rows import DocumentRows, title_pair, unmentioned
+
+
+class GraphFollower:
+    """Makes the rows of all chunks anew of which a mention, title, heading or triple has changed."""
+
+    def __init__(self, state: State, write: WriteView) -> None:
+        self._state = state
+        self._graph = GraphWriter(write)
+
+    def leaving(self, record: DocumentRecord) -> None:
+        for chunk in record.chunk_ids():
+            self._graph.put_passage(chunk, {})
+        self._change_title_link(record, -1)
+
+    def follow(self, delta: Delta) -> None:
+        for link, by in delta.links.items():
+            self._graph.change_link(*link, by)
+        for record, outline, chunks in delta.added:
+            self._change_title_link(record, 1)
+            self._put_rows(record, outline, chunks)
+        for document in sorted(delta.touched):
+            chunks = stored_chunks(self._state, document, sorted(delta.touched[document]))
+            self._put_rows(self._state.documents.get(document), self._state.documents.outline(document), chunks)
+        self._graph.flush()
+
+    def _put_rows(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[Chunk]) -> None:
+        pairs = self._state.joined(self._state.triples.of(record.id))
+        lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
+        rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
+        for chunk in chunks:
+            self._graph.put_passage(chunk.id, rows.row(chunk, lone))
+
+    def _change_title_link(self, record: DocumentRecord, by: int) -> None:
+        pair = title_pair(record.title, self._state.settings.name_words) if record.groups else None
+        if pair is not None:
+            whole, shorter = map(int, self._state.filter.find_many(pair))
+            self._graph.change_link(whole, shorter, TITLE_LINK, by)
+
+
+class GraphStructure:
+    """The graph among the structures of a store."""
+
+    name = "passage_graph"
+    tables = (
+        Table(PASSAGE_ENTITIES),
+        Table(ENTITY_PASSAGES, buffered=True),
+        Table(ENTITY_HEADS, buffered=True),
+        Table(ENTITY_LINKS, buffered=True),
+    )
+
+    def read(self, state: State) -> Graph:
+        return Graph(state.lmdb)
+
+    def follower(self, state: State, write: WriteView) -> GraphFollower:
+        return GraphFollower(state, write)
+
+    def dump(self, read: Graph, names: Logical) -> Mapping[str, Iterable[Row]]:
+        return {
+            PASSAGE_ENTITIES: (
+                (names.chunk(chunk), names.entity(entity), strength)
+                for chunk, row in read.all_passages()
+                for entity, strength in row.items()
+            ),
+            ENTITY_PASSAGES: (
+                (names.entity(entity), names.chunk(chunk), strength) for entity, chunk, strength in read.all_listed()
+            ),
+            ENTITY_HEADS: (
+                (names.entity(entity), *head, names.chunk(chunk) if chunk else None, strength)
+                for entity, *head, chunk, strength in read.all_entities()
+            ),
+            ENTITY_LINKS: (
+                (names.entity(entity), names.entity(link.other), link.kind, link.times)
+                for entity, link in read.all_links()
+            ),
+        }
+
+    def counts(self, read: Graph) -> Mapping[str, int]:
+        return {}
+
+
+GRAPH = GraphStructure()
