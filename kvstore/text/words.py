@@ -35,6 +35,8 @@ _JOINED = re.compile(
     r"(?P<mark>(?<![\w-])--?(?=[^\W\d])|(?<!\w)[$@#%\\](?=\w)|(?<![\w/.~])(?:~|\.{1,2})?/(?=\w))?"
     r"\w+(?:(?:[-./\\@]|::?)\w+)*(?P<end>\(\w{0,2}\)|\+\+(?!\w)|\#(?!\w))?"
 )
+#: One of these is in every technical token.
+_MARK = re.compile(r"[-./\\@:$#%~(+]")
 _TELLING = re.compile(r"[^\w-]")
 
 #: What questions ask for texts with: they say nothing about what is asked.
@@ -123,9 +125,12 @@ def technical_tokens(text: str) -> list[str]:
     >>> technical_tokens("Use --no-owner, see initdb(1) and /etc/hosts.")
     ['--no-owner', 'initdb(1)', '/etc/hosts']
     """
+    folded = fold_case(text)
+    if _MARK.search(folded) is None:  # as in most questions
+        return []
     return [
         match.group()
-        for match in _JOINED.finditer(fold_case(text))
+        for match in _JOINED.finditer(folded)
         if match["mark"] or match["end"] or _TELLING.search(match.group())
     ]
 
