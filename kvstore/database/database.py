@@ -300,8 +300,10 @@ class Database(Queryable):
 
     # Files in and out
 
-    def _ingest_destination(self) -> IngestDestination:
-        return IngestDestination(self._context, partial(self.transaction, models=False))
+    @property
+    def _begin(self) -> Callable[[], Transaction]:
+        """Begins a transaction that is given what is extracted and embedded already."""
+        return partial(self.transaction, models=False)
 
     def ingest(
         self,
@@ -339,7 +341,7 @@ class Database(Queryable):
         given = _given(paths)
         with compacting_growth(self._context.environment):
             return ingest(
-                self._ingest_destination(),
+                IngestDestination(self._context, self._begin),
                 given,
                 format=format,
                 prune=prune,
@@ -370,7 +372,9 @@ class Database(Queryable):
         from ..ingest.forecast import forecast
 
         check_options("options", options)
-        return forecast(self._ingest_destination(), _given(paths), format, options or {}, _patterns(include))
+        return forecast(
+            IngestDestination(self._context, self._begin), _given(paths), format, options or {}, _patterns(include)
+        )
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.
@@ -385,8 +389,9 @@ class Database(Queryable):
         """
         from .exchange import import_file
 
+        self._require_writable("open it for writing to import")
         with compacting_growth(self._context.environment):
-            return import_file(self, path)
+            return import_file(self._context, self._begin, path)
 
     # Soundness, size, safety
 

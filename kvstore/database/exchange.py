@@ -13,25 +13,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, TypeVar, cast
 
 from ..changes import facts
 from ..changes.facts import Given
-from ..changes.pending import Prepared
-from ..errors import DocumentNotFoundError, InputError, ReadOnlyError, StoreFullError
-from ..extraction.extraction import Extracted, extract, with_vectors
-from ..settings import FixedSettings
+from ..changes.pending import Prepared, embedded, prepare
+from ..errors import DocumentNotFoundError, InputError, StoreFullError
+from ..extraction.validation import examine
 from ..storage.data_file import flush
 from ..storage.location import require_free
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix, unit_rows
+from .context import Context
 from .transaction import Transaction
 
 FORMAT = "kvstore-export"
@@ -72,31 +68,6 @@ def _report(kind: type[Report], counts: Mapping[str, int]) -> Report:
     return kind(**counts)
 
 
-class Destination(Protocol):
-    """The store, as an import needs it."""
-
-    @property
-    def settings(self) -> FixedSettings: ...
-
-    @property
-    def path(self) -> Path: ...
-
-    @property
-    def readonly(self) -> bool: ...
-
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors of some texts, shape (n, dimension)."""
-        ...
-
-    def state(self) -> AbstractContextManager[State]:
-        """The parts of the store, in one state."""
-        ...
-
-    def transaction(self, *, models: bool = True) -> Transaction:
-        """Begin a write transaction; without ``models`` for one that derives and embeds nothing."""
-        ...
-
-
 def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
     """Write all facts of one state to a new file.
 
@@ -125,22 +96,20 @@ def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
     return _report(ExportReport, written)
 
 
-def import_file(store: Destination, path: str | os.PathLike[str]) -> ImportReport:
-    """Bring the facts of an exported file into a store, a commit a batch.
+def import_file(context: Context, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
+    """Bring the facts of an exported file into a store, a commit a batch; ``begin`` begins a transaction.
 
     What has the same key is replaced. The settings of the store stay its own; only own vectors must fit its dimension
-    and its chunks. Raises InputError for a file or a line that cannot be read, ReadOnlyError, and what a commit raises.
+    and its chunks. Raises InputError for a file or a line that cannot be read, and what a commit raises.
     """
-    if store.readonly:
-        raise ReadOnlyError(f"{store.path} was opened read-only; open it for writing to import")
-    return _Import(store, Path(path)).run()
+    return _Import(context, begin, Path(path)).run()
 
 
 @dataclass(slots=True)
 class _Batch:
     """What was read and not yet committed: documents by key, and facts of each other kind with their lines' numbers."""
 
-    documents: dict[str, tuple[Extracted, Matrix | None]] = field(default_factory=dict)
+    documents: dict[str, Prepared] = field(default_factory=dict)
     facts: dict[str, list[tuple[int, Any, Any]]] = field(default_factory=dict)
     lines: int = 0
     chunks: int = 0
@@ -159,8 +128,9 @@ def _stated(transaction: Transaction, fact: facts.Fact[Any, Any], key: Any, valu
 
 
 class _Import:
-    def __init__(self, store: Destination, path: Path) -> None:
-        self._store = store
+    def __init__(self, context: Context, begin: Callable[[], Transaction], path: Path) -> None:
+        self._context = context
+        self._begin = begin
         self._path = path
         self._counts = dict.fromkeys((*(fact.plural for fact in facts.FACTS), "unchanged"), 0)
         self._batch = _Batch()
@@ -221,40 +191,28 @@ class _Import:
                 self._batch.facts.setdefault(fact.name, []).append((number, key, value))
 
     def _take_document(self, key: str, given: Given) -> None:
-        settings = self._store.settings
-        extracted = extract(
+        examined = examine(
             key,
             given.text,
-            settings,
             title=given.title,
             source=given.source,
             meta=given.meta,
             format=given.format,
             left_out=given.left_out,
         )
-        rows = None
-        if given.vectors is not None:
-            rows = unit_rows(given.vectors, settings.dimension, len(extracted.chunks))
-            extracted = with_vectors(extracted, rows)
-        self._batch.documents[key] = (extracted, rows)
-        self._batch.chunks += len(extracted.chunks)
+        document = prepare(examined, self._context.settings, given.vectors)
+        self._batch.documents[key] = document
+        self._batch.chunks += len(document.extracted.chunks)
 
     def _commit(self, number: int) -> None:
         """Commit the lines up to ``number``."""
         batch, self._batch = self._batch, _Batch()
-        documents = self._changed(batch)
         # Embedding takes most of the time: other writers need not wait for it.
-        texts = [text for extracted, rows in documents if rows is None for text in extracted.embedding_texts()]
-        embedded = self._store.embed(texts)
-        first = 0
+        documents = embedded(self._changed(batch), self._context.state, self._context.embed)
         changed = {facts.DOCUMENTS.plural: len(documents)}
-        with self._store.transaction(models=False) as transaction:
-            for extracted, own in documents:
-                rows = own
-                if rows is None:
-                    rows = embedded[first : first + len(extracted.chunks)]
-                    first += len(rows)
-                transaction._put(Prepared(extracted, rows, own is not None))
+        with self._begin() as transaction:
+            for document in documents:
+                transaction._put(document)
             for fact in facts.stated():
                 changed[fact.plural] = 0
                 for at, key, value in batch.facts.get(fact.name, ()):
@@ -265,14 +223,14 @@ class _Import:
             self._counts[plural] += times
         self._counts["unchanged"] += batch.lines - sum(changed.values())
 
-    def _changed(self, batch: _Batch) -> list[tuple[Extracted, Matrix | None]]:
+    def _changed(self, batch: _Batch) -> list[Prepared]:
         """The documents of a batch that are not in the store as they are."""
-        with self._store.state() as view:
-            stored = {key: view.documents.find(key) for key in batch.documents}
+        with self._context.state() as state:
+            stored = {key: state.documents.find(key) for key in batch.documents}
         return [
-            (extracted, rows)
-            for extracted, rows in batch.documents.values()
-            if (record := stored[extracted.key]) is None or record.digest != extracted.digest
+            document
+            for key, document in batch.documents.items()
+            if (record := stored[key]) is None or record.digest != document.extracted.digest
         ]
 
     @contextmanager
