@@ -31,6 +31,21 @@ def test_words_that_follow_each_other_in_the_question_count_where_they_stand_tog
     assert scores["together"] / scores["apart"] > even["together"] / even["apart"]
 
 
+def test_the_search_that_tells_its_best_from_the_rest_counts_more(store: kvstore.Store) -> None:
+    for number in range(40):
+        store.put(f"tide{number}", f"The tide of the sea comes to the quay on day {number}.")
+    store.put("keel", "The keel of a sloop was laid on the quay.")
+
+    def share(question: str, **options: float) -> int:
+        evidence = store.retrieve(question, using="hybrid", options=options)
+        detail = next(step.detail for step in evidence.steps if step.name == "resemblance")
+        return int(detail.partition("% BM25")[0].rpartition(" ")[2])
+
+    told, level = share("Was the keel of a sloop laid here?"), share("When does the tide come to the quay?")
+    assert level <= 50 < told  # every passage but one has the words of the second alike
+    assert (share("keel", words=0), share("keel", words=1)) == (0, 100)
+
+
 def test_headings_of_a_chunk_count_beside_its_words(store: kvstore.Store) -> None:
     parts = ["# Guide", "## Moving tables", "One statement does all of it, at once.", "## Other"]
     parts += ["Tables may be moving, or not."]

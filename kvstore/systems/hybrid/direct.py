@@ -4,7 +4,9 @@ Candidates are the best by cosine and the best by BM25. Both scores become share
 added: a convex combination (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023).
 A share of a cosine begins where a chunk that has nothing to do with the question would stand, which differs from
 embedder to embedder: the scores of such chunks are taken as normally distributed (Manmatha, Rath and Feng 2001,
-section 3), and their middle is reckoned from two places in the ranking. To the best of them is added how much of the
+section 3), and their middle is reckoned from two places in the ranking. Of the two searches the one counts more that
+tells its best from what comes behind: how far scores differ at the top predicts how well a search does (Shtok et al.,
+"Predicting Query Performance by Query-Drift Estimation", TOIS 2012). To the best of them is added how much of the
 question stands in the headings above them, how near each other two words stand in them that follow each other in
 the question (term proximity: Tao and Zhai 2007; sequential dependence: Metzler and Croft 2005), and how well what
 begins in them is called what the question asks about: a section, the entry of a list, an option. Many passages mention
@@ -39,6 +41,9 @@ from ...text.words import FUNCTION_WORDS, chunk_terms, segments, stemmer, tellin
 
 #: Of the candidates of each search, the one whose place in the ranking the noise is reckoned from beside the last.
 _UPPER = 5
+#: The place in a ranking that says how far its scores fall, and the least that they are taken to.
+_BEHIND = 10
+_LEVEL = 0.02
 #: The best candidates, whose headings and texts are read.
 _READ = 40
 #: Characters of a word, with the space before it, and how many words apart two words may stand.
@@ -48,7 +53,7 @@ _APART = 8
 #: The options of what searches directly.
 DIRECT_OPTIONS: Mapping[str, Option] = {
     "candidates": Option(100, 1, 10_000, "chunks taken from dense and from lexical search each"),
-    "words": Option(0.5, 0, 1, "share of lexical search where dense search has the rest"),
+    "words": Option(0.5, 0, 1, "share of lexical search where dense search has the rest and tells its best as well"),
     "nearness": Option(0.2, 0, 10, "how much it counts that words of the question stand together, beside those shares"),
     "headings": Option(0.1, 0, 10, "how much it counts that the headings have words of the question, beside them"),
     "entries": Option(
@@ -112,7 +117,9 @@ def search_directly(query: Query, weights: Weights) -> Direct:
         if not len(chunks):
             return Direct(chunks, np.empty(0), vectors, words, search.rarities, 0.0)
         dense = _dense_shares(query, vectors, chunks)
-        scores = (1 - weights.words) * dense + weights.words * _of_best(search.of(chunks))
+        lexical = _of_best(search.of(chunks))
+        share = _share_of_words(weights.words, dense, lexical)
+        scores = (1 - share) * dense + share * lexical
         read = np.array(sorted(chunk for chunk, _ in best(view, chunks, scores, _READ)), np.uint64)
         texts = _Texts(view, query.question, search.rarities)
         places = np.searchsorted(chunks, read)
@@ -122,8 +129,25 @@ def search_directly(query: Query, weights: Weights) -> Direct:
         scores /= 1 + weights.nearness + weights.headings + weights.entries
         coverage = texts.coverage(best(view, chunks, scores, 1)[0][0])
         step.count = len(chunks)
-        step.detail = f"cosine and BM25 as shares of the best; of {len(read)} headings, entries and words together"
+        step.detail = (
+            f"{1 - share:.0%} cosine and {share:.0%} BM25 as shares of the best; "
+            f"of {len(read)} headings, entries and words together"
+        )
     return Direct(chunks, scores, vectors, words, search.rarities, coverage)
+
+
+def _share_of_words(even: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64]) -> float:
+    """The share of lexical search, where it would be ``even`` if both searches told their best equally well: by the
+    roots of how far the scores of each fall."""
+    words, cosines = even * math.sqrt(_fall(lexical)), (1 - even) * math.sqrt(_fall(dense))
+    return words / (words + cosines)
+
+
+def _fall(shares: npt.NDArray[np.float64]) -> float:
+    """How far the shares of a search have fallen some places behind the best, from a little above 0 to 1."""
+    if len(shares) < _BEHIND:
+        return 1.0
+    return max(_LEVEL, 1 - float(np.partition(shares, len(shares) - _BEHIND)[len(shares) - _BEHIND]))
 
 
 def _dense_shares(query: Query, ranking: Ranking, chunks: Ids) -> npt.NDArray[np.float64]:
