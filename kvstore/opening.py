@@ -22,10 +22,12 @@ from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchE
 from .models.embedder import open_embedder
 from .models.language import ENGLISH, open_language
 from .settings import FixedSettings
-from .storage import records, tables
+from .storage import records
 from .storage.environment import Environment, View, WriteView
 from .store import Store
+from .structures import tables
 from .structures.language_version import put_language_version
+from .systems import buffered_tables
 from .text.words import stemmer
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ def open_store(
         lock_timeout=lock_timeout,
         max_bytes=max_bytes,
         durability=durability,
+        buffered=buffered_tables(),
     )
     try:
         fixed = _settle(environment, new, create=create and not readonly)
@@ -185,7 +188,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
     >>> kvstore.migrate(store.path).changed
     False
     """
-    with Environment.open(path, create=False) as environment:
+    with Environment.open(path, create=False, buffered=buffered_tables()) as environment:
         with environment.snapshot() as snapshot:
             stored = snapshot.get(tables.META, _FORMAT)
             found = 0 if stored is None else int(records.unpack(stored, tables.META, _FORMAT))

@@ -33,9 +33,10 @@ from kvstore.errors import (
     TransactionError,
 )
 from kvstore.ingest import pipeline
-from kvstore.storage import tables, writer_lock
+from kvstore.storage import writer_lock
 from kvstore.storage.environment import Environment
 from kvstore.storage.writer_lock import WriterLock
+from kvstore.structures import tables
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import FREE, Vectors, VectorWriter, block_shape
 

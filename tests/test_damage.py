@@ -15,9 +15,8 @@ import pytest
 
 import kvstore
 from kvstore.errors import KvstoreError
-from kvstore.storage import tables
 from kvstore.storage.environment import Environment
-from kvstore.systems import STRATEGIES
+from kvstore.systems import STRATEGIES, store_tables
 
 QUESTION = "Who keeps the Cryostat cold in Uppsala?"
 
@@ -97,7 +96,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
 def flip(path: Path, draw: random.Random) -> str:
     """Flip one bit of one value of a table drawn at random; says where."""
     with Environment.open(path) as environment, environment.write() as view:
-        table = draw.choice([name for name in tables.ALL if view.count(name)])
+        table = draw.choice([table.name for table in store_tables() if view.count(table.name)])
         records = [(bytes(key), bytes(value)) for key, value in view.scan(table) if len(value)]
         if not records:
             return f"{table}: no values"

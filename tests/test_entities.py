@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import CorruptionError
-from kvstore.storage import records, tables
+from kvstore.storage import records
 from kvstore.storage.environment import Environment
+from kvstore.structures import tables
 from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter, _decoded
 
 FORMS = ["Port Ellen", "PORT ELLEN", "port ellen"]

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kvstore.errors import ClosedError, EntityNotFoundError, InputError, ReadOnlyError, SettingsMismatchError
-from kvstore.storage import tables
 from kvstore.storage.environment import Environment, View, WriteTransaction
+from kvstore.structures import tables
 from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore_cext.filter import NameHash
 

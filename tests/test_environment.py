@@ -32,9 +32,11 @@ from kvstore.errors import (
     TransactionError,
 )
 from kvstore.storage import change_buffer as recent
-from kvstore.storage import mapped_pages, tables, write_transaction
+from kvstore.storage import mapped_pages, write_transaction
 from kvstore.storage.change_buffer import RecentReader
 from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.structures import tables
+from kvstore.systems import buffered_tables
 
 SMALL_MAP = 1 << 20
 
@@ -52,7 +54,7 @@ def value(environment: Environment, key: bytes, table: str = "a") -> bytes | Non
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[Environment]:
-    opened = Environment.open(tmp_path / "store", lock_timeout=0.2)
+    opened = Environment.open(tmp_path / "store", lock_timeout=0.2, buffered=buffered_tables())
     yield opened
     if not opened.closed:
         assert opened.verify() == []
@@ -107,7 +109,9 @@ def test_views_agree_with_sorted_dictionaries(
     with (
         mock.patch.object(recent, "MOST_PARTS", parts),
         mock.patch.object(write_transaction, "LARGE", 20_000),
-        Environment.open(tmp_path_factory.mktemp("model") / "store", map_size=1 << 24) as environment,
+        Environment.open(
+            tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered=buffered_tables()
+        ) as environment,
     ):
         for changes, commits, forgets in transactions:
             current = {table: dict(model) for table, model in committed.items()}
@@ -132,7 +136,7 @@ def test_views_agree_with_sorted_dictionaries(
             before.close()
             committed = current if commits else committed
             if forgets:  # as another process, which has read nothing yet
-                environment.recent_reader = RecentReader()
+                environment.recent_reader = RecentReader(buffered_tables())
             with environment.snapshot() as after:
                 check(after, committed)
         assert environment.verify() == []

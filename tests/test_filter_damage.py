@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvstore.errors import CorruptionError, KvstoreError
-from kvstore.storage import records, tables
+from kvstore.storage import records
 from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.structures import tables
 from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore.text.normalize import fold
 

@@ -13,8 +13,8 @@ import pytest
 
 import kvstore
 from kvstore import errors
-from kvstore.storage import tables
 from kvstore.storage.change_buffer import SOON_READ
+from kvstore.structures import tables
 
 TEA = "Tea is made from the leaves of Camellia sinensis. Robert Fortune brought plants to Darjeeling in 1848."
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from kvstore import Store
 from kvstore.errors import CorruptionError
-from kvstore.storage import records, tables
+from kvstore.storage import records
 from kvstore.storage.environment import Environment
+from kvstore.structures import tables
 from kvstore.structures.documents.documents import (
     LONGEST_COMPRESSED,
     DocumentRecord,

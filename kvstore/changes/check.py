@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from ..errors import KvstoreError
-from ..storage import tables
 from ..storage.change_buffer import check_recent
+from ..structures import tables
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
@@ -29,7 +29,7 @@ from ..structures.names.recognition import headed_places, mentions_in
 from ..structures.postings import term_bytes
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE
-from ..systems import INDEXES
+from ..systems import INDEXES, buffered_tables
 from ..text.normalize import fold
 from ..text.words import chunk_terms, stemmer
 from .forest_check import check_forest
@@ -83,7 +83,7 @@ class _Check:
                 yield str(error)
 
     def _check_recent(self) -> Iterator[str]:
-        yield from check_recent(self._view.lmdb.scan(tables.RECENT))
+        yield from check_recent(self._view.lmdb.scan(tables.RECENT), buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
         self._documents = list(self._view.documents.scan())

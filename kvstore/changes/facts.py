@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InputError
-from ..storage import records, tables
+from ..storage import records
 from ..storage.view import WriteView
+from ..structures import tables
 from ..structures.counters import Counters
 from ..structures.documents.documents import Documents
 from ..structures.documents.triples import KIND, DocumentTriples, Triples, TripleWriter, stated_triples

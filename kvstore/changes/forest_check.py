@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..storage import tables
 from ..storage.records import U64_PAIR
+from ..structures import tables
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED, Edge, judge, on_cycles
 from ..structures.forest.forest import USER

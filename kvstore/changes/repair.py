@@ -19,8 +19,9 @@ import numpy as np
 from ..errors import CorruptionError, InputError, KvstoreError
 from ..extraction.extraction import Extracted, extract, vectors_for, with_vectors
 from ..settings import FixedSettings
-from ..storage import records, tables
+from ..storage import records
 from ..storage.environment import Environment, WriteTransaction
+from ..structures import tables
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP
 from ..structures.documents.documents import DocumentRecord, Documents
@@ -30,7 +31,7 @@ from ..structures.language_version import put_language_version
 from ..structures.names.entities import BLOCK
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
-from ..systems import INDEXES
+from ..systems import INDEXES, store_tables
 from . import facts
 from .changes import Changes
 from .pending import Pending, Prepared
@@ -92,9 +93,9 @@ class _Rebuild:
 
     def run(self) -> Rebuilt:
         counters = self._counters()
-        for table in tables.ALL:
-            if table != tables.META:
-                self._view.clear(table)
+        for table in store_tables():
+            if table.name != tables.META:
+                self._view.clear(table.name)
         self._view.delete(tables.META, tables.REBUILD)
         put_language_version(self._view, self._settings)
         counters.save(self._view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..storage import tables
+from ..structures import tables
 from ..structures.state import State
 
 

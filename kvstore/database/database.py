@@ -27,9 +27,9 @@ from ..changes.pending import embedded, prepare
 from ..errors import ClosedError, InputError, LockTimeoutError, ReadOnlyError
 from ..extraction.validation import examine
 from ..settings import TIME_LIMIT, FixedSettings
-from ..storage import tables
 from ..storage.change_buffer import SOON_READ
 from ..storage.environment import CompactReport, Environment, WriteTransaction
+from ..structures import tables
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .context import Context

@@ -62,7 +62,9 @@ class IngestDestination:
         from ..ingest.worker import Job
 
         embedder = self.settings.embedder if embed and not self._context.embedder_given else None
-        return Job(str(self._context.environment.path.resolve()), self.settings, format, dict(options), embedder)
+        environment = self._context.environment
+        buffered = sorted(environment.recent_reader.buffered)
+        return Job(str(environment.path.resolve()), self.settings, format, dict(options), embedder, buffered)
 
     def ingested(self, source: str) -> IngestedFile | None:
         with self._context.state() as view:

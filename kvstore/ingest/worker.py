@@ -57,10 +57,11 @@ class Job:
     format: str | None
     options: dict[str, Any]
     embedder: str | None
+    buffered: list[str]
 
     def message(self) -> tuple[Any, ...]:
         """The first message to a worker."""
-        return self.store, self.settings, self.format, self.options, self.embedder
+        return self.store, self.settings, self.format, self.options, self.embedder, self.buffered
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def main(memory: int) -> None:
     waiting: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(tasks, waiting), daemon=True).start()
     try:
-        with Environment.open(job.store, readonly=True, create=False) as environment:
+        with Environment.open(job.store, readonly=True, create=False, buffered=job.buffered) as environment:
             worker = _Worker(job, environment, results)
             while True:
                 worker.work(waiting.get())

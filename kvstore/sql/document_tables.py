@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..storage import tables
 from ..storage.records import U64
+from ..structures import tables
 from ..structures.documents.documents import heading_path
 from ..systems.reader import Reader
 from ..systems.sql_table import Row, Rows, SqlTable, counted, hashed_number, maybe, number_range, one_stored

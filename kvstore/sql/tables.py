@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from typing import Any
 
-from ..storage import tables
 from ..storage.records import U32
+from ..structures import tables
 from ..structures.filter import addresses
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER

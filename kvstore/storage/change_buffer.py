@@ -2,7 +2,7 @@
 
 A document names dozens of entities and hundreds of terms, and what is kept of each lies on a page of its own: a commit
 that wrote them where they belong would write many hundreds of pages for a few bytes on each. So a small commit writes
-its changes of these tables (``GATHERED``) as one record, a *part*; once the parts are many, or large, one commit puts
+its changes of the buffered tables as one record, a *part*; once the parts are many, or large, one commit puts
 all that they hold in its place, each page once however many parts changed it, and removes them. A large transaction
 puts its changes, and those of the parts before it, in place at once, and so does closing a store, unless they are few.
 
@@ -16,24 +16,11 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from ..errors import CorruptionError
 from . import records, tables
 
-#: The tables whose changes are gathered: those with a record for each entity or term that a document names.
-GATHERED = frozenset(
-    {
-        tables.POSTINGS,
-        tables.ENTITIES,
-        tables.ENTITY_PASSAGES,
-        tables.ENTITY_HEADS,
-        tables.ENTITY_LINKS,
-        tables.BUCKET_PAGES,
-        tables.BLOCK_PAGES,
-        tables.ADDRESS_BLOCKS,
-    }
-)
 #: Bytes of changes beyond which a transaction is large, and parts and bytes beyond which they are put in place.
 LARGE = 2 << 20
 #: Bytes that are read in no time: as many may wait when a store is closed.
@@ -55,7 +42,7 @@ class Recent:
     def __init__(self, parts: Iterable[tuple[bytes, int]] = ()) -> None:
         #: Keys and sizes of the parts, oldest first.
         self.parts = tuple(parts)
-        self._changes: dict[str, Changes] = {table: {} for table in GATHERED}
+        self._changes: dict[str, Changes] = {}
         self._keys: dict[str, list[bytes]] = {}
 
     def copy(self) -> Recent:
@@ -67,11 +54,11 @@ class Recent:
 
     def of(self, table: str) -> Mapping[bytes, bytes | None]:
         """What is changed of a table: values by key, None where a record is removed."""
-        return self._changes[table]
+        return self._changes.get(table, {})
 
     def update(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
         """Change some records."""
-        before = self._changes[table]
+        before = self._changes.setdefault(table, {})
         keys = self._keys.get(table)
         if keys is not None:
             new = sorted(key for key in changes if key not in before)
@@ -87,7 +74,7 @@ class Recent:
         """The keys of the changed records of a table, ascending; not to be changed by the caller."""
         keys = self._keys.get(table)
         if keys is None:
-            keys = self._keys[table] = sorted(self._changes[table])
+            keys = self._keys[table] = sorted(self.of(table))
         return keys
 
     def between(self, table: str, start: bytes, stop: bytes | None) -> list[bytes]:
@@ -98,7 +85,7 @@ class Recent:
 
     def all(self) -> Iterator[tuple[str, bytes, bytes | None]]:
         """Every changed record: table, key and value, in order of the keys within a table."""
-        for table in sorted(GATHERED):
+        for table in sorted(self._changes):
             for key in self.keys(table):
                 yield table, key, self._changes[table][key]
 
@@ -109,7 +96,7 @@ class Recent:
 
         ``stored``, and what is given, are in order of their keys, or with ``reverse`` in the opposite order.
         """
-        changes = self._changes[table]
+        changes = self.of(table)
         waiting = list(keys if reverse else reversed(keys))
         for record in stored:
             while waiting and (waiting[-1] > record[0] if reverse else waiting[-1] < record[0]):
@@ -141,7 +128,9 @@ def part_key(last: bytes | None) -> bytes:
 class RecentReader:
     """Reads the parts that views see; parts never change, so each is read once in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, buffered: Set[str]) -> None:
+        #: The tables whose changes are gathered: those with a record for each entity or term that a document names.
+        self.buffered = buffered
         self._read = Recent()
 
     def recent(self, stored: Iterable[tuple[bytes, memoryview]]) -> Recent:
@@ -154,7 +143,7 @@ class RecentReader:
         follows = keys[: len(known.parts)] == [key for key, _ in known.parts]
         found = known.copy() if follows else Recent()
         for key, value in parts[len(found.parts) :]:
-            for table, changes in _decoded(key, value).items():
+            for table, changes in _decoded(key, value, self.buffered).items():
                 found.update(table, changes)
         found.parts = tuple((key, len(value)) for key, value in parts)
         self._read = found
@@ -165,7 +154,7 @@ class RecentReader:
         self._read = recent
 
 
-def check_recent(stored: Iterable[tuple[bytes, memoryview]]) -> Iterator[str]:
+def check_recent(stored: Iterable[tuple[bytes, memoryview]], buffered: Set[str]) -> Iterator[str]:
     """What is wrong with the stored parts, read anew, as sentences."""
     last = None
     for key, value in stored:
@@ -173,11 +162,11 @@ def check_recent(stored: Iterable[tuple[bytes, memoryview]]) -> Iterator[str]:
         if number != 1 + (last or 0):
             yield f"table {tables.RECENT}: part {number} follows part {last or 0}"
         last = number
-        _decoded(key, value)
+        _decoded(key, value, buffered)
 
 
-def _decoded(key: bytes, value: memoryview) -> dict[str, Changes]:
+def _decoded(key: bytes, value: memoryview, buffered: Set[str]) -> dict[str, Changes]:
     changes: dict[str, Changes] = records.unpack(value, tables.RECENT, key)
-    if not changes.keys() <= GATHERED:
+    if not changes.keys() <= buffered:
         raise CorruptionError(f"table {tables.RECENT}, key {key.hex()}: changes of other tables; run CHECK")
     return changes

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -66,7 +66,9 @@ _environments: weakref.WeakSet[Environment] = weakref.WeakSet()
 class Environment:
     """One open store directory; see :meth:`open`. Any thread may use it."""
 
-    def __init__(self, file: OpenFile, lock: WriterLock, *, readonly: bool, lock_timeout: float) -> None:
+    def __init__(
+        self, file: OpenFile, lock: WriterLock, *, readonly: bool, lock_timeout: float, buffered: Iterable[str]
+    ) -> None:
         self.path = file.path
         self.readonly = readonly
         self.lock_timeout = lock_timeout
@@ -76,7 +78,7 @@ class Environment:
         #: Where write transactions begin and end.
         self.transaction_thread = TransactionThread()
         #: What has been read of recent changes.
-        self.recent_reader = RecentReader()
+        self.recent_reader = RecentReader(frozenset(buffered))
         _environments.add(self)
 
     # -- Opening and closing
@@ -92,6 +94,7 @@ class Environment:
         max_bytes: int | None = None,
         lock_timeout: float = 5.0,
         durability: str = "full",
+        buffered: Iterable[str] = (),
     ) -> Environment:
         """Open the store at ``path``, making its directory where there is none and ``create`` says so.
 
@@ -99,7 +102,8 @@ class Environment:
         when it must. ``max_bytes`` is the most that ``data.mdb`` may take. ``lock_timeout`` is how many seconds to
         wait for another writer, for a COMPACT of another process, and for open snapshots when the map grows or the
         environment closes. With ``durability="relaxed"`` a commit is flushed without its meta page: a crash of the
-        machine may undo the last commits, never damage the store.
+        machine may undo the last commits, never damage the store. ``buffered`` are the tables whose records are small
+        and scattered: small commits gather what they change of them (:mod:`.change_buffer`).
 
         Raises StoreNotFoundError, NotAStoreError, CorruptionError (the data file was cut), StoreFullError (no space to
         begin), ReadOnlyError (no right to write), LockTimeoutError (another process is making or compacting this
@@ -152,7 +156,7 @@ class Environment:
                 if missing and locked:
                     remove_begun(directory)
                 raise
-            environment = cls(file, lock, readonly=readonly, lock_timeout=lock_timeout)
+            environment = cls(file, lock, readonly=readonly, lock_timeout=lock_timeout, buffered=buffered)
             try:
                 environment._begin_use(new=missing, locked=locked)
             except BaseException:

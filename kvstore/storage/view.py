@@ -20,7 +20,7 @@ import lmdb
 
 from ..errors import ClosedError, TransactionError
 from . import tables
-from .change_buffer import GATHERED, Recent, RecentReader
+from .change_buffer import Recent, RecentReader
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
 from .transaction_gate import TransactionGate
@@ -153,7 +153,7 @@ class LmdbView:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
         handle = self._handles.get(table)
-        changes = self._recent().of(table) if table in GATHERED else None
+        changes = self._recent().of(table) if table in self._owner.recent_reader.buffered else None
         found: list[memoryview | None] = []
         try:
             for key in keys:
@@ -184,7 +184,7 @@ class LmdbView:
                             more = cursor.next()
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        if table in GATHERED:
+        if table in self._owner.recent_reader.buffered:
             for place, prefix in enumerate(prefixes):
                 keys = self._recent().between(table, prefix, prefix + _ABOVE)
                 if keys:
@@ -196,7 +196,7 @@ class LmdbView:
     ) -> Iterator[Record]:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._stored(table, start, stop, reverse)
-        keys = self._recent().between(table, start, stop) if table in GATHERED else ()
+        keys = self._recent().between(table, start, stop) if table in self._owner.recent_reader.buffered else ()
         return self._recent().merged(table, keys, stored, reverse=reverse) if keys else stored
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
@@ -204,7 +204,7 @@ class LmdbView:
         transaction = self._current()
         handle = self._handles.get(table)
         found: list[Record | None] = [None] * len(ranges)
-        recent = self._recent() if table in GATHERED else None
+        recent = self._recent() if table in self._owner.recent_reader.buffered else None
         changes = recent.of(table) if recent else {}
         try:
             if handle is not None:
@@ -238,7 +238,7 @@ class LmdbView:
         handle = self._handles.get(table)
         try:
             count = 0 if handle is None else transaction.stat(handle)["entries"]
-            for key, value in self._recent().of(table).items() if table in GATHERED else ():
+            for key, value in self._recent().of(table).items() if table in self._owner.recent_reader.buffered else ():
                 count += value is not None
                 count -= handle is not None and transaction.get(key, db=handle) is not None
             return count

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from ..storage import records, tables
+from ..storage import records
 from ..storage.environment import View, WriteView
+from . import tables
 from .documents.chunks import GROUP
 
 _KEY = b"counters"

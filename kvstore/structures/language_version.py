@@ -13,8 +13,9 @@ from typing import Any
 
 from ..models.language import language_version
 from ..settings import FixedSettings
-from ..storage import records, tables
+from ..storage import records
 from ..storage.environment import View, WriteView
+from . import tables
 from .state import State
 
 _KEY = b"language_version"

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 
 from ..errors import CorruptionError
-from ..storage import records, tables
+from ..storage import records
 from ..storage.environment import View, WriteView
 from ..storage.view import Record
+from . import tables
 
 #: Postings of a full block; a block is split in halves beyond it.
 FULL = 256

@@ -14,7 +14,8 @@ from typing import Any
 from ..errors import InputError, UnknownStrategyError
 from ..retrieval.query import Strategy
 from ..structures.indexes.index import Index
-from .contract import Structure, System
+from ..structures.tables import SPINE
+from .contract import Structure, System, Table
 
 #: The folders, in the order in which their strategies are listed.
 _FOLDERS = (
@@ -65,6 +66,16 @@ def register(system: System) -> Callable[[], None]:
 def structures() -> list[Structure[Any]]:
     """What the systems keep beside the spine."""
     return [structure for system in SYSTEMS.values() for structure in system.structures]
+
+
+def store_tables() -> list[Table]:
+    """The tables of a store: the spine's, and those of what the systems keep."""
+    return [*SPINE, *(table for structure in structures() for table in structure.tables)]
+
+
+def buffered_tables() -> frozenset[str]:
+    """The tables whose records go through the change buffer."""
+    return frozenset(table.name for table in store_tables() if table.buffered)
 
 
 def strategy_named(name: str) -> Strategy:

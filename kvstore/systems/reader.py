@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ..storage import tables
 from ..storage.measured_view import MeasuredView
 from ..storage.records import U64, u64
+from ..structures import tables
 from ..structures.documents.chunks import FIRST_UPPER
 from ..structures.filter import addresses
 from ..structures.forest.forest import Statement

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...errors import CorruptionError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
 from ...text.blocks import summary_sentence
+from .. import tables
 from .documents import Documents, heading_path
 
 GROUP = 5

@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ...errors import CorruptionError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
+from .. import tables
 
 #: LMDB takes keys of up to 511 bytes.
 LONGEST_PLAIN_KEY = 480

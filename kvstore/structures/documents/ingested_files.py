@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
+from .. import tables
 from .documents import Documents, key_bytes
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...errors import InputError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
 from ...text.normalize import entity_key
 from ...text.stated_names import stated_name, stated_relation
+from .. import tables
 
 #: Two entities that a triple joins.
 EntityPair = tuple[int, int]

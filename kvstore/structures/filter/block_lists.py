@@ -18,9 +18,10 @@ import numpy.typing as npt
 from kvstore_cext.compact import change_blocks, last_blocks, unpack_numbers
 
 from ...errors import CorruptionError, ReadOnlyError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
 from ...storage.view import Record
+from .. import tables
 
 Addresses = npt.NDArray[np.uint64]
 

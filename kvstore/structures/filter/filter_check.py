@@ -13,7 +13,7 @@ import numpy as np
 from kvstore_cext.filter import ROOMY_OFFSET, EntityIndex, PageCheck
 
 from ...errors import CorruptionError
-from ...storage import tables
+from .. import tables
 from .block_lists import BLOCK, BlockLists
 from .filter_pages import FREE_BLOCKS, FREE_BUCKETS, ROOMY_BLOCKS, FilterPages
 

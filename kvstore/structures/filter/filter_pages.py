@@ -34,9 +34,10 @@ from kvstore_cext.filter import (
 )
 
 from ...errors import ClosedError, CorruptionError, SettingsMismatchError, StoreFullError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
 from ...storage.view import LmdbView
+from .. import tables
 
 ENCODING = "kvfilter1"
 

@@ -21,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import CorruptionError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View
 from ...text.normalize import entity_key
+from .. import tables
 from ..names.entities import Entities
 from .edge_filter import ACCEPTED, Edge, Strength
 

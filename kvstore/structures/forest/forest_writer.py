@@ -11,8 +11,9 @@ from itertools import chain
 
 import numpy as np
 
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import WriteView
+from .. import tables
 from ..counters import Counters
 from .forest import EDGE_ARRAY, NODE, USER, USER_STATEMENT, Forest, Statement
 from .transitive_reduction import AcceptedEdges

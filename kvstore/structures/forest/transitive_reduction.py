@@ -27,8 +27,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import WriteView
+from .. import tables
 from ..counters import Counters
 from .edge_filter import ACCEPTED, CYCLIC, TRANSITIVE, Edge, acyclic, judge, on_cycles
 from .forest import STRENGTH, Forest

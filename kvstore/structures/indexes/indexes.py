@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import CorruptionError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.view import View, WriteView
+from .. import tables
 from .index import Index, IndexRecord
 
 #: Tokens kept: of the file that is about to be renamed into place, and of the one that it replaces.

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...errors import CorruptionError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
 from ...text.normalize import entity_key
+from .. import tables
 from ..filter.entity_filter import EntityFilter, FilterEntry
 
 ALIAS = "alias"

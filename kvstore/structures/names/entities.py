@@ -17,9 +17,10 @@ import msgpack
 from kvstore_cext.msgpack_rows import elements, with_elements
 
 from ...errors import CorruptionError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
 from ...text.normalize import entity_key
+from .. import tables
 
 #: What makes a name one; a slot is stored with the place of its kind in this list.
 KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
+from .. import tables
 
 
 class Occurrence(NamedTuple):

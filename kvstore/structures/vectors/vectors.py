@@ -19,8 +19,9 @@ import numpy.typing as npt
 from kvstore_cext.row_products import row_dots
 
 from ...errors import CorruptionError, InputError
-from ...storage import records, tables
+from ...storage import records
 from ...storage.environment import View, WriteView
+from .. import tables
 
 Matrix = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.uint64]
