@@ -176,6 +176,8 @@ def _names(words: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, str]]:
         yield from ((strategy, "strategy") for strategy in wanted)
     elif last == "DESCRIBE":
         yield from ((table, "table") for table in catalog.tables())
+    elif last == "INDEX":
+        yield from ((kind, "index") for kind in language.index_kinds())
     elif last == "SET":
         yield from ((setting, "setting") for setting in catalog.settings())
     elif last in ("(", ",") and words[0] == "INGEST":
@@ -185,7 +187,10 @@ def _names(words: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, str]]:
 
 
 def _options(words: Sequence[str], catalog: Catalog) -> Sequence[str]:
-    """Options of the strategy that a statement names, of all where it names none; and the one that goes with any."""
+    """Options of the index or the strategy that a statement names, of all strategies where it names none; and the one
+    that goes with any."""
+    if words[:2] == ["CREATE", "INDEX"]:
+        return language.index_kinds().get(words[2].lower(), ())
     strategies = catalog.strategies()
     named = words[words.index("USING") + 1].lower() if "USING" in words[:-1] else ""
     if named in strategies:

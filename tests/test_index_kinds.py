@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from kvstore.structures.indexes.indexes import IndexWriter
 from kvstore.structures.state import State
 from kvstore.systems import register
 from kvstore.systems.contract import System
+from kvstore_shell.completion import complete
+from kvstore_shell.repl import LiveCatalog
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,16 @@ def test_it_is_made_shown_refreshed_and_dropped(toyed: kvstore.Store) -> None:
     assert "index_toy_lengths_bytes" not in toyed.statistics()
     assert toyed.refresh() == []
     assert sorted(os.listdir(toyed.path)) == ["data.mdb", "lock.mdb", "writer.lock"]
+
+
+def test_the_shell_completes_it(toyed: kvstore.Store) -> None:
+    catalog = LiveCatalog(SimpleNamespace(store=toyed))  # type: ignore[arg-type]
+
+    def offered(before: str) -> list[str]:
+        return [completion.text for completion in complete(before, catalog)]
+
+    assert offered("CREATE INDEX to") == offered("REFRESH INDEX t") == ["toy_lengths"]
+    assert offered("CREATE INDEX toy_lengths WITH (") == ["least", "share"]
 
 
 @pytest.mark.parametrize(

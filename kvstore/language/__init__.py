@@ -14,14 +14,16 @@ from ..sql.tokens import Token, is_complete, tokens
 if TYPE_CHECKING:
     from ..sql.literals import literal, name
     from .cursor import Cursor
+    from .index_handlers import index_kinds
     from .syntax import expected, keywords
 
-__all__ = ["Cursor", "Token", "expected", "is_complete", "keywords", "literal", "name", "tokens"]
+__all__ = ["Cursor", "Token", "expected", "index_kinds", "is_complete", "keywords", "literal", "name", "tokens"]
 
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
 _HOMES = {
     "Cursor": ".cursor",
     "expected": ".syntax",
+    "index_kinds": ".index_handlers",
     "keywords": ".syntax",
     "literal": "..sql.literals",
     "name": "..sql.literals",

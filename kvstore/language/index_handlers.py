@@ -7,9 +7,17 @@ with the nearest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from ..systems import INDEXES
 from . import statements as s
 from .cursor import Cursor
 from .statement_context import StatementContext
+
+
+def index_kinds() -> Mapping[str, Sequence[str]]:
+    """The kinds of index that a statement may name, and the options of each."""
+    return {kind.name: list(kind.options) for kind in INDEXES.values()}
 
 
 def create_index(context: StatementContext, statement: s.CreateIndex) -> Cursor:
