@@ -174,3 +174,38 @@ def test_the_fields_of_a_mail_are_no_part_of_its_sentences(ask: Callable[..., kv
     assert "\nMr Valk took the burner out" in f"\n{answer.text}"
     assert "Date" not in answer.text
     assert "Juno Ferreira" in ask(f"{mail}Juno\n", "From whom is the mail to members@clay.example?").text
+
+
+def test_code_stays_with_the_sentence_before_it(ask: Callable[..., kvstore.Answer]) -> None:
+    told = (
+        "The pump is old.\n\nYou can see how old the turbine is with\n\n    turbine --age\n\nto be sure. Tea is nice.\n"
+    )
+    answer = ask(told, "How can I see how old the turbine is?", format="markdown")
+    assert "with\n    turbine --age" in answer.text
+    page = (
+        "SKIPPING\n       A range of logs can be skipped as well. For example:\n\n           $ lamp skip 5..6\n\n"
+        "       This tells the lamp that neither is read.\n"
+    )
+    assert "For example:\n    $ lamp skip 5..6" in ask(page, "How do I skip a range of logs?").text
+
+
+def test_a_sentence_that_counts_on_a_list_brings_it(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "The index is log.search and log.uids. It is safe to delete both of these to build it again. Bread is nice."
+    assert "log.search" in ask(text, "What is safe to delete to build it again?").text
+
+
+def test_what_is_comes_before_what_was_changed(store: kvstore.Store) -> None:
+    changes = "Fixed: the keeper could not start the horn in fog as a service. Start the horn in fog: fixed once more."
+    store.put("changelog.txt", changes)
+    store.put("horn.txt", "To start the horn, the keeper turns the brass key. The key hangs beside the door.")
+    store.set("least_confidence", 0)
+    assert "brass key" in store.ask("How can the keeper start the horn in fog?").text.partition("[1]")[0]
+    assert "Fixed" in store.ask("What was fixed of the horn in fog?").text.partition("[1]")[0]
+
+
+def test_an_option_that_nothing_has_is_not_answered(store: kvstore.Store) -> None:
+    store.put(
+        "lamp", "--quiet: Suppress the banner of the lamp program at the start.\n\n--loud: Ring a bell.", format="text"
+    )
+    known, unknown = (store.weigh(f"What does the option {name} of lamp do?")[1] for name in ("--quiet", "--silent"))
+    assert known.lacking == 0 and unknown.lacking == 1 and unknown.value < known.value - 0.3

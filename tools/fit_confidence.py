@@ -7,18 +7,20 @@ Every set (see tools/evaluate.py) becomes a store, and is asked its own question
 around a question's of the sets that have passages, so that size decides nothing. In: the parts of
 :class:`~kvstore.answering.confidence.Confidence` for each question and store. Out: the weights of a logistic model,
 fitted on the even questions of every pair, and for the odd ones the share answered of own and of other questions, and
-the area under the ROC curve. Pairs count alike, own ones together as much as the others together. ``held_out`` has the
-same for every set, by weights that were fitted without its store and its questions.
+the area under the ROC curve. A manual is also asked for options that it has not: the names of its own, backwards.
+Pairs count alike, own ones together as much as the others together. ``held_out`` has the same for every set, by weights
+that were fitted without its store and its questions.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,8 @@ _PASSAGES = 10
 #: How much large weights are held back.
 _RIDGE = 1e-4
 _STEPS = 30
+#: The names of an option and of a parameter.
+_OPTION, _PARAMETER = re.compile(r"(?<=--)[a-z][\w-]+"), re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -65,6 +69,7 @@ class Stored:
     name: str
     store: kvstore.Store
     own: Sequence[QuestionSet]
+    manual: bool = False
 
 
 @click.command()
@@ -93,7 +98,9 @@ def main(
             stored.append(Stored(questions.name, opened, [questions]))
         if manual is not None:
             opened = stores.enter_context(kvstore.open(folder / "manual"))
-            stored.append(Stored("manual", opened, manual_sets(opened, manual, Path(scratch), lambda text: None)[1]))
+            stored.append(
+                Stored("manual", opened, manual_sets(opened, manual, Path(scratch), lambda text: None)[1], True)
+            )
         asked = [each for mine in stored for each in of_store(mine, stored)]
         passages = [questions for questions in sets if not questions.details]
         asked += [each for number in range(small if passages else 0) for each in of_small(folder, passages, number)]
@@ -107,7 +114,7 @@ def main(
 def of_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
     """What a store says to the questions of all sets."""
     found = []
-    for other in others:
+    for other in [*others, *([Stored(stored.name, stored.store, made_up(stored.own))] if stored.manual else [])]:
         mine = other is stored
         for questions in other.own:
             step = 1 if mine else max(1, len(questions.questions) // _OTHERS)
@@ -115,6 +122,16 @@ def of_store(stored: Stored, others: Sequence[Stored]) -> list[Asked]:
                 names = (stored.name, questions.name, stored.name, other.name)
                 found.append(ask(stored.store, names, question.text, mine, number % 2 == 0))
     return found
+
+
+def made_up(sets: Sequence[QuestionSet]) -> list[QuestionSet]:
+    """The questions on options and parameters with names that nothing has: the parts of each backwards."""
+    (options,) = [questions for questions in sets if questions.name == "manual-options"]
+    asked = []
+    for question in options.questions:
+        form = _OPTION if _OPTION.search(question.text) else _PARAMETER
+        asked.append(replace(question, text=form.sub(lambda match: match.group()[::-1], question.text)))
+    return [replace(options, name="made-up options", questions=asked)]
 
 
 def of_small(folder: Path, sets: Sequence[QuestionSet], number: int) -> list[Asked]:

@@ -52,8 +52,9 @@ class Confidence:
     weighted by their rarity, that one run of a passage has; ``together`` the root of a passage's cosine times that
     share; ``amount`` how much such a run has in all, where a share of few or common terms is little; ``evidence`` what
     of that stands in a passage that is near. ``phrases`` says how much of the question stands in a passage as its words
-    follow one another, ``unnamed`` which share of it are names that no passage has as they are written, ``missing``
-    which share no chunk of the store has. ``unknown`` are the names of the question with a term that no chunk has.
+    follow one another, ``unnamed`` which share of it are names that no passage has as they are written, ``lacking``
+    which share of its technical tokens no passage has, ``missing`` which share of it no chunk of the store has.
+    ``unknown`` are the names of the question with a term that no chunk has.
     """
 
     value: float
@@ -65,6 +66,7 @@ class Confidence:
     evidence: float
     phrases: float
     unnamed: float
+    lacking: float
     missing: float
     unknown: tuple[str, ...]
 
@@ -73,7 +75,8 @@ class Confidence:
         near = "" if self.similarity is None else f"similarity {self.similarity:.2f}, nearby {self.nearby:.2f}, "
         told = f"{near}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
-        return f"{self.value:.2f}: {told}, unnamed {self.unnamed:.2f}, missing {self.missing:.2f}{names}"
+        lacking = f", lacking {self.lacking:.2f}" if self.lacking else ""
+        return f"{self.value:.2f}: {told}, unnamed {self.unnamed:.2f}{lacking}, missing {self.missing:.2f}{names}"
 
 
 def question_rarities(question: str, view: State) -> dict[str, float]:
@@ -95,21 +98,23 @@ Weights = Mapping[str, float]
 
 #: With the vectors of an embedder whose cosines are known, and from words alone.
 WITH_SIMILARITY: Weights = {
-    "similarity": 6.93,
-    "nearby": 7.14,
-    "together": 10.15,
-    "evidence": 4.6,
-    "phrases": 3.97,
-    "unnamed": -6.15,
-    "constant": -9.65,
+    "similarity": 6.44,
+    "nearby": 6.42,
+    "together": 10.13,
+    "evidence": 4.97,
+    "phrases": 4.09,
+    "unnamed": -6.5,
+    "lacking": -3.94,
+    "constant": -9.23,
 }
 WORDS_ALONE: Weights = {
     "coverage": 6.47,
-    "amount": 6.23,
+    "amount": 6.2,
     "phrases": 4.68,
     "unnamed": -5.59,
-    "missing": -3.29,
-    "constant": -6.2,
+    "lacking": -0.38,
+    "missing": -3.27,
+    "constant": -6.16,
 }
 #: The embedders whose cosines the first of them was fitted with.
 _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
@@ -121,8 +126,9 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
     asked = _Asked.of(query.question, view)
     passages = [PassageWords(f"{hit.title or ''} {hit.heading} {hit.text}") for hit in hits]
     passages += map(PassageWords, context)
+    absent = [name for name in asked.names if not any(passage.has(name) for passage in passages)]
     if not passages:
-        return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
+        return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
     cosines = None
     if hits and view.settings.embedder in _KNOWN_EMBEDDERS and query.given is None:
         found = cosines_of(view, np.array([chunk_of(hit, view) for hit in hits], np.uint64), query.vector)
@@ -141,7 +147,8 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
         "amount": max(amounts),
         "evidence": max(max(0.0, cosine - _NEAR) * amount for cosine, amount in zip(near, amounts, strict=True)),
         "phrases": max(map(asked.phrases, terms)),
-        "unnamed": asked.unnamed(passages),
+        "unnamed": asked.unnamed(absent),
+        "lacking": asked.lacking(absent),
         "missing": asked.missing,
     }
     weights = WITH_SIMILARITY if best else WORDS_ALONE
@@ -218,10 +225,15 @@ class _Asked:
         found = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in found) / self.most)
 
-    def unnamed(self, passages: Sequence[PassageWords]) -> float:
-        """The share of the question, by rarity, that are names which no passage has."""
-        absent = [weight for name, weight in self.names.items() if not any(passage.has(name) for passage in passages)]
-        return sum(absent) / max(self._total, sum(self.names.values())) if absent else 0.0
+    def unnamed(self, absent: Sequence[QuestionName]) -> float:
+        """The share of the question, by rarity, that some of its names are."""
+        weight = sum(self.names[name] for name in absent)
+        return weight / max(self._total, sum(self.names.values())) if weight else 0.0
+
+    def lacking(self, absent: Sequence[QuestionName]) -> float:
+        """The share of the question's technical tokens that are among some of its names."""
+        tokens = sum(name.token for name in self.names)
+        return sum(name.token for name in absent) / tokens if tokens else 0.0
 
     @property
     def _total(self) -> float:

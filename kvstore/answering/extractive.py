@@ -41,6 +41,18 @@ _WEIGHTS = {"cosine": 1.6, "rest": 7.9, "own": 2.75, "near": 1.4, "rank": 3.25, 
 #: Those sets have hardly any technical tokens: what the shares of the question's that a statement has, and that its
 #: term has, weigh was chosen by reading answers from manuals.
 _WEIGHTS |= {"token": 1.5, "term": 3.0}
+#: A list of changes tells what was otherwise once; what a question asks about is how it is, unless it asks for that.
+_WEIGHTS |= {"history": -3.0}
+
+#: Documents and parts of them that list changes, and questions that ask for such.
+_HISTORY = re.compile(
+    r"change ?logs?|changes|history|news|release notes|what(?:'|’)?s new|(?:community )?updates", re.IGNORECASE
+)
+_OF_CHANGE = re.compile(
+    r"\b(?:version|release|chang(?:e|ed|es|ing)|new|news|since|fix(?:ed|es)?|introduced|added|removed|renamed|deprecated"
+    r"|history|when|who)\b",
+    re.IGNORECASE,
+)
 
 #: Options, paths, calls, and words that are joined by marks.
 _TOKEN = re.compile(
@@ -80,6 +92,7 @@ class Relevance:
         kind = kind_of(self.question)
         total = sum(self.rarities.values()) or 1.0
         tokens = frozenset(_tokens(self.question))
+        of_change = bool(_OF_CHANGE.search(self.question))
         told = [_told(passages[number].statements[at]) for number, at in places]
         titles = [passages[number].title for number, _ in places]
         subjects = [f"{title}: {text}" if title else text for title, text in zip(titles, told, strict=True)]
@@ -98,6 +111,7 @@ class Relevance:
                 "token": _shared(tokens, text),
                 "term": _shared(tokens, statement.term),
                 "first": float(place[1] == 0 and passages[place[0]].whole),
+                "history": float(not of_change and _is_history(passages[place[0]])),
             }
             scores[place] = sum(_WEIGHTS[name] * part for name, part in parts.items())
         return scores
@@ -164,6 +178,12 @@ def _tokens(text: str) -> list[str]:
 def _shared(tokens: frozenset[str], text: str) -> float:
     """The share of some technical tokens that a text has."""
     return len(tokens.intersection(_tokens(text))) / len(tokens) if tokens and text else 0.0
+
+
+def _is_history(passage: Passage) -> bool:
+    """Whether a passage stands in a list of changes, as its document's name or title or its heading says."""
+    names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
+    return any(_HISTORY.fullmatch(plain(name).strip()) for name in names)
 
 
 def _told(statement: Statement) -> str:

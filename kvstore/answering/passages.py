@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
+from textwrap import dedent
 
 from ..errors import CorruptionError
 from ..retrieval.evidence import Hit
@@ -36,6 +37,8 @@ _HANGING = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _MAIL_FIELD = re.compile(r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE)
 _FIELD = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
 _RULE = re.compile(r"[\s|:+=-]*")
+#: What stands before a command that is typed.
+_PROMPT = re.compile(r"[$#%>]\s+\S")
 #: Words that open a sentence which says something of the one before it.
 _CONNECTIVE = re.compile(
     r"""(?:this|that|these|those|such|however|but|and|or|so|therefore|thus|then|hence|also|otherwise|moreover
@@ -46,6 +49,10 @@ _CONNECTIVE = re.compile(
     |(?:because\ of|due\ to|at|with|after|by)\ (?:this|that|these)|to\ (?:this|that)\ end|on\ the\ other
     |all\ of\ (?:these|this|them)|none\ of)\b""",
     re.IGNORECASE | re.VERBOSE,
+)
+#: Words in a sentence that count on a list in the one before it.
+_OF_THESE = re.compile(
+    r"\b(?:all|any|both|each|either|most|neither|none|one|some)(?: of)? (?:these|those)\b", re.IGNORECASE
 )
 #: Words that stand for somebody or something named before.
 _POINTER = re.compile(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
@@ -153,12 +160,16 @@ def _beside(view: State, record: ChunkRecord, chunk: int, step: int) -> int:
 def _passage(group: _Group, view: State) -> Passage:
     start, end = view.chunks.get(group.first).start, view.chunks.get(group.last).end
     record = view.documents.get(group.document)
-    text = view.documents.text_slice(group.document, start, end)
+    before = view.chunks.find(group.first - 1) if group.first else None
+    from_start = start if before is None or before.document != group.document else min(start, before.start)
+    around = view.documents.text_slice(group.document, from_start, end)
+    text = around.encode()[start - from_start :].decode()
+    cut = bool(around[: len(around) - len(text)].rpartition("\n")[2].strip())
     best = group.hits[0]
     ordered = sorted(group.hits, key=lambda hit: hit.start)
     whole = group.last - group.first + 1 == record.chunk_count
     passage = Passage(best.document, best.title, best.heading, start, text, ordered, whole)
-    passage.statements = list(_statements(text, record.format, best.heading))
+    passage.statements = list(_statements(text, record.format, best.heading, cut=cut))
     _assign(passage)
     return passage
 
@@ -176,9 +187,9 @@ def _assign(passage: Passage) -> None:
                 statement.hit = hit
 
 
-def _statements(text: str, format: str, heading: str) -> Iterator[Statement]:
-    """The statements of a passage, in order."""
-    made = _of_markdown(text) if format == "markdown" else _of_text(text)
+def _statements(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Statement]:
+    """The statements of a passage, in order; ``cut`` says that it begins within a line."""
+    made = _of_markdown(text) if format == "markdown" else _of_text(text, cut)
     synopsis = heading.rpartition(" > ")[2].strip().lower() in _SYNOPSES
     begins = True
     last: Statement | None = None
@@ -195,7 +206,8 @@ def _statements(text: str, format: str, heading: str) -> Iterator[Statement]:
         if statement.kind in ("prose", "item"):
             own = opens and bool(statement.term)
             cut = statement.text[:1].islower() and not opens
-            statement.before = not begins and not own and (cut or bool(_CONNECTIVE.match(statement.text)))
+            back = cut or bool(_CONNECTIVE.match(statement.text) or _OF_THESE.search(statement.text))
+            statement.before = not begins and not own and back
             statement.pointing = bool(_POINTER.match(statement.text))
         if last is not None and last.section == section and last.leads and last.block != statement.block:
             statement.before = True
@@ -261,9 +273,9 @@ def _prose(
 
 
 def _code(text: str, start: int, end: int, number: int) -> Statement:
-    piece = text[start:end]
-    inner = _FENCE_LINE.sub("", piece)
-    lines = [line.rstrip() for line in _QUOTE.sub("", inner).splitlines() if line.strip()]
+    begin = text.rfind("\n", 0, start) + 1
+    inner = _FENCE_LINE.sub("", text[begin if text[begin:start].isspace() else start : end])
+    lines = [line.rstrip() for line in _QUOTE.sub("", dedent(inner)).splitlines() if line.strip()]
     told = "\n".join(lines[:_SHOWN_LINES])
     return Statement(start, end, told, "code", number, fit=False, before=True)
 
@@ -286,18 +298,23 @@ def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> It
         place += len(line)
 
 
-def _of_text(text: str) -> Iterator[Statement | _Heading]:
+def _of_text(text: str, cut: bool) -> Iterator[Statement | _Heading]:
     """The statements of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
     term, depth = "", 0
+    announced: int | None = None  # the indentation of what announced the next block
     for number, block in enumerate(blocks(text, "text")):
         start = block.start
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= depth:
             term = ""
+        if announced is not None and indent > announced and _is_code(text[start : block.end]):
+            yield _code(text, start, block.end, number)
+            continue
+        announced = None
         if _MAIL_FIELD.match(text, start) and len(_MAIL_FIELD.findall(text, start, block.end)) > 1:
             yield from _fields(text, start, block.end, number)
             continue
-        for part in _parts(text, start, block.end, indent):
+        for part in _parts(text, start, block.end, indent, cut and number == 0):
             piece = text[part.start : part.end]
             if part.heads and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
                 term, depth = "", 0
@@ -313,7 +330,14 @@ def _of_text(text: str) -> Iterator[Statement | _Heading]:
                 term, depth, own = shown(hanging["term"]), part.indent, hanging["term"]
             label = own or (term if part.indent > depth else "")
             leads = is_lead_in(piece)
+            announced = part.indent if leads else None
             yield from _prose(text, part.start, part.end, number, "prose", label, names_itself=bool(own), leads=leads)
+
+
+def _is_code(piece: str) -> bool:
+    """Whether a paragraph of plain text is what a reader types: behind a prompt, or no sentence."""
+    spoken = any(word.lower() in FUNCTION_WORDS for word in _WORD.findall(piece))
+    return bool(_PROMPT.match(piece)) or not (spoken or _ENDS.search(piece.rstrip()))
 
 
 def _fields(text: str, start: int, end: int, number: int) -> Iterator[Statement]:
@@ -335,13 +359,16 @@ class _Part:
     hangs: bool = False
 
 
-def _parts(text: str, start: int, end: int, indent: int) -> Iterator[_Part]:
-    """A paragraph of plain text, parted where a line stands over deeper ones, as a term or a heading does."""
+def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[_Part]:
+    """A paragraph of plain text, parted where a line stands over deeper ones, as a term or a heading does; where its
+    first line is ``cut``, that is taken to stand as deep as the next one."""
     lines: list[tuple[int, int, int]] = []
     place = start - indent
     for line in text[place:end].splitlines(keepends=True):
         lines.append((place, place + len(line.rstrip()), len(line) - len(line.lstrip())))
         place += len(line)
+    if cut and len(lines) > 1:
+        lines[0] = (lines[0][0] + lines[0][2] - lines[1][2], lines[0][1], lines[1][2])
     first, floor = 0, 0
     while first < len(lines):
         begin, stop, depth = lines[first]

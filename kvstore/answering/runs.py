@@ -24,8 +24,8 @@ _SHORT = 45
 _BESIDE = 2.0
 #: Sentences before a statement that it can bring, and of the definition that it belongs to.
 _BEFORE, _OF_DEFINITION = 2, 4
-#: Words of a block that an announcing sentence brings.
-_ANNOUNCED = 60
+#: Words of a block that an announcing sentence brings, and of a sentence that does nothing but announce one.
+_ANNOUNCED, _LEAD_IN = 60, 4
 
 #: Number of a passage, and of a statement in it.
 Place = tuple[int, int]
@@ -99,20 +99,30 @@ def _needed(passage: Passage, place: Place) -> list[Place]:
             break
         first -= 1
     last = at
-    if statements[at].leads:
+    if _only_announces(statements, at + 1) and not statements[at].leads:
+        last = at + 1
+    if statements[last].leads:
         room = _ANNOUNCED
         while last + 1 < len(statements) and statements[last + 1].kind in ("code", "item", "table"):
             if statements[last + 1].section != statements[at].section:
                 break
-            if statements[last + 1].kind == "code" and last > at and statements[last].kind != "code":
+            opened = not statements[last].leads
+            if statements[last + 1].kind == "code" and opened and statements[last].kind != "code":
                 break
             room -= statements[last + 1].words
-            if room < 0 and last > at:
+            if room < 0 and opened:
                 break
             last += 1
             if statements[last].kind == "code":
                 break
     return [(number, index) for index in range(first, last + 1)]
+
+
+def _only_announces(statements: Sequence[Statement], at: int) -> bool:
+    """Whether a statement of a few words ("For example:") does nothing but announce what comes behind its paragraph."""
+    if at >= len(statements) or statements[at].words > _LEAD_IN:
+        return False
+    return statements[at].leads and statements[at].block == statements[at - 1].block
 
 
 def _spans(passages: Sequence[Passage], places: Sequence[Place]) -> list[tuple[int, int, int]]:

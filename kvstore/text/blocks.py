@@ -68,6 +68,8 @@ _HEADING = re.compile(r" {0,3}(#{1,6})(?:\s|$)")
 _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+(?=\S)")
 _ROW = re.compile(r"\s*\|")
 _RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
+#: What a line of code begins with that no fence encloses (CommonMark 0.31, section 4.4), where no list goes on.
+_INDENTED = ("    ", "\t")
 _TERM = re.compile(r"[^\n]{1,200}?(?=:(?:\s|$))")
 _SENTENCE_END = re.compile(r"[.!?]\s")
 #: What an entry of a list or an option list begins with: as far as its colon, its dash, its parameters or its value.
@@ -118,7 +120,7 @@ def _leads(text: str, part: Part, after: Part | None) -> bool:
 def _line_parts(text: str) -> list[Part]:
     found: list[Part] = []
     kind, start, end, level, continues = "", 0, 0, 0, False
-    fence, depth, position = "", 0, 0
+    fence, depth, position, shallow = "", 0, 0, False
     lines = text.splitlines(keepends=True)
 
     def close() -> None:
@@ -145,11 +147,20 @@ def _line_parts(text: str) -> list[Part]:
         if stop < first:
             close()
             continue
+        indented = line.startswith(_INDENTED)
+        if kind == "code":
+            if indented:
+                end = stop
+                continue
+            close()
         item, row, title = _ITEM.match(line), _ROW.match(line), _HEADING.match(line)
+        if not kind and indented and shallow and not (depth or mark or item or row):
+            kind, start, end, level, continues = "code", first, stop, 0, False
+            continue
         opens = mark or row or item or title
         if (row is None or kind != "table") and (opens is not None or kind in ("", "table", "heading")):
             close()
-            start, level, continues = first, 0, False
+            start, level, continues, shallow = first, 0, False, not indented
             if mark is not None:
                 kind, fence = "code", mark[1]
             elif row is not None:
