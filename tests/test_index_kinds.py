@@ -21,9 +21,9 @@ from kvstore.storage import index_file
 from kvstore.storage.index_file import Arrays, Head
 from kvstore.structures.indexes.index import BuildTools, Content, Index, IndexRecord, States
 from kvstore.structures.indexes.index_reading import bound_index
-from kvstore.structures.indexes.indexes import IndexWriter
+from kvstore.structures.indexes.indexes import Indexes, IndexWriter
 from kvstore.structures.state import State
-from kvstore.systems import register
+from kvstore.systems import INDEXES, register
 from kvstore.systems.contract import System
 from kvstore_shell.completion import complete
 from kvstore_shell.repl import LiveCatalog
@@ -162,64 +162,98 @@ def test_its_name_and_options_are_checked(toyed: kvstore.Store, statement: str, 
     assert said in str(raised.value)
 
 
+#: What a kind must be told to have a file in a small store.
+NEEDED = {"vectors": {"exact_below": 1}}
+
 CHILD = """
 import os, sys
 sys.path.insert(0, os.path.dirname(sys.argv[2]))
 import kvstore, {module} as toy
 toy.register(toy.System("toy", "of this test", indexes=(toy.TOY,)))
 setattr(toy.index_file.Draft, sys.argv[3], lambda *_: os._exit(9))
-kvstore.open(sys.argv[1]).refresh()
+kvstore.open(sys.argv[1]).refresh(sys.argv[4])
 """
 
 
+def stands(store: kvstore.Store, kind: str) -> str | None:
+    return next((index.state for index in store.indexes() if index.kind == kind), None)
+
+
+@pytest.fixture(params=[*INDEXES, TOY.name])
+def kind(request: pytest.FixtureRequest, registered: None) -> str:
+    """Every kind that there is."""
+    name: str = request.param
+    if name != TOY.name:
+        pytest.importorskip("hnswlib")
+    return name
+
+
+@pytest.fixture
+def indexed(kind: str, make_store: Callable[..., kvstore.Store]) -> Iterator[kvstore.Store]:
+    store = make_store()
+    store.put("a", "Port Averill is a town.")
+    store.put_edge("Port Averill", "Towns")
+    store.create_index(kind, NEEDED.get(kind))
+    assert stands(store, kind) == "ready"
+    yield store
+    assert store.refresh(kind) == [kind]
+    assert stands(store, kind) == "ready"
+    assert not [name for name in os.listdir(store.path) if name.endswith(".new")]
+    assert store.check() == []
+    store.close()
+
+
 @pytest.mark.parametrize("moment", ["write", "publish"])
-def test_a_build_that_is_killed_leaves_nothing_harmful(toyed: kvstore.Store, moment: str) -> None:
-    toyed.put("c", "long enough")
+def test_a_build_that_is_killed_leaves_nothing_harmful(indexed: kvstore.Store, kind: str, moment: str) -> None:
+    indexed.put("c", "Long enough.")
     code = CHILD.format(module=Path(__file__).stem)
-    ran = subprocess.run([sys.executable, "-c", code, toyed.path, __file__, moment], capture_output=True, text=True)
+    command = [sys.executable, "-c", code, indexed.path, __file__, moment, kind]
+    ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 9, ran.stderr
-    assert (toyed.path / "toy_lengths.index.new").exists()
-    assert shown(toyed) == ("ready", 1, "2 documents")
-    assert toyed.refresh() == ["toy_lengths"]
-    assert lengths(toyed) == {"a": 4, "b": 6, "c": 11}
-    assert not (toyed.path / "toy_lengths.index.new").exists()
+    assert (indexed.path / f"{kind}.index.new").exists()
+    assert stands(indexed, kind) == "ready"
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "deleted", "of another version"])
-def test_a_file_that_cannot_be_used_is_none(toyed: kvstore.Store, damage: str) -> None:
-    path = toyed.path / "toy_lengths.index"
+def test_a_file_that_cannot_be_used_is_none(indexed: kvstore.Store, kind: str, damage: str) -> None:
+    path = indexed.path / f"{kind}.index"
     content = bytearray(path.read_bytes())
     if damage == "deleted":
         path.unlink()
     elif damage == "of another version":
-        head, arrays = index_file.read(path, "toy_lengths", lambda token: True)
+        head, arrays = index_file.read(path, kind, lambda token: True)
         with index_file.drafting(path) as draft:
-            draft.write(head, {"others": arrays["ids"]})
+            draft.write(head, {"others": next(iter(arrays.values()))})
             draft.publish()
     else:
-        content[-64] ^= 1  # where the last array begins
+        content[-64] ^= 1  # where the last array begins, or in it
         path.write_bytes(content if damage == "flipped" else content[:-70])
-    assert lengths(toyed) is None
-    state, stale, detail = shown(toyed) or ("", 0, "")
-    assert (state, stale) == ("absent" if damage == "deleted" else "damaged", 2)
-    assert "REFRESH" in detail
+    with indexed.state() as state:
+        assert bound_index(state, INDEXES[kind]) is None
+    assert stands(indexed, kind) == ("absent" if damage == "deleted" else "damaged")
+    assert "REFRESH" in next(index.detail for index in indexed.indexes() if index.kind == kind)
     with index_file.drafting(path):
-        assert (shown(toyed) or ("",))[0] == "building"
-    assert toyed.refresh() == ["toy_lengths"]
-    assert lengths(toyed) == {"a": 4, "b": 6}
+        assert stands(indexed, kind) == "building"
+        with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
+            indexed.refresh(kind)
 
 
-def test_check_and_repair_know_its_record(toyed: kvstore.Store) -> None:
+def test_a_rebuild_keeps_the_options_and_uses_no_file_of_before(indexed: kvstore.Store, kind: str) -> None:
     from kvstore.changes.repair import rebuild
 
+    rebuild(indexed._context.environment, indexed.settings, indexed.embed)
+    with indexed.state() as state:
+        record = Indexes(state.lmdb).get(INDEXES[kind])
+        assert record is not None
+        assert record.options == NEEDED.get(kind, {})
+    assert stands(indexed, kind) == "damaged"
+
+
+def test_check_knows_its_record(toyed: kvstore.Store) -> None:
     environment = toyed._context.environment
     environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5, "most": 7})))
     assert toyed.check() == ["index toy_lengths is kept with options that there are not: most"]
     environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5})))
-    rebuild(environment, toyed.settings, toyed.embed)
-    assert lengths(toyed) is None
-    assert toyed.refresh() == ["toy_lengths"]
-    assert lengths(toyed) == {"b": 6}
 
 
 def test_an_automatic_kind_is_there_from_the_start_and_grows_in_the_background(

@@ -504,7 +504,7 @@ class Database(Queryable):
         *,
         progress: Callable[[IndexProgress], None] | None = None,
     ) -> None:
-        """Make an index, ``vectors`` or ``synonyms``, and build its file.
+        """Make an index of a kind, such as ``synonyms``, and build its file.
 
         Interrupted, it stays without a file: :meth:`refresh` goes on. Raises InputError for an unknown kind or option,
         or where there is one already, IndexUnavailableError where it cannot be built, EmbedderError, ReadOnlyError.

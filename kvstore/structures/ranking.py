@@ -10,29 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .documents.chunks import Chunks
-from .documents.documents import Documents
+from .state import State
 
 #: (chunk id, score), best first.
 Ranking = list[tuple[int, float]]
 
 
-class Stored(Protocol):
-    """The parts of one state that order chunks."""
-
-    @property
-    def chunks(self) -> Chunks: ...
-    @property
-    def documents(self) -> Documents: ...
-
-
 def best(
-    state: Stored, chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int
+    state: State, chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int
 ) -> Ranking:
     """The ``top`` chunks of highest score, best first; equal scores by document key, then by place in the document.
 
@@ -57,7 +47,7 @@ def best(
     return list(zip(ordered[:top], scores[:top].tolist(), strict=True))
 
 
-def in_order(state: Stored, chunks: Iterable[int]) -> list[int]:
+def in_order(state: State, chunks: Iterable[int]) -> list[int]:
     """Chunks, by their ids, by document key and then by place in the document."""
     ids = list(chunks)
     if len(ids) < 2:
