@@ -275,7 +275,8 @@ def test_a_change_is_called_alike_on_a_store_and_in_a_transaction(store: kvstore
         alone, inside = getattr(kvstore.Store, name), getattr(kvstore.Transaction, name)
         assert inspect.signature(alone) == inspect.signature(inside)
         assert inspect.getdoc(alone) != inspect.getdoc(inside)
-        assert "In a transaction of its own." in str(inspect.getdoc(alone))
+        assert "\n\nIn a transaction of its own.\n\n" in str(inspect.getdoc(alone))
+        assert "\n>>> " in str(inspect.getdoc(alone))
         with store.transaction(), pytest.raises(TypeError, match=rf"^{name}\(\) missing a required argument"):
             getattr(store, name)()  # told before the writer's lock is waited for
 

@@ -149,6 +149,14 @@ def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) ->
         with mock.patch.object(store._context, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
             store.update("log", title="Another log")
         assert len(embedded) == len(after)
+        embedded.clear()
+        store.export(tmp_path / "out.jsonl")
+        exported = (tmp_path / "out.jsonl").read_text()
+        (tmp_path / "in.jsonl").write_text(exported.replace("harbour four", "harbour forty"))
+        with mock.patch.object(store._context, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
+            store.import_(tmp_path / "in.jsonl")
+        assert len(embedded) == 1
+        assert "harbour forty" in embedded[0]
 
 
 def vectors_by_text(store: kvstore.Store) -> dict[str, Any]:

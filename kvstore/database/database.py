@@ -71,7 +71,7 @@ def as_in(
             return function(self, *args, **named)
 
         call.__module__, call.__qualname__ = __name__, f"Database.{method.__name__}"
-        call.__doc__ = f"{about}\n\nIn a transaction of its own. {more}"
+        call.__doc__ = f"{about}\n\nIn a transaction of its own.\n\n{more}".rstrip()
         return call
 
     return declared

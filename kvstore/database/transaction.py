@@ -114,8 +114,8 @@ class Transaction(Queryable):
         """Store a document in place of the one of this key; True when that changes anything.
 
         ``vectors`` (one, or one a chunk) stand in for the embedder's; ``origin`` is the folder it came from,
-        ``left_out`` how many characters of its page were left out as navigation. Raises
-        InputError for an empty or over-long text, a bad format or vectors that do not fit.
+        ``left_out`` how many characters of its page were left out as navigation. Raises InputError for an empty or
+        over-long text, a bad format or vectors that do not fit.
 
         >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
         True
