@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvstore
+from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
 from kvstore.structures.forest.forest import StatedEdge
@@ -243,7 +244,7 @@ def test_any_history_gives_the_dump_of_a_fresh_store(history: list) -> None:
                 fresh.put_edge(edge.child, edge.parent, tree=edge.tree)
             with fresh.transaction() as transaction:
                 for alias in model.aliases.values():
-                    transaction._restate(alias)
+                    transaction._put_fact(facts.ALIASES, alias.key, alias)
             expected = dump_of(fresh)
         with kvstore.open(folder / "imported", embedder="hashing:16", settings={"language": "en"}) as imported:
             imported.import_(folder / "lived.jsonl")

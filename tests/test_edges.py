@@ -8,6 +8,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
+from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.storage.environment import Environment
 from kvstore.structures.names.aliases import Alias
@@ -114,7 +115,9 @@ def test_a_full_map_grows_and_the_transaction_is_run_again(tmp_path: Path) -> No
                 transaction.put(f"d{number}", f"Alpha Centauri number {number} is a star. " * 40)
                 transaction.put_edge(f"Star {number}", "Alpha Centauri")
                 if not number % 50:
-                    transaction._restate(Alias(f"Sun {number}", "alpha centauri", "alias"))
+                    transaction._put_fact(
+                        facts.ALIASES, f"sun {number}", Alias(f"Sun {number}", "alpha centauri", "alias")
+                    )
             transaction.delete_edge("Star 3", "Alpha Centauri")
         assert store.check() == []
         with store.snapshot() as snapshot:

@@ -22,11 +22,9 @@ from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
 from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, heading_path
 from ..structures.documents.ingested_files import IngestedFileWriter
-from ..structures.documents.triples import TripleWriter
 from ..structures.filter.entity_filter import EntityFilter
-from ..structures.forest.forest import EdgeKey, StatedEdge, Statement
+from ..structures.forest.forest import Statement
 from ..structures.forest.forest_writer import ForestWriter
-from ..structures.names.aliases import AliasWriter
 from ..structures.names.entities import EntityWriter
 from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
@@ -36,7 +34,7 @@ from ..systems import structures
 from ..systems.contract import RELATION_LINK
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from . import facts
+from .facts import StatedFact, Work, of_documents
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import Pending, Prepared
@@ -57,42 +55,31 @@ class Changes:
         self._postings = PostingWriter(view)
         self._vectors = VectorWriter(view, settings.dimension)
         self.forest = ForestWriter(view, self.counters)
-        self.aliases = AliasWriter(view)
-        self.triples = TripleWriter(view)
         self._files = IngestedFileWriter(view)
         self.filter = entity_filter
-        self.spine = facts.Spine(view, self.counters, self.documents, entity_filter, self.forest)
         # What the followers read: the parts are those that write, for these see what is not in its place yet.
-        state = self._state = State(view, settings)
+        state = self.state = State(view, settings)
         state.counters, state.documents, state.chunks = self.counters, self.documents, self._chunks
         state.abstracts, state.entities, state.mentions = self._abstracts, self._entities, self._mentions
         state.forest, state.filter, state.postings = self.forest, self.filter, self._postings
-        state.aliases, state.triples, state.vectors = self.aliases, self.triples, self._vectors
+        state.vectors = self._vectors
         self._followers = [structure.follower(state, view) for structure in structures()]
-
-    def edge_nodes(self, key: EdgeKey) -> tuple[int, int] | None:
-        """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
-        return facts.EDGES.nodes(self.spine, key)
-
-    def stated_edge(self, key: EdgeKey) -> StatedEdge | None:
-        """The edge of this key as the user stated it, or None."""
-        return facts.EDGES.stored(self.spine, key)
 
     def apply(self, pending: Pending) -> None:
         """Store documents, edges and aliases in place of those of the same key, and take others out."""
         documents = pending.prepared
-        stated = [(fact, *change) for fact in facts.stated() for change in getattr(pending, fact.plural).items()]
-        linker = Linker(self._state, self._mentions)
+        linker = Linker(self.state, self._mentions)
+        work = Work(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
         for key in pending.documents:
             record = self.documents.find(key)
             if record is not None:
-                self._take_out(record, linker, names)
+                self._take_out(record, work, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
-        for fact, key, value in stated:
-            self._withdraw(fact, key, linker, names)
-            for form, kind in fact.introductions(value) if value else ():
+        for fact, key, value in pending.stated:
+            self._withdraw(fact, key, work, names)
+            for form, kind in () if value is None else fact.introductions(value):
                 names.introduce(entity_key(form), form, kind)
                 self.counters.introductions += 1
         for item in documents:
@@ -101,9 +88,9 @@ class Changes:
         ids = self._settle_names(names, linker)
         for item in documents:
             self._put_in(item, ids, names, linker)
-        for fact, key, value in stated:
-            if value:
-                fact.put(self.spine, linker, ids, key, value)
+        for fact, key, value in pending.stated:
+            if value is not None:
+                fact.put(work, ids, key, value)
         for (one, other), by in self.forest.settle().items():
             linker.change_link(one, other, RELATION_LINK, by)
         for file, digests in pending.files:
@@ -134,20 +121,19 @@ class Changes:
         self.filter.flush()
         self.counters.save(self._view)
 
-    def _take_out(self, record: DocumentRecord, linker: Linker, names: NameChanges) -> None:
+    def _take_out(self, record: DocumentRecord, work: Work, names: NameChanges) -> None:
         """Remove a document and all that is its own; its names lose one introduction each."""
         for follower in self._followers:
             follower.leaving(record)
         outline = self.documents.outline(record.id)
         stem = stemmer(self._settings.stemmer)
         self._files.remove(record.source)
-        for fact in facts.stated():
-            if fact.of_document:
-                self._withdraw(fact, record.key, linker, names)
+        for fact in of_documents():
+            self._withdraw(fact, record.key, work, names)
         introductions = self._entities.introductions(record.id)
-        linker.learn(names.withdraw_places(introductions))
+        work.linker.learn(names.withdraw_places(introductions))
         self.counters.introductions -= len(introductions)
-        linker.unlink_document(record)
+        work.linker.unlink_document(record)
         text = self.documents.text(record.id)
         chunk_ids = list(record.chunk_ids())
         for chunk, stored in zip(chunk_ids, self._chunks.get_many(chunk_ids), strict=True):
@@ -157,7 +143,7 @@ class Changes:
             self._vectors.remove(stored.block, stored.row)
             self._chunks.remove(chunk)
             self.counters.words -= stored.words
-        linker.unlink_nodes(self.forest.withdraw_document(record.id))
+        work.linker.unlink_nodes(self.forest.withdraw_document(record.id))
         for abstract in record.abstract_ids():
             self._abstracts.remove(abstract)
         self._entities.remove_introductions(record.id)
@@ -167,9 +153,9 @@ class Changes:
         self.counters.text_bytes -= record.size
         self.counters.abstracts -= len(record.groups) + len(record.uppers)
 
-    def _withdraw(self, fact: facts.StatedFact[Any, Any], key: object, linker: Linker, names: NameChanges) -> None:
+    def _withdraw(self, fact: StatedFact[Any, Any], key: object, work: Work, names: NameChanges) -> None:
         """Take back what is stated under a key, if anything is; its names lose one introduction each."""
-        value = fact.stored(self.spine, key)
+        value = fact.stored(self.state, key)
         if value is None:
             return
         introduced = list(fact.introductions(value))
@@ -177,7 +163,7 @@ class Changes:
         for entity, (form, kind) in zip(entities, introduced, strict=True):
             names.withdraw(int(entity), form, kind)
         self.counters.introductions -= len(introduced)
-        fact.remove(self.spine, linker, key, value)
+        fact.remove(work, key, value)
 
     def _state_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
         """Store what a document says of its names; ``ids`` are those of the names introduced."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -21,27 +21,24 @@ from ..errors import InputError
 from ..storage import records
 from ..storage.view import WriteView
 from ..structures import tables
-from ..structures.counters import Counters
-from ..structures.documents.documents import Documents
-from ..structures.documents.triples import KIND, DocumentTriples, Triples, TripleWriter, stated_triples
-from ..structures.filter.entity_filter import EntityFilter
+from ..structures.documents.triples import KIND, DocumentTriples, TripleWriter, stated_triples
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.forest.forest_writer import ForestWriter
-from ..structures.names.aliases import ALIAS, MERGE, Alias, Aliases, AliasWriter
+from ..structures.names.aliases import ALIAS, MERGE, Alias, AliasWriter
 from ..structures.state import State
+from ..systems.contract import TRIPLE_LINK
 from ..text.stated_names import stated_name, stated_tree
 from .linking import Linker
 
 
 @dataclass(frozen=True, slots=True)
-class Spine:
-    """What facts are kept in, and what is kept with them, in one write transaction."""
+class Work:
+    """What facts are carried into: one set of changes to a state."""
 
-    view: WriteView
-    counters: Counters
-    documents: Documents
-    filter: EntityFilter
+    state: State
+    write: WriteView
     forest: ForestWriter
+    linker: Linker
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -113,8 +110,19 @@ class StatedFact(Fact[Key, Value]):
 
     of_document = False
 
+    def size(self, value: Value) -> int:
+        """How much memory it takes while it waits, chunks taking 1."""
+        return 1
+
+    def joined(self, value: Value, more: Value) -> Value:
+        """Two of a key as one."""
+        return more
+
+    def allow(self, value: Value, stated: Callable[[Key], Value | None]) -> None:
+        """Raise InputError where it contradicts what is stated."""
+
     @abstractmethod
-    def stored(self, spine: Spine, key: Key) -> Value | None:
+    def stored(self, state: State, key: Key) -> Value | None:
         """What is stated under this key, or None."""
 
     def introductions(self, value: Value) -> Iterable[tuple[str, str]]:
@@ -122,11 +130,11 @@ class StatedFact(Fact[Key, Value]):
         return ()
 
     @abstractmethod
-    def remove(self, spine: Spine, linker: Linker, key: Key, value: Value) -> None:
+    def remove(self, work: Work, key: Key, value: Value) -> None:
         """Take back what is stored, whose names are known still."""
 
     @abstractmethod
-    def put(self, spine: Spine, linker: Linker, ids: Mapping[str, int], key: Key, value: Value) -> None:
+    def put(self, work: Work, ids: Mapping[str, int], key: Key, value: Value) -> None:
         """Store what is not; ``ids`` are those of the names it introduces, by their normal forms."""
 
 
@@ -246,24 +254,33 @@ class _Triples(StatedFact[str, DocumentTriples]):
         if number:
             yield f"the triples imported for {number:,} documents are in no statement; EXPORT TO keeps them", ()
 
-    def stored(self, spine: Spine, key: str) -> DocumentTriples | None:
-        document = spine.documents.identify(key)
-        return None if document is None else Triples(spine.view).of(document) or None
+    def size(self, value: DocumentTriples) -> int:
+        return len(value.names) + len(value.triples)
+
+    def joined(self, value: DocumentTriples, more: DocumentTriples) -> DocumentTriples:
+        return value.joined(more)
+
+    def stored(self, state: State, key: str) -> DocumentTriples | None:
+        document = state.documents.identify(key)
+        return None if document is None else state.triples.of(document) or None
 
     def introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
         return ((form, KIND) for form in value.introductions().values())
 
-    def remove(self, spine: Spine, linker: Linker, key: str, value: DocumentTriples) -> None:
-        self._change(spine, linker, key, value, -1)
+    def remove(self, work: Work, key: str, value: DocumentTriples) -> None:
+        self._change(work, key, value, -1)
 
-    def put(self, spine: Spine, linker: Linker, ids: Mapping[str, int], key: str, value: DocumentTriples) -> None:
-        self._change(spine, linker, key, value, 1)
+    def put(self, work: Work, ids: Mapping[str, int], key: str, value: DocumentTriples) -> None:
+        self._change(work, key, value, 1)
 
-    def _change(self, spine: Spine, linker: Linker, key: str, value: DocumentTriples, by: int) -> None:
-        record = spine.documents.find(key)
-        assert record is not None  # its owner sees to that
-        TripleWriter(spine.view).put(record.id, value if by > 0 else DocumentTriples())
-        linker.change_triples(record, value, by)
+    def _change(self, work: Work, key: str, value: DocumentTriples, by: int) -> None:
+        record = work.state.documents.find(key)
+        assert record is not None  # nobody states any of a document that is not there
+        TripleWriter(work.write).put(record.id, value if by > 0 else DocumentTriples())
+        for one, other in work.state.joined(value):
+            if one != other:
+                work.linker.change_link(one, other, TRIPLE_LINK, by)
+        work.linker.touch(record.id, record.chunk_ids())
 
 
 class _Edges(StatedFact[EdgeKey, StatedEdge]):
@@ -309,27 +326,27 @@ class _Edges(StatedFact[EdgeKey, StatedEdge]):
     def unsaid(self, state: State) -> Iterator[Said]:
         return iter(())
 
-    def nodes(self, spine: Spine, key: EdgeKey) -> tuple[int, int] | None:
+    def nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
         """The nodes of two names in a tree, whether or not there is an edge between them; None where one is missing."""
         tree, child, parent = key
-        lower, upper = map(int, spine.filter.find_many([child, parent]))
-        return spine.forest.pair(tree, lower, upper) if lower and upper else None
+        lower, upper = map(int, state.filter.find_many([child, parent]))
+        return state.forest.pair(tree, lower, upper) if lower and upper else None
 
-    def stored(self, spine: Spine, key: EdgeKey) -> StatedEdge | None:
-        nodes = self.nodes(spine, key)
-        return None if nodes is None else spine.forest.stated_edge(*nodes)
+    def stored(self, state: State, key: EdgeKey) -> StatedEdge | None:
+        nodes = self.nodes(state, key)
+        return None if nodes is None else state.forest.stated_edge(*nodes)
 
     def introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
         return (value.child, "tree"), (value.parent, "tree")
 
-    def remove(self, spine: Spine, linker: Linker, key: EdgeKey, value: StatedEdge) -> None:
-        nodes = self.nodes(spine, key)
+    def remove(self, work: Work, key: EdgeKey, value: StatedEdge) -> None:
+        nodes = self.nodes(work.state, key)
         assert nodes is not None  # it is stored
-        linker.unlink_nodes(spine.forest.withdraw(*nodes))
+        work.linker.unlink_nodes(work.forest.withdraw(*nodes))
 
-    def put(self, spine: Spine, linker: Linker, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
+    def put(self, work: Work, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
         tree, child, parent = key
-        linker.link_nodes(spine.forest.state(tree, ids[child], ids[parent], (value.child, value.parent)))
+        work.linker.link_nodes(work.forest.state(tree, ids[child], ids[parent], (value.child, value.parent)))
 
 
 class _Aliases(StatedFact[str, Alias]):
@@ -385,17 +402,26 @@ class _Aliases(StatedFact[str, Alias]):
         needed = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
         return all(state.filter.find(key) is not None for key in needed)
 
-    def stored(self, spine: Spine, key: str) -> Alias | None:
-        return Aliases(spine.view).get(key)
+    def allow(self, value: Alias, stated: Callable[[str], Alias | None]) -> None:
+        key = value.target
+        while key != value.key:
+            further = stated(key)
+            if further is None:
+                return
+            key = further.target
+        raise InputError(f"{value.entity!r} is {value.name!r} already; a name cannot stand for itself")
+
+    def stored(self, state: State, key: str) -> Alias | None:
+        return state.aliases.get(key)
 
     def introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
-    def remove(self, spine: Spine, linker: Linker, key: str, value: Alias) -> None:
-        AliasWriter(spine.view).remove(value)
+    def remove(self, work: Work, key: str, value: Alias) -> None:
+        AliasWriter(work.write).remove(value)
 
-    def put(self, spine: Spine, linker: Linker, ids: Mapping[str, int], key: str, value: Alias) -> None:
-        AliasWriter(spine.view).put(value)
+    def put(self, work: Work, ids: Mapping[str, int], key: str, value: Alias) -> None:
+        AliasWriter(work.write).put(value)
 
 
 DOCUMENTS = _Documents()
@@ -407,6 +433,19 @@ ALIASES = _Aliases()
 FACTS: tuple[Fact[Any, Any], ...] = (DOCUMENTS, TRIPLES, EDGES, ALIASES)
 
 
+def of_line(line: Line) -> Fact[Any, Any]:
+    """The kind of fact that a line of an export says; raises InputError for none."""
+    for fact in FACTS:
+        if fact.name in line:
+            return fact
+    raise InputError(f"a line has one of the fields {', '.join(fact.name for fact in FACTS)}")
+
+
 def stated() -> Iterator[StatedFact[Any, Any]]:
     """The kinds of facts that are stored as they were stated."""
     return (fact for fact in FACTS if isinstance(fact, StatedFact))
+
+
+def of_documents() -> Iterator[StatedFact[str, Any]]:
+    """The kinds of facts that belong to documents, and are kept under their keys."""
+    return (fact for fact in stated() if fact.of_document)

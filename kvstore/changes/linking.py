@@ -1,6 +1,6 @@
 """Linking names to the places they are mentioned in, both ways.
 
-In: documents just written, names just introduced, triples, and what is about to go. On disk: ``mentions`` and
+In: documents just written, names just introduced, and what is about to go. On disk: ``mentions`` and
 ``place_mentions`` (place → names) and the block lists of the entity filter (name → places), kept equal. A mention is a
 function of a name and a text, nothing else; the rank of an address is a function of the name's mentions in that
 abstract (:mod:`kvstore.structures.filter.addresses`). Out: a :class:`~kvstore.systems.contract.Delta`, for what the
@@ -17,7 +17,6 @@ import numpy.typing as npt
 from ..extraction.extraction import ChunkDraft
 from ..structures.documents.chunks import FIRST_UPPER, GROUP
 from ..structures.documents.documents import DocumentRecord, Section
-from ..structures.documents.triples import DocumentTriples
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import occurrences
 from ..structures.forest.forest_writer import Nodes
@@ -25,7 +24,7 @@ from ..structures.names.mentions import MentionWriter, Occurrence
 from ..structures.names.places import Places, places_of
 from ..structures.names.recognition import Mention, headed_places, mentions_in
 from ..structures.state import State
-from ..systems.contract import TRIPLE_LINK, Added, Chunk, Delta
+from ..systems.contract import Added, Chunk, Delta
 from ..text.normalize import fold
 from ..text.words import stemmer, terms, words
 
@@ -119,20 +118,18 @@ class Linker:
             kept = [row for row in place_rows if row.entity != entity]
             if len(kept) < len(place_rows):
                 self._mentions.put_places(document, kept)
-                self._touch(document, self._state.documents.get(document).chunk_ids())
+                self.touch(document, self._state.documents.get(document).chunk_ids())
             if place < FIRST_UPPER:
                 for chunk in range(GROUP * place, GROUP * place + GROUP):
                     rows = self._mentions.in_chunk(chunk)
                     if rows:
                         self._mentions.put_chunk(chunk, [row for row in rows if row.entity != entity])
-                        self._touch(document, [chunk])
+                        self.touch(document, [chunk])
 
-    def change_triples(self, record: DocumentRecord, triples: DocumentTriples, by: int) -> None:
-        """Say of the triples of a document once more (or less) what they join; their names must be known."""
-        for one, other in self._state.joined(triples):
-            if one != other:
-                self.change_link(one, other, TRIPLE_LINK, by)
-        self._touch(record.id, record.chunk_ids())
+    def touch(self, document: int, chunks: Iterable[int]) -> None:
+        """Say that of chunks of a document something has changed besides their texts."""
+        if document not in self._new:
+            self._touched.setdefault(document, set()).update(chunks)
 
     def link_older(self, new: Mapping[str, int]) -> None:
         """Find names that have just become known in the documents already stored, through the postings."""
@@ -181,7 +178,7 @@ class Linker:
             if found:
                 rows[chunk] = found
                 self._mentions.put_chunk(chunk, self._mentions.in_chunk(chunk) + found)
-        self._touch(document, rows)
+        self.touch(document, rows)
         record = self._state.documents.get(document)
         every = sorted({key for keys in candidates.values() for key in keys})
         place_rows = {
@@ -191,13 +188,9 @@ class Linker:
         }
         if place_rows:
             self._mentions.put_places(document, [*self._mentions.in_places(document), *place_rows])
-            self._touch(document, record.chunk_ids())
+            self.touch(document, record.chunk_ids())
         for entity, pairs in places_of(rows, place_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
-
-    def _touch(self, document: int, chunks: Iterable[int]) -> None:
-        if document not in self._new:
-            self._touched.setdefault(document, set()).update(chunks)
 
     def _occurring(self, data: bytes, keys: Iterable[str]) -> Iterator[str]:
         return (key for key in keys if occurrences(data, key.encode(), self._name_words))

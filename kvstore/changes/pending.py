@@ -6,9 +6,10 @@ change, and a transaction keeps what it has applied until the commit, to apply i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy.typing as npt
 
@@ -16,12 +17,11 @@ from ..extraction.extraction import Extracted, derive, vectors_for, with_vectors
 from ..extraction.validation import Examined
 from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
-from ..structures.documents.triples import DocumentTriples
-from ..structures.forest.forest import EdgeKey, StatedEdge
-from ..structures.names.aliases import Alias
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, unit_rows
+from . import facts
 from .embedding_reuse import kept_vectors
+from .facts import Key, StatedFact, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,43 +41,51 @@ class Prepared:
 
 @dataclass(slots=True)
 class Pending:
-    """Changes to documents, edges and names, each by its key; None takes back what is of that key.
+    """Changes to documents and other facts, each by its key; None takes back what is of that key.
 
-    ``triples`` stand in place of those of a document, which is stored or one of ``documents``. ``origins`` names the
-    folder that documents, otherwise unchanged, were found in last; ``files`` are those whose last document this is,
-    each with the digests of its documents. ``size`` counts chunks, names, triples and edges.
+    ``facts`` has those of each other kind, by its name; one of a document goes with a document that is stored or one of
+    ``documents``. ``origins`` names the folder that documents, otherwise unchanged, were found in last; ``files`` are
+    those whose last document this is, each with the digests of its documents. ``size`` counts chunks and what other
+    facts consist of.
     """
 
     documents: dict[str, Prepared | None] = field(default_factory=dict)
-    triples: dict[str, DocumentTriples] = field(default_factory=dict)
-    edges: dict[EdgeKey, StatedEdge | None] = field(default_factory=dict)
-    aliases: dict[str, Alias | None] = field(default_factory=dict)
+    facts: dict[str, dict[Any, Any]] = field(default_factory=lambda: {fact.name: {} for fact in facts.stated()})
     origins: dict[str, str | None] = field(default_factory=dict)
     files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
     size: int = 0
 
     def __bool__(self) -> bool:
-        return any((self.documents, self.triples, self.edges, self.aliases, self.origins, self.files))
+        return any((self.documents, *self.facts.values(), self.origins, self.files))
 
     @property
     def prepared(self) -> list[Prepared]:
         """The documents that are put, in the order in which they were."""
         return [document for document in self.documents.values() if document is not None]
 
-    def put(self, document: Prepared, triples: DocumentTriples) -> None:
-        """Have a document stored, with these triples."""
+    @property
+    def stated(self) -> Iterator[tuple[StatedFact[Any, Any], Any, Any]]:
+        """The facts beside documents: kind, key and value."""
+        return ((fact, key, value) for fact in facts.stated() for key, value in self.facts[fact.name].items())
+
+    def put(self, document: Prepared) -> None:
+        """Have a document stored, with nothing else that is stated of it."""
         key = document.extracted.key
         self.delete(key)
         self.documents[key] = document
-        if triples:
-            self.triples[key] = triples
-        self.size += len(document.extracted.chunks) + len(triples.names) + len(triples.triples)
+        self.size += len(document.extracted.chunks)
 
     def delete(self, key: str) -> None:
-        """Have the document of a key go, with its triples."""
+        """Have the document of a key go, with what else is stated of it."""
         self.documents.pop(key, None)
-        self.triples.pop(key, None)
         self.documents[key] = None
+        for fact in facts.of_documents():
+            self.facts[fact.name].pop(key, None)
+
+    def state(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
+        """Have a fact stored, or taken back."""
+        self.facts[fact.name][key] = value
+        self.size += 0 if value is None else fact.size(value)
 
 
 def prepare(

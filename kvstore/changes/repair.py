@@ -107,7 +107,8 @@ class _Rebuild:
         for fact in facts.stated():
             for portion in _portions(self._facts(fact, changes.documents)):
                 pending = Pending()
-                getattr(pending, fact.plural).update(portion)
+                for key, value in portion:
+                    pending.state(fact, key, value)
                 changes.apply(pending)
         changes.filter.fold_temperatures(self._temperatures())
         changes.finish()

@@ -119,14 +119,6 @@ class _Batch:
         return self.chunks >= _BATCH_CHUNKS or self.lines >= _BATCH_LINES
 
 
-def _stated(transaction: Transaction, fact: facts.Fact[Any, Any], key: Any, value: Any) -> bool:
-    if fact is facts.TRIPLES:
-        return transaction.put_triples(key, value.triples, names=value.names)
-    if fact is facts.EDGES:
-        return transaction.put_edge(value.child, value.parent, tree=value.tree)
-    return transaction._restate(value)
-
-
 class _Import:
     def __init__(self, context: Context, begin: Callable[[], Transaction], path: Path) -> None:
         self._context = context
@@ -174,9 +166,8 @@ class _Import:
         return found
 
     def _take(self, number: int, line: dict[str, Any]) -> None:
-        fact = next((fact for fact in facts.FACTS if fact.name in line), None)
-        if fact is None:
-            raise self._failure(number, f"a line has one of the fields {', '.join(fact.name for fact in facts.FACTS)}")
+        with self._naming(number):
+            fact = facts.of_line(line)
         self._batch.lines += 1
         for name in [*fact.fields, *line]:
             if name not in fact.fields or not isinstance(line.get(name), fact.fields[name]):
@@ -217,7 +208,7 @@ class _Import:
                 changed[fact.plural] = 0
                 for at, key, value in batch.facts.get(fact.name, ()):
                     with self._naming(at):
-                        changed[fact.plural] += _stated(transaction, fact, key, value)
+                        changed[fact.plural] += transaction._put_fact(fact, key, value)
         self._committed = number
         for plural, times in changed.items():
             self._counts[plural] += times

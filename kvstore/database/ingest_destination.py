@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
+from ..changes import facts
+from ..changes.facts import StatedFact
 from ..changes.pending import Prepared, embedded
 from ..errors import DocumentNotFoundError, InputError
-from ..structures.documents.triples import DocumentTriples
 from .context import Context
 from .transaction import Transaction
 
 if TYPE_CHECKING:
-    from ..ingest.file_documents import FileDocument
+    from ..ingest.file_documents import Failure, FileDocument
+    from ..ingest.readers import RawFact
     from ..ingest.worker import Job
     from ..structures.documents.ingested_files import IngestedFile
 
@@ -90,12 +92,26 @@ class IngestDestination:
             transaction._settle_files(files)
         self._context.environment.release_pages()
 
-    def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
-        outcomes: dict[str, bool | InputError] = {}
+    def join(self, found: Mapping[str, Sequence[RawFact]], more: Set[str]) -> tuple[dict[str, bool], list[Failure]]:
+        from ..ingest.file_documents import failure
+
+        outcomes: dict[str, bool] = {}
+        failures: list[Failure] = []
         with self._begin() as transaction:
-            for key, found in triples.items():
+            for key, raw in found.items():
+                stated: dict[StatedFact[str, Any], Any] = {}
+                for each in raw:
+                    fact = facts.of_line(each.line)
+                    assert isinstance(fact, StatedFact)  # readers of documents yield those
+                    try:
+                        _, value = fact.parse(each.line)
+                        stated[fact] = fact.joined(stated[fact], value) if fact in stated else value
+                    except InputError as error:
+                        failures.append(failure(each.place, error))
                 try:
-                    outcomes[key] = transaction.put_triples(key, found.triples, names=found.names, more=key in more)
+                    for fact, value in stated.items():
+                        changed = transaction._put_fact(fact, key, value, more=key in more)
+                        outcomes[key] = outcomes.get(key, False) or changed
                 except (DocumentNotFoundError, InputError) as error:
-                    outcomes[key] = error if isinstance(error, InputError) else InputError(str(error))
-        return outcomes
+                    failures.append(failure(raw[0].place, error))
+        return outcomes, failures

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import wraps
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ..changes import facts
 from ..changes.changes import Changes
+from ..changes.facts import Key, StatedFact, Value
 from ..changes.pending import Pending, Prepared, embedded, prepare
 from ..errors import ClosedError, InputError, TransactionError
 from ..extraction.extraction import Extracted
@@ -27,8 +28,7 @@ from ..extraction.validation import PAIRS, examine
 from ..sql.nearby import no_document, no_entity
 from ..storage.environment import MapFull, WriteTransaction
 from ..structures.documents.ingested_files import IngestedFile
-from ..structures.documents.triples import DocumentTriples, stated_triples
-from ..structures.forest.forest import EdgeKey
+from ..structures.documents.triples import stated_triples
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..structures.state import State
 from ..text.normalize import entity_key
@@ -131,18 +131,22 @@ class Transaction(Queryable):
     def _put(self, document: Prepared) -> bool:
         """Store a document that is extracted (and perhaps embedded) already; True when that changes anything.
 
-        The triples that somebody found in its text stay with it while the text is the same.
+        What else is stated of it, such as triples, stays with it while its text is the same.
         """
         extracted = document.extracted
         key = extracted.key
         if self._digest_of(key) == extracted.digest:
             return False
-        triples = self._triples_of(key) if self._keeps_triples(extracted) else DocumentTriples()
-        self._pending.put(document, triples)
+        keeps = self._keeps_text(extracted)
+        kept = [(fact, self._fact(fact, key)) for fact in facts.of_documents()] if keeps else []
+        self._pending.put(document)
+        for fact, value in kept:
+            if value is not None:
+                self._pending.state(fact, key, value)
         self._apply_many()
         return True
 
-    def _keeps_triples(self, extracted: Extracted) -> bool:
+    def _keeps_text(self, extracted: Extracted) -> bool:
         """Whether a document is stored already, as the transaction sees it, with the text that it has now."""
         if extracted.format == PAIRS:
             return False
@@ -266,30 +270,7 @@ class Transaction(Queryable):
         >>> store.triples("tea")
         [Triple(subject='Robert Fortune', relation='was born in', object='Kelloe')]
         """
-        found = stated_triples(triples, names)
-        before = self._triples_of(key)
-        if more:
-            found = before.joined(found)
-        if found == before:
-            return False
-        self._pending.triples[key] = found
-        self._pending.size += len(found.names) + len(found.triples)
-        self._apply_many()
-        return True
-
-    def _triples_of(self, key: str) -> DocumentTriples:
-        """What was joined to a document as the transaction sees it."""
-        waiting = self._pending.documents.get(key)
-        record = None if key in self._pending.documents else self._changes.documents.find(key)
-        document = record if waiting is None else waiting.extracted
-        if document is None:
-            with self.state() as view:
-                raise no_document(view, key)
-        if document.format == PAIRS:
-            raise InputError(f"document {key!r} is made of pairs; triples belong to a document with a text")
-        if key in self._pending.triples:
-            return self._pending.triples[key]
-        return DocumentTriples() if record is None else self._changes.triples.of(record.id)
+        return self._put_fact(facts.TRIPLES, key, stated_triples(triples, names), more=more)
 
     @working
     def put_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
@@ -304,12 +285,7 @@ class Transaction(Queryable):
         ['India', 'Assam', 'Darjeeling']
         """
         edge = facts.EDGES.stated(child, parent, tree)
-        if self._stated(edge.key):
-            return False
-        self._pending.edges[edge.key] = edge
-        self._pending.size += 1
-        self._apply_many()
-        return True
+        return self._fact(facts.EDGES, edge.key) is None and self._put_fact(facts.EDGES, edge.key, edge)
 
     @working
     def delete_edge(self, child: str, parent: str, *, tree: str = "edges") -> bool:
@@ -321,11 +297,11 @@ class Transaction(Queryable):
         True
         """
         edge = facts.EDGES.stated(child, parent, tree)
-        if self._stated(edge.key):
-            self._pending.edges[edge.key] = None
+        if self._fact(facts.EDGES, edge.key) is not None:
+            self._pending.state(facts.EDGES, edge.key, None)
             return True
         self._apply()
-        nodes = self._changes.edge_nodes(edge.key)
+        nodes = facts.EDGES.nodes(self._changes.state, edge.key)
         stating = () if nodes is None else self._changes.forest.stated_by(*nodes)
         if stating:
             keys = ", ".join(repr(self._changes.documents.get(document).key) for document in stating[:3])
@@ -375,28 +351,46 @@ class Transaction(Queryable):
         return self._take_back(name, MERGE)
 
     @working
-    def _restate(self, alias: Alias) -> bool:
-        """State an alias or a merge in place of whatever was stated of its name, whether or not its names are known.
+    def _put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, more: bool = False) -> bool:
+        """State a fact in place of what is stated under its key, or (``more``) joined to that; False when that stands
+        already.
 
-        For one that was stated before, such as that of an export; False when it stands already. Raises InputError where
-        it would close a circle.
+        Whether its names are known is not asked: it may have been stated before, as those of an export were. Raises
+        DocumentNotFoundError, and InputError where it contradicts what is stated.
         """
-        if alias == self._alias(alias.key):
+        before = self._fact(fact, key)
+        stated = fact.joined(before, value) if more and before is not None else value
+        if stated == before or not (stated or before):
             return False
-        key = alias.target
-        while key != alias.key:
-            further = self._alias(key)
-            if further is None:
-                self._pending.aliases[alias.key] = alias
-                self._pending.size += 1
-                self._apply_many()
-                return True
-            key = further.target
-        raise InputError(f"{alias.entity!r} is {alias.name!r} already; a name cannot stand for itself")
+        fact.allow(stated, partial(self._fact, fact))
+        self._pending.state(fact, key, stated or None)
+        self._apply_many()
+        return True
+
+    def _fact(self, fact: StatedFact[Key, Value], key: Key) -> Value | None:
+        """What is stated under a key as the transaction sees it, or None."""
+        if fact.of_document:
+            self._require_text(fact, str(key))
+        waiting: dict[Key, Value | None] = self._pending.facts[fact.name]
+        if key in waiting:
+            return waiting[key]
+        gone = fact.of_document and key in self._pending.documents
+        return None if gone else fact.stored(self._changes.state, key)
+
+    def _require_text(self, fact: StatedFact[Any, Any], key: str) -> None:
+        """Raise DocumentNotFoundError where there is no document of this key, and InputError for one of pairs."""
+        waiting = self._pending.documents.get(key)
+        record = None if key in self._pending.documents else self._changes.documents.find(key)
+        document = record if waiting is None else waiting.extracted
+        if document is None:
+            with self.state() as view:
+                raise no_document(view, key)
+        if document.format == PAIRS:
+            raise InputError(f"document {key!r} is made of pairs; {fact.plural} belong to a document with a text")
 
     @working
     def _name(self, alias: Alias) -> bool:
-        stands = self._alias(alias.key)
+        stands = self._fact(facts.ALIASES, alias.key)
         if stands is not None and stands.kind != alias.kind:
             raise _other_kind(stands)
         if stands is not None and stands.target == alias.target:
@@ -405,26 +399,17 @@ class Transaction(Queryable):
             for form in (alias.entity, alias.name) if alias.kind == MERGE else (alias.entity,):
                 if view.filter.find(entity_key(form)) is None:
                     raise no_entity(view, form)
-        return self._restate(alias)
+        return self._put_fact(facts.ALIASES, alias.key, alias)
 
     @working
     def _take_back(self, name: str, kind: str) -> bool:
-        stands = self._alias(entity_key(stated_name(name)))
+        stands = self._fact(facts.ALIASES, entity_key(stated_name(name)))
         if stands is None:
             return False
         if stands.kind != kind:
             raise _other_kind(stands)
-        self._pending.aliases[stands.key] = None
+        self._pending.state(facts.ALIASES, stands.key, None)
         return True
-
-    def _alias(self, key: str) -> Alias | None:
-        """What is stated of a name as the transaction sees it."""
-        return self._pending.aliases[key] if key in self._pending.aliases else self._changes.aliases.get(key)
-
-    def _stated(self, key: EdgeKey) -> bool:
-        """Whether the user states an edge as the transaction sees it."""
-        edge = self._pending.edges[key] if key in self._pending.edges else self._changes.stated_edge(key)
-        return edge is not None
 
     @working
     def _digest_of(self, key: str) -> bytes | None:

@@ -17,7 +17,7 @@ from ..extraction.extraction import Extracted, TextsKnown, derive_all, forget_te
 from ..extraction.validation import Examined, examine
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
-from .readers import LeftOut, RawDocument, RawTriples, read
+from .readers import LeftOut, RawDocument, RawFact, read
 from .sources import Source
 
 
@@ -54,7 +54,7 @@ class NewDocument:
     left_out: tuple[LeftOut, ...] = ()
 
 
-Found = FileDocument | RawTriples | Failure
+Found = FileDocument | RawFact | Failure
 
 #: The number of a file and something read from it, or found in it; None where there is no more.
 ReadItem = tuple[int, NewDocument | Found | None]
@@ -86,7 +86,7 @@ def documents_of(
         for number, item in enumerate(read(source.path, source.key, source.format or format, options), 1):
             if isinstance(item, RawDocument):
                 yield _examined(item, location, place if number == 1 else f"{place}, document {number}", stored)
-            elif isinstance(item, RawTriples):
+            elif isinstance(item, RawFact):
                 yield item
             else:
                 yield Failure(item.place, item.reason)

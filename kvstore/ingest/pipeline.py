@@ -2,8 +2,8 @@
 
 In: paths and globs. On disk: nothing but what each batch's commit brings, so that an interruption keeps whole
 documents and a second run goes on where the first stopped. Out: an :class:`IngestReport`. A bad file, row or document
-is one :class:`Failure` with its reason; the rest goes on. Files of triples bring no documents: they join the documents
-that the store has.
+is one :class:`Failure` with its reason; the rest goes on. Files of what others found in documents, such as triples,
+bring none: what they state joins the documents that the store has.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from typing import Any, Protocol
 from ..errors import InputError, ReaderError
 from ..settings import TIME_LIMIT, FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
-from ..structures.documents.triples import DocumentTriples, stated_triples
 from ..structures.vectors.vectors import Matrix
 from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading
 from .pace import Pace
-from .readers import RawTriples, ReadOptions, check_format, format_of
+from .readers import RawFact, ReadOptions, check_format, format_of
 from .sources import Covered, Source, by_reason, find_sources
 from .worker import Job, Limits
 
@@ -53,7 +52,7 @@ class IngestReport:
 
     ``skipped_by`` counts the files passed over by reason (``suffix .png``, ``no suffix``, ``links to folders``, ...),
     ``skipped`` is their sum. ``remarks`` are sentences about what was ingested as asked and may not be meant so.
-    Documents that a file of triples speaks of count as changed where their triples did, and else as unchanged.
+    Documents that a file states something of count as changed where that changes anything, and else as unchanged.
     ``left_out`` says of each page that was read how many of its characters were left out as navigation, if any.
     """
 
@@ -148,10 +147,10 @@ class Destination(Protocol):
         """
         ...
 
-    def join_triples(self, triples: Mapping[str, DocumentTriples], more: Set[str]) -> Mapping[str, bool | InputError]:
-        """Commit triples in place of those of their documents, or (``more``) besides them.
+    def join(self, found: Mapping[str, Sequence[RawFact]], more: Set[str]) -> tuple[dict[str, bool], list[Failure]]:
+        """Commit what is stated of documents in place of what was, or (``more``) besides it.
 
-        Says for each key whether that changed anything, or why it could not be.
+        Says for each key whether that changed anything, and what could not be committed.
         """
         ...
 
@@ -223,9 +222,8 @@ class _Ingest:
         self._doubled: list[str] = []
         self._unread: set[str] = set()
         self._unchanged: dict[str, str | None] = {}
-        # Of documents that triples were found for: where, what waits for the next commit, and what was committed.
-        self._triple_places: dict[str, str] = {}
-        self._triples: dict[str, DocumentTriples] = {}
+        # What is stated of documents, by their keys: what waits for the next commit, and of which some was committed.
+        self._facts: dict[str, list[RawFact]] = {}
         self._joined: set[str] = set()
 
     def run(self, paths: Sequence[str | Path], prune: bool) -> IngestReport:
@@ -262,7 +260,7 @@ class _Ingest:
                 if record is not None:
                     self._files.append(record)
         self._write()
-        self._join_triples()
+        self._join()
         self._destination.settle_origins(self._unchanged)
         if prune:
             self._prune()
@@ -330,8 +328,11 @@ class _Ingest:
         return int(risky), False
 
     def _take(self, found: Found, visit: FileVisit) -> None:
-        if isinstance(found, RawTriples):
-            self._take_triples(found)
+        if isinstance(found, RawFact):
+            # A file may speak of a document in several lines.
+            self._facts.setdefault(found.key, []).append(found)
+            if len(self._facts) > BATCH_DOCUMENTS:
+                self._join()
         elif isinstance(found, FileDocument):
             self._take_document(found, visit)
         else:
@@ -386,29 +387,16 @@ class _Ingest:
                 "folder every time"
             )
 
-    def _take_triples(self, raw: RawTriples) -> None:
-        try:
-            found = stated_triples(raw.triples, raw.names)
-        except InputError as error:
-            self._fail(raw.place, error)
-            return
-        # A file may speak of a document in several lines.
-        self._triples[raw.key] = self._triples.get(raw.key, DocumentTriples()).joined(found)
-        self._triple_places.setdefault(raw.key, raw.place)
-        if len(self._triples) > BATCH_DOCUMENTS:
-            self._join_triples()
-
-    def _join_triples(self) -> None:
-        outcomes = self._destination.join_triples(self._triples, self._joined) if self._triples else {}
-        for key, outcome in outcomes.items():
-            if isinstance(outcome, InputError):
-                self._fail(self._triple_places[key], outcome)
-            elif key not in self._joined:
-                self._joined.add(key)
-                self._report.changed += outcome
-                self._report.unchanged += not outcome
-                self._report.documents += outcome
-        self._triples = {}
+    def _join(self) -> None:
+        if self._facts:
+            outcomes, failures = self._destination.join(self._facts, self._joined)
+            self._report.failures += failures
+            for changed in (changed for key, changed in outcomes.items() if key not in self._joined):
+                self._report.changed += changed
+                self._report.unchanged += not changed
+                self._report.documents += changed
+            self._joined |= outcomes.keys()
+            self._facts = {}
 
     def _write(self, deleted: Sequence[str] = ()) -> None:
         if self._batch or deleted or self._files:

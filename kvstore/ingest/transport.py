@@ -20,12 +20,12 @@ from ..extraction.relation import Relation
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section
 from .file_documents import Failure, FileDocument
-from .readers import LeftOut, RawTriples
+from .readers import LeftOut, RawFact
 from .sources import Source
 
 _LENGTH = struct.Struct(">Q")
 _CLASSES: tuple[type, ...] = (
-    FixedSettings, Section, AbstractTree, Draft, ChunkDraft, Extracted, Introduction, Failure, FileDocument, RawTriples,
+    FixedSettings, Section, AbstractTree, Draft, ChunkDraft, Extracted, Introduction, Failure, FileDocument, RawFact,
     Relation, Source, LeftOut,
 )  # fmt: skip
 _CODES = {kind: code for code, kind in enumerate(_CLASSES)}

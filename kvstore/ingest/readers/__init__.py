@@ -1,6 +1,6 @@
 """Readers: files of every format become documents, each in one of three canonical forms.
 
-In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or pairs), :class:`RawTriples` for
+In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or pairs), :class:`RawFact` objects for
 documents that are there already, and :class:`ReadFailure` objects for bad rows. HTML, PDF and DOCX are converted, so
 that later stages parse one form only. A file that cannot be read at all is a :class:`~kvstore.errors.ReaderError` that
 names it, the place and the remedy. A format's module, and the library it needs, is imported when the first file of that
@@ -20,7 +20,7 @@ from typing import BinaryIO, cast
 
 from ...errors import InputError, ReaderError
 from .decoding import marked_encoding
-from .raw_document import JSON, Item, LeftOut, Origin, RawDocument, RawTriples, Reader, ReadFailure, ReadOptions
+from .raw_document import JSON, Item, LeftOut, Origin, RawDocument, RawFact, Reader, ReadFailure, ReadOptions
 
 __all__ = [
     "FORMATS",
@@ -29,7 +29,7 @@ __all__ = [
     "Item",
     "LeftOut",
     "RawDocument",
-    "RawTriples",
+    "RawFact",
     "ReadFailure",
     "ReadOptions",
     "check_format",

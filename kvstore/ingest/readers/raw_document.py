@@ -1,9 +1,9 @@
 """What every reader takes and yields: where the bytes come from, the options, documents and row-level failures.
 
-A reader is a function ``(stream, origin, options)`` that yields :class:`RawDocument` objects, or that of triples
-:class:`RawTriples`, in file order. What makes the whole file unreadable raises :class:`~kvstore.errors.ReaderError`; a
-single bad row of a file of many documents is yielded as a :class:`ReadFailure` between its neighbours, which are not
-lost.
+A reader is a function ``(stream, origin, options)`` that yields :class:`RawDocument` objects, or :class:`RawFact`
+objects for documents that are there already, in file order. What makes the whole file unreadable raises
+:class:`~kvstore.errors.ReaderError`; a single bad row of a file of many documents is yielded as a :class:`ReadFailure`
+between its neighbours, which are not lost.
 """
 
 from __future__ import annotations
@@ -55,17 +55,16 @@ class ReadFailure:
 
 
 @dataclass(frozen=True)
-class RawTriples:
-    """Triples (subject, relation, object) and names that somebody found in the document of this key; ``place`` is
-    ``file:line``."""
+class RawFact:
+    """What somebody states of the document of this key: ``line`` as in an export (:mod:`kvstore.changes.facts`),
+    not checked yet; ``place`` is ``file:line``."""
 
     key: str
-    triples: list[tuple[str, str, str]]
-    names: list[str]
+    line: Mapping[str, JSON]
     place: str
 
 
-Item: TypeAlias = RawDocument | RawTriples | ReadFailure
+Item: TypeAlias = RawDocument | RawFact | ReadFailure
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``do
 has lists of ``triples`` and of ``entities`` (names; both lists may be missing, not together) or is a triple itself. A
 triple is a list of subject, relation and object, or an object with these fields (``predicate`` will do for
 ``relation``); of a list of more texts all but the first and the last are the relation ("is", "capital of"). Out:
-:class:`RawTriples` for each line, and a ReadFailure for a line, or for triples of it, that are nothing of the kind.
+:class:`RawFact` for each line, and a ReadFailure for a line, or for triples of it, that are nothing of the kind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from .json_lines import BadLineError, read_lines, take
-from .raw_document import JSON, Item, Origin, RawTriples, ReadFailure, ReadOptions
+from .raw_document import JSON, Item, Origin, RawFact, ReadFailure, ReadOptions
 
 _KEY = ("document", "id", "key")
 
@@ -38,21 +38,21 @@ def _items(fields: dict[str, JSON], place: str, options: ReadOptions) -> Iterato
     forms = [_text(name) for name in names]
     if None in forms:
         raise BadLineError("the field entities must be a list of names")
-    good = [triple for triple in triples if triple is not None]
-    yield RawTriples(str(key), good, [form for form in forms if form is not None], place)
+    line: dict[str, JSON] = {"triples": str(key), "names": list(forms), "rows": [row for row in triples if row]}
+    yield RawFact(str(key), line, place)
     if bad:
         which = f"triple {bad[0]} is" if len(bad) == 1 else f"triples {', '.join(map(str, bad))} are"
         yield ReadFailure(place, f"{which} not made of subject, relation and object, each a text, and left out")
 
 
-def _triple(row: JSON) -> tuple[str, str, str] | None:
+def _triple(row: JSON) -> list[JSON] | None:
     """Subject, relation and object, or None where one is missing or no text."""
     if isinstance(row, dict):
         row = [row.get("subject"), row.get("relation", row.get("predicate")), row.get("object")]
     if not isinstance(row, list) or len(row) < 3:
         return None
     texts = [text for text in map(_text, row) if text is not None]
-    return (texts[0], " ".join(texts[1:-1]), texts[-1]) if len(texts) == len(row) else None
+    return [texts[0], " ".join(texts[1:-1]), texts[-1]] if len(texts) == len(row) else None
 
 
 def _text(value: JSON) -> str | None:
