@@ -7,6 +7,7 @@ from typing import Any
 
 from ..structures import tables
 from ..structures.state import State
+from ..systems import structures
 
 
 def statistics(view: State, file: Any) -> dict[str, int | float | str]:
@@ -23,6 +24,9 @@ def statistics(view: State, file: Any) -> dict[str, int | float | str]:
     found["documents_with_triples"] = view.lmdb.count(tables.TRIPLES)
     found["aliases"] = view.lmdb.count(tables.ALIASES)
     found["ingested_files"] = view.lmdb.count(tables.INGESTED_FILES)
+    for structure in structures():
+        counts = structure.counts(view.part(structure))
+        found.update({f"{structure.name}_{name}": count for name, count in counts.items()})
     in_filter = view.filter.statistics()
     found.update({f"filter_{field.name}": getattr(in_filter, field.name) for field in fields(in_filter)})
     found.update({f"file_{name}": value for name, value in asdict(file).items()})

@@ -17,7 +17,7 @@ from ..systems.sql_table import SqlTable
 from ..text.normalize import entity_key
 from .diagnosis import nearest
 from .nearby import no_document, no_entity
-from .tables import TABLES
+from .tables import sql_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,16 @@ class Table:
 
 def tables() -> list[Table]:
     """Every table that SELECT reads."""
-    return [_table(table) for table in TABLES.values()]
+    return [_table(table) for table in sql_tables().values()]
 
 
 def table(name: str) -> Table:
     """The table of a name, in any case; raises InputError for one that is not there."""
-    found = TABLES.get(name.lower())
+    known = sql_tables()
+    found = known.get(name.lower())
     if found is None:
-        near = nearest(name, TABLES)
-        remedy = f"did you mean {near}?" if near else f"there are {', '.join(TABLES)}"
+        near = nearest(name, known)
+        remedy = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
         raise InputError(f"there is no table {name}; {remedy}")
     return _table(found)
 

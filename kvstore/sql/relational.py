@@ -26,7 +26,7 @@ from ..systems.sql_table import Row, Rows, SqlTable, SqlValue
 from . import condition as conditions
 from .diagnosis import nearest
 from .literals import literal
-from .tables import TABLES
+from .tables import sql_tables
 from .tokens import unquote
 
 #: Makes the error for a place in the query (None: no place is known) and a reason.
@@ -210,11 +210,12 @@ class _Connection:
 
     def __init__(self) -> None:
         self.reader: Reader | None = None
+        self.tables = sql_tables()
         self.sqlite = apsw.Connection(":memory:")
         # A name in double quotes that is no column shall be an error, not a string.
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-        for table in TABLES.values():
+        for table in self.tables.values():
             module: Any = _Module(self, table)
             self.sqlite.create_module(
                 table.name, module, use_bestindex_object=True, eponymous_only=True, read_only=True
@@ -223,7 +224,7 @@ class _Connection:
         self.sqlite.pragma("writable_schema", True)
         self.sqlite.executemany(
             "INSERT INTO sqlite_master VALUES ('table', ?1, ?1, 0, ?2)",
-            [(table.name, table.declaration) for table in TABLES.values()],
+            [(table.name, table.declaration) for table in self.tables.values()],
         )
         self.sqlite.pragma("writable_schema", False)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED else apsw.SQLITE_DENY
@@ -247,7 +248,8 @@ class _Pool:
     def take(self, reader: Reader) -> _Connection:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
-        connection = connection or _Connection()
+        if connection is None or connection.tables != sql_tables():
+            connection = _Connection()
         connection.reader = reader
         return connection
 
@@ -343,14 +345,15 @@ class Selection:
         name = name.removeprefix("main.")
         if kind == "no such table":
             place = self._text.lower().find(name.lower()) if place is None else place
-            near = nearest(name, TABLES)
-            remedy = f"did you mean {near}?" if near else f"there are {', '.join(TABLES)}"
+            tables = sql_tables()
+            near = nearest(name, tables)
+            remedy = f"did you mean {near}?" if near else f"there are {', '.join(tables)}"
             return self._failed(max(place, 0), f"there is no table {name}; {remedy}")
         if kind == "no such column" and (quoted := re.match(r'("[^"]+") - should this be a string', name)):
             text = literal(unquote(quoted[1]))
             return self._failed(place, f"there is no column {quoted[1]}; text stands in single quotes: {text}")
         if kind == "no such column":
-            known = {column for table in TABLES.values() for column in table.columns}
+            known = {column for table in sql_tables().values() for column in table.columns}
             near = nearest(name.rpartition(".")[2].split(" ")[0].strip('"'), known)
             return self._failed(place, f"there is no column {name}" + (f"; did you mean {near}?" if near else ""))
         if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):

@@ -7,7 +7,7 @@ record is decoded when a column of it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..structures.filter import addresses
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER
 from ..structures.indexes.index_reading import statuses
-from ..systems import INDEXES
+from ..systems import INDEXES, SYSTEMS
 from ..systems.passage_graph.structure import GRAPH
 from ..systems.reader import LONGEST_KEY, Edge, Reader
 from ..systems.sql_table import Read, Row, Rows, SqlTable, SqlValue, counted, hashed_number, listed, maybe, one_stored
@@ -299,11 +299,12 @@ _INDEXES = listed(
     lambda reader: map(astuple, statuses(reader.view, INDEXES.values())),
 )
 
-#: Every table by its name.
-TABLES: Mapping[str, SqlTable] = {
-    table.name: table
-    for table in (
-        DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES,
-        FILES, _SETTINGS, _FILTER_PAGES, _INDEXES,
-    )
-}  # fmt: skip
+_SPINE = (
+    DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES,
+    FILES, _SETTINGS, _FILTER_PAGES, _INDEXES,
+)  # fmt: skip
+
+
+def sql_tables() -> dict[str, SqlTable]:
+    """Every table by its name: those of the spine and those that the systems give."""
+    return {table.name: table for table in (*_SPINE, *(t for system in SYSTEMS.values() for t in system.tables))}

@@ -187,6 +187,10 @@ class Graph:
             _, other, kind = _LINK_KEY.unpack(key)
             yield Link(other, kind, _link_count(key, value))
 
+    def counts(self) -> dict[str, int]:
+        """How many passages name an entity, and how many links there are, from either side."""
+        return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
+
     def in_triples(self, entity: int) -> list[int]:
         """The passages that triples with an entity belong to."""
         number = np.array([entity], np.uint32)

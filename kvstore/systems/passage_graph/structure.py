@@ -96,7 +96,7 @@ class GraphStructure:
         }
 
     def counts(self, read: Graph) -> Mapping[str, int]:
-        return {}
+        return read.counts()
 
 
 GRAPH = GraphStructure()

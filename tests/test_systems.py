@@ -1,0 +1,275 @@
+"""Systems: what a structure must hold to, for each that is registered, and for one that is added from outside."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore.changes.dump import dump
+from kvstore.errors import InputError
+from kvstore.retrieval.evidence import Evidence
+from kvstore.retrieval.query import Option, Query, evidence_of
+from kvstore.storage import records
+from kvstore.storage.view import View, WriteView
+from kvstore.structures.documents.documents import DocumentRecord
+from kvstore.structures.logical import Logical
+from kvstore.structures.ranking import best
+from kvstore.structures.state import State
+from kvstore.systems import register, structures
+from kvstore.systems.contract import Delta, Row, System, Table
+from kvstore.systems.sql_table import listed
+
+MakeStore = Callable[..., kvstore.Store]
+
+# A system that no file of kvstore knows: how long the words of documents are. -----------------------------------------
+
+
+class Lengths:
+    """Of each document how many words it has of each length, and the same of all documents together."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def of(self, document: int) -> Counter[int]:
+        return self._read("toy_lengths", records.u64(document))
+
+    def rows(self, table: str) -> Iterator[tuple[int, int, int]]:
+        for key, _ in self._view.scan(table):
+            for length, words in self._read(table, key).items():
+                yield int.from_bytes(key, "big"), length, words
+
+    def _read(self, table: str, key: bytes) -> Counter[int]:
+        value = self._view.get(table, key)
+        return Counter(None if value is None else records.unpack(value, table, key))
+
+
+class LengthFollower(Lengths):
+    def __init__(self, state: State, write: WriteView) -> None:
+        super().__init__(write)
+        self._write = write
+
+    def leaving(self, record: DocumentRecord) -> None:
+        self._count(self.of(record.id), -1)
+        self._write.delete("toy_lengths", records.u64(record.id))
+
+    def follow(self, delta: Delta) -> None:
+        for record, _, chunks in delta.added:
+            lengths = Counter(len(word) for chunk in chunks for word in chunk.text.decode().split())
+            if lengths:
+                self._write.put("toy_lengths", records.u64(record.id), records.pack(dict(sorted(lengths.items()))))
+            self._count(lengths, 1)
+
+    def _count(self, lengths: Counter[int], sign: int) -> None:
+        for length, words in lengths.items():
+            key = records.u32(length)
+            left = self._read("toy_words", key)[length] + sign * words
+            if left:
+                self._write.put("toy_words", key, records.pack({length: left}))
+            else:
+                self._write.delete("toy_words", key)
+
+
+class LengthStructure:
+    name = "toy"
+    tables = (Table("toy_lengths"), Table("toy_words", buffered=True))
+
+    def read(self, state: State) -> Lengths:
+        return Lengths(state.lmdb)
+
+    def follower(self, state: State, write: WriteView) -> LengthFollower:
+        return LengthFollower(state, write)
+
+    def dump(self, read: Lengths, names: Logical) -> Mapping[str, Iterable[Row]]:
+        return {
+            "toy_lengths": ((names.document(document), *row) for document, *row in read.rows("toy_lengths")),
+            "toy_words": read.rows("toy_words"),
+        }
+
+    def counts(self, read: Lengths) -> Mapping[str, int]:
+        return {"lengths": sum(1 for _ in read.rows("toy_words"))}
+
+
+LENGTHS = LengthStructure()
+
+
+class LongWords:
+    name = "longwords"
+    description = "the chunks of the documents with the longest words"
+    options: Mapping[str, Option] = {}
+
+    def retrieve(self, query: Query) -> Evidence:
+        lengths = query.view.part(LENGTHS)
+        with query.trace.step("measure words") as step:
+            longest = {c: max(lengths.of(chunk.document), default=0) for c, chunk in query.view.chunks.scan()}
+            step.count = len(longest)
+        ranking = best(query.view, list(longest), np.array(list(longest.values()), float), query.reach)
+        return evidence_of(query, self.name, ranking, "long words", len(longest))
+
+
+TOY = System(
+    "toy",
+    "of no paper",
+    structures=(LENGTHS,),
+    strategies=(LongWords(),),
+    tables=(
+        listed(
+            "word_lengths",
+            "how many words of a length a document has",
+            {"document": "TEXT", "length": "INTEGER", "words": "INTEGER"},
+            lambda reader: (
+                (reader.document(document).key, length, words)
+                for document, length, words in reader.view.part(LENGTHS).rows("toy_lengths")
+            ),
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def toy() -> Iterator[System]:
+    take_back = register(TOY)
+    yield TOY
+    take_back()
+
+
+def dumped(store: kvstore.Store) -> dict[str, Any]:
+    with store.state() as state:
+        return dump(state)
+
+
+def fill(store: kvstore.Store) -> None:
+    store.put("tea", "Robert Fortune brought tea to Darjeeling.\n\nTea is grown in Assam.", title="Tea (drink)")
+    store.put("assam", "Assam is a state. Robert Fortune never saw Assam.", title="Assam")
+    store.put("ships", "Tug,Ship\nShip,Vessel", format="pairs")
+    store.put_triples("tea", [("Tea", "grows in", "Assam")])
+
+
+def test_a_system_from_outside_is_kept_in_the_commit_and_shown(toy: System, make_store: MakeStore) -> None:
+    store = make_store()
+    fill(store)
+    rows = store.execute("SELECT words FROM word_lengths WHERE document = 'tea' AND length = 3").fetchall()
+    assert rows == [(2,)]
+    assert "word_lengths" in {name for name, _, _ in store.execute("SHOW TABLES")}
+    assert store.execute("SELECT count(DISTINCT length) FROM word_lengths").fetchall() == [(7,)]
+    assert ("toy_lengths", 7) in store.execute("SHOW STATS").fetchall()
+    assert "longwords" in {name for name, _ in store.execute("SHOW STRATEGIES")}
+    assert store.retrieve("anything", using="longwords", top=1).hits[0].document == "tea"
+    assert "measure words" in {row[0] for row in store.execute("EXPLAIN RETRIEVE 'anything' USING longwords")}
+    with store.transaction() as transaction:
+        transaction.delete("tea")
+        transaction.put("assam", "Short now.")
+    assert {row[0] for row in store.execute("SELECT document FROM word_lengths")} == {"assam"}
+
+
+def test_a_system_from_outside_follows_every_history(toy: System, make_store: MakeStore, tmp_path: Path) -> None:
+    rng = random.Random(7)
+    store, documents = make_store("lived"), {}
+    for _ in range(40):
+        key = f"d{rng.randrange(8)}"
+        if rng.random() < 0.3:
+            documents.pop(key, None)
+            if store.get(key) is not None:
+                store.delete(key)
+        else:
+            documents[key] = " ".join("x" * rng.randrange(1, 9) for _ in range(rng.randrange(60)))
+            store.put(key, documents[key])
+    fresh = make_store("fresh")
+    with fresh.transaction() as transaction:
+        for key, text in documents.items():
+            transaction.put(key, text)
+    assert dumped(store) == dumped(fresh)
+    assert dumped(fresh)["toy_words"]
+    store.export(tmp_path / "facts.jsonl")
+    assert "toy" not in (tmp_path / "facts.jsonl").read_text()
+    brought = make_store("brought")
+    brought.import_(tmp_path / "facts.jsonl")
+    assert dumped(brought) == dumped(fresh)
+
+
+def test_a_store_of_before_gets_a_new_structure_by_repair(make_store: MakeStore) -> None:
+    store = make_store()
+    fill(store)
+    store.close()
+    take_back = register(TOY)
+    try:
+        with kvstore.open(store.path) as again:
+            assert again.check()
+            assert again.repair().remaining == []
+            assert again.execute("SELECT count(*) FROM word_lengths").fetchall() != [(0,)]
+    finally:
+        take_back()
+
+
+def test_what_is_taken_back_is_gone_and_names_are_taken_once(make_store: MakeStore) -> None:
+    take_back = register(TOY)
+    with pytest.raises(InputError, match="there is a system 'toy' already"):
+        register(TOY)
+    with pytest.raises(InputError, match="there is a strategy 'graph' already"):
+        register(System("other", "", strategies=(type("Graph", (LongWords,), {"name": "graph"})(),)))
+    store = make_store()
+    assert store.execute("SELECT * FROM word_lengths").fetchall() == []
+    take_back()
+    with pytest.raises(kvstore.errors.StatementError, match="no table word_lengths"):
+        store.execute("SELECT * FROM word_lengths")
+
+
+def test_no_file_of_the_package_knows_it() -> None:
+    package = Path(kvstore.__file__).parent
+    assert not [path for path in package.rglob("*.py") if re.search(r"\btoy\b|word_lengths", path.read_text())]
+
+
+# What holds for every structure ---------------------------------------------------------------------------------------
+
+
+def dropped(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+    return {found[len(found) // 2][0]: None}
+
+
+def one_more(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+    key, value = found[-1]
+    return {(int.from_bytes(key, "big") + 1).to_bytes(len(key), "big"): value}
+
+
+def changed(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+    """A row that is whole, but another's; or, where there is one alone, a row with another byte."""
+    key, value = found[len(found) // 2]
+    other = next((other for _, other in found if other != value), value[:-1] + bytes([value[-1] ^ 1]))
+    return {key: other}
+
+
+@pytest.mark.parametrize("fault", [dropped, one_more, changed])
+def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
+    toy: System, make_store: MakeStore, fault: Callable[[list[tuple[bytes, bytes]]], dict[bytes, bytes | None]]
+) -> None:
+    store = make_store()
+    fill(store)
+    before = dumped(store)
+    for structure in structures():
+        for table in structure.tables:
+            with store._context.environment.write() as view:
+                found = [(bytes(key), bytes(value)) for key, value in view.scan(table.name)]
+                assert found, f"the store of this test has nothing in {table.name}"
+                view.change_many(table.name, fault(found))
+            report = store.repair()
+            assert any(table.name in problem for problem in report.found), (table.name, report.found)
+            assert (report.lost, report.remaining) == ([], [])
+            assert dumped(store) == before
+
+
+def test_a_sentence_of_check_names_the_rows(store: kvstore.Store) -> None:
+    fill(store)
+    with store._context.environment.write() as view:
+        key, _ = next(view.scan("passage_entities"))
+        view.delete("passage_entities", bytes(key))
+    problems = store.check()
+    assert all(problem.startswith("passage_graph: table passage_entities lacks a row: (") for problem in problems)
+    assert problems
+    store.repair()
