@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
+from ..storage.measured_view import MeasuredView
 from ..structures.state import State
 from .context import Context
 from .queryable import Queryable
@@ -39,6 +40,12 @@ class Snapshot(Queryable):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _measured(self) -> MeasuredView:
+        """Count the pages that are read from now on."""
+        measured = MeasuredView(self._snapshot)
+        self._view = self._context.state_of(measured)
+        return measured
 
     @contextmanager
     def state(self) -> Iterator[State]:

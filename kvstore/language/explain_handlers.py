@@ -2,12 +2,11 @@
 
 In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST. Out: a cursor with one row a step: what was done, with
 what, and how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step was
-the first to read. Retrieval is explained by context it, so the steps are those it took; a SELECT is run and a language
+the first to read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a language
 model asked by ANALYZE only, and an INGEST is estimated. Any other statement is an error."""
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,14 +113,8 @@ def _measured(context: StatementContext) -> Iterator[tuple[StatementContext, Mea
     if context.database._begun is not None:
         yield replace(context, on_text=None), None
         return
-    snapshot = context.database.snapshot()
-    try:
-        measured = MeasuredView(snapshot._view.lmdb)
-        snapshot._view = copy.copy(snapshot._view)
-        snapshot._view.lmdb = measured
-        yield replace(context, state=snapshot, on_text=None), measured
-    finally:
-        snapshot.close()
+    with context.database.snapshot() as snapshot:
+        yield replace(context, state=snapshot, on_text=None), snapshot._measured()
 
 
 def _lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
