@@ -27,6 +27,7 @@ from ..extraction.extraction import Extracted
 from ..extraction.validation import PAIRS, examine
 from ..sql.nearby import no_document, no_entity
 from ..storage.environment import MapFull, WriteTransaction
+from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.documents.triples import stated_triples
 from ..structures.names.aliases import ALIAS, MERGE, Alias
@@ -123,7 +124,8 @@ class Transaction(Queryable):
         False
         """
         given = examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out)
-        if vectors is None and self._digest_of(key) == given.digest:
+        stands = self._document(key)
+        if vectors is None and stands is not None and stands.digest == given.digest:
             return False
         return self._put(prepare(given, self._context.settings, vectors, origin))
 
@@ -135,9 +137,10 @@ class Transaction(Queryable):
         """
         extracted = document.extracted
         key = extracted.key
-        if self._digest_of(key) == extracted.digest:
+        stands = self._document(key)
+        if stands is not None and stands.digest == extracted.digest:
             return False
-        keeps = self._keeps_text(extracted)
+        keeps = self._keeps_text(stands, extracted)
         kept = [(fact, self._fact(fact, key)) for fact in facts.of_documents()] if keeps else []
         self._pending.put(document)
         for fact, value in kept:
@@ -146,22 +149,13 @@ class Transaction(Queryable):
         self._apply_many()
         return True
 
-    def _keeps_text(self, extracted: Extracted) -> bool:
-        """Whether a document is stored already, as the transaction sees it, with the text that it has now."""
-        if extracted.format == PAIRS:
+    def _keeps_text(self, stands: Extracted | DocumentRecord | None, extracted: Extracted) -> bool:
+        """Whether a document has the text of the one in whose place it is put."""
+        if stands is None or PAIRS in (stands.format, extracted.format):
             return False
-        if extracted.key in self._pending.documents:
-            waiting = self._pending.documents[extracted.key]
-            return (
-                waiting is not None and waiting.extracted.format != PAIRS and (waiting.extracted.text == extracted.text)
-            )
-        record = self._changes.documents.find(extracted.key)
-        return (
-            record is not None
-            and record.format != PAIRS
-            and record.size == len(extracted.text)
-            and self._changes.documents.text(record.id) == extracted.text
-        )
+        if isinstance(stands, Extracted):
+            return stands.text == extracted.text
+        return stands.size == len(extracted.text) and self._changes.documents.text(stands.id) == extracted.text
 
     @working
     def _settle_origins(self, origins: Mapping[str, str | None]) -> None:
@@ -221,7 +215,7 @@ class Transaction(Queryable):
         >>> store.delete("tea"), store.delete("tea")
         (True, False)
         """
-        if self._digest_of(key) is None:
+        if self._document(key) is None:
             return False
         self._pending.delete(key)
         return True
@@ -379,9 +373,7 @@ class Transaction(Queryable):
 
     def _require_text(self, fact: StatedFact[Any, Any], key: str) -> None:
         """Raise DocumentNotFoundError where there is no document of this key, and InputError for one of pairs."""
-        waiting = self._pending.documents.get(key)
-        record = None if key in self._pending.documents else self._changes.documents.find(key)
-        document = record if waiting is None else waiting.extracted
+        document = self._document(key)
         if document is None:
             with self.state() as view:
                 raise no_document(view, key)
@@ -412,13 +404,12 @@ class Transaction(Queryable):
         return True
 
     @working
-    def _digest_of(self, key: str) -> bytes | None:
-        """The digest of the document of this key as the transaction sees it, or None."""
+    def _document(self, key: str) -> Extracted | DocumentRecord | None:
+        """The document of this key as the transaction sees it: one that waits, or a stored one."""
         if key in self._pending.documents:
             waiting = self._pending.documents[key]
-            return None if waiting is None else waiting.extracted.digest
-        record = self._changes.documents.find(key)
-        return None if record is None else record.digest
+            return None if waiting is None else waiting.extracted
+        return self._changes.documents.find(key)
 
     @working
     def commit(self) -> None:

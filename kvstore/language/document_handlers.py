@@ -81,7 +81,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
 def insert_document(context: StatementContext, statement: s.InsertDocument) -> Cursor:
     meta = _meta(context, statement.meta)
     with context.writing(models=True) as transaction:
-        if statement.key and transaction._digest_of(statement.key) is not None:
+        if statement.key and transaction._document(statement.key) is not None:
             raise InputError(f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it")
         about = given(title=statement.title, source=statement.source, format=statement.format)
         transaction.put(statement.key, statement.text, meta=meta, **about)
