@@ -14,6 +14,8 @@ from ..structures.filter.entity_filter import occurrences
 from ..text.normalize import fold
 
 _WORD = re.compile(r"\w+")
+#: So many words are looked for one by one, which is faster than to cut a text into all of its words.
+_FEW = 128
 
 
 def occurring(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set[str]:
@@ -32,7 +34,12 @@ def occurring(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set
         if not wanted:
             break
         data = fold(text).data
-        for word in wanted.keys() & set(_WORD.findall(data.decode())):
+        folded = data.decode()
+        if len(wanted) <= _FEW:
+            there: Iterable[str] = [word for word in wanted if word in folded]
+        else:
+            there = wanted.keys() & set(_WORD.findall(folded))
+        for word in there:
             here = {key for key in wanted[word] if occurrences(data, key.encode(), most_words)}
             occur |= here
             wanted[word] -= here

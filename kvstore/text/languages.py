@@ -48,21 +48,24 @@ def are_english(texts: Sequence[str]) -> list[bool]:
     >>> are_english(["The name of the rose is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
     """
-    counted = [_function_words(text) for text in texts]
-    own, others = (sum(counts[at] for counts in counted) for at in (0, 1))
-    whole = own >= others or others < _ENOUGH
+    words = [_LETTERS.findall(text) for text in texts]
+    of_others = [_of_others(text, found) for text, found in zip(texts, words, strict=True)]
+    others = sum(of_others)
     if not others:
         return [True] * len(texts)
-    return [one >= other if max(one, other) >= _ENOUGH else whole for one, other in counted]
+    of_english = [_count(found, FUNCTION_WORDS) for found in words]
+    whole = sum(of_english) >= others or others < _ENOUGH
+    return [
+        one >= other if max(one, other) >= _ENOUGH else whole for one, other in zip(of_english, of_others, strict=True)
+    ]
 
 
-def _function_words(text: str) -> tuple[int, int]:
-    """How many words of a text are function words of English, and of other languages."""
-    found = _LETTERS.findall(text)
-    own, others = _count(found, FUNCTION_WORDS), _count(found, _OF_OTHERS)
-    if not text.isascii() and 2 * len(_OTHER_SCRIPT.findall(text)) > sum(map(len, found)):
-        others += len(found)
-    return own, others
+def _of_others(text: str, words: Sequence[str]) -> int:
+    """How many words of a text are function words of other languages; in another script, all are."""
+    others = 0 if _OF_OTHERS.isdisjoint(words) else _count(words, _OF_OTHERS)
+    if not text.isascii() and 2 * len(_OTHER_SCRIPT.findall(text)) > sum(map(len, words)):
+        others += len(words)
+    return others
 
 
 def _count(found: Iterable[str], words: frozenset[str]) -> int:
