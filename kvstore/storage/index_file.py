@@ -38,7 +38,7 @@ _PATIENCE = 0.1
 
 Head = Mapping[str, Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
-Content = TypeVar("Content")
+Kept = TypeVar("Kept")
 _Stamp = tuple[int, int, int]
 
 
@@ -91,22 +91,22 @@ def _head(mapped: memoryview, path: Path, kind: str, trusted: Callable[[bytes], 
     return head
 
 
-class LoadedFile(Generic[Content]):
+class LoadedFile(Generic[Kept]):
     """What an index file holds, read when it is first asked for and again when another file has its name.
 
     Any thread may ask. ``read`` raises FileNotFoundError or IndexUnavailableError where there is nothing to be had.
     """
 
-    def __init__(self, path: Path, read: Callable[[Path], Content]) -> None:
+    def __init__(self, path: Path, read: Callable[[Path], Kept]) -> None:
         self.path = path
         #: Why there is nothing to be had, or why no file could be made; empty when all is well.
         self.problem = ""
         self._read = read
         self._loading = threading.Lock()
         #: What :func:`_stamp` said of the file that was read, with its content; before the first look nothing.
-        self._held: tuple[_Stamp | None, Content | None] = None, None
+        self._held: tuple[_Stamp | None, Kept | None] = None, None
 
-    def get(self) -> Content | None:
+    def get(self) -> Kept | None:
         """What the file of that name holds now; None where there is none that can be used."""
         stamp, (held_stamp, content) = _stamp(self.path), self._held
         if stamp == held_stamp:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..storage.environment import Environment
-from ..storage.index_file import LoadedFile, path_of
+from ..storage.index_file import Kept, LoadedFile, path_of
 from .vectors.vector_cache import VectorCache
-
-Content = TypeVar("Content")
 
 
 class OpenIndexes:
@@ -21,6 +19,6 @@ class OpenIndexes:
         self.vectors = VectorCache()
         self._files: dict[str, LoadedFile[Any]] = {}
 
-    def file(self, kind: str, read: Callable[[Path], Content]) -> LoadedFile[Content]:
+    def file(self, kind: str, read: Callable[[Path], Kept]) -> LoadedFile[Kept]:
         """The file of a kind of index; ``read`` makes of it what is kept."""
         return self._files.setdefault(kind, LoadedFile(path_of(self.environment.path, kind), read))

@@ -7,15 +7,17 @@ One system is one folder with a ``SYSTEM`` (:class:`~kvstore.systems.contract.Sy
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
-from ..errors import InputError, UnknownStrategyError
+from ..errors import InputError, KvstoreError, UnknownStrategyError
 from ..retrieval.query import Strategy
 from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
 from .contract import Structure, System, Table
+
+Named = TypeVar("Named")
 
 #: The folders, in the order in which their strategies are listed.
 _FOLDERS = (
@@ -80,24 +82,20 @@ def buffered_tables() -> frozenset[str]:
 
 def strategy_named(name: str) -> Strategy:
     """The strategy of this name; raises UnknownStrategyError suggesting the nearest."""
-    strategy = STRATEGIES.get(name.lower())
-    if strategy is None:
-        raise UnknownStrategyError(f"there is no strategy {name!r}; {_known(name, STRATEGIES)}")
-    return strategy
+    return _named(name, STRATEGIES, "strategy", UnknownStrategyError)
 
 
 def index_named(name: str) -> Index[Any, Any]:
     """The kind of index of this name, in any case; raises InputError suggesting the nearest."""
-    kind = INDEXES.get(name.lower())
-    if kind is None:
-        raise InputError(f"there is no index of kind {name!r}; {_known(name, INDEXES)}")
-    return kind
+    return _named(name, INDEXES, "index of kind", InputError)
 
 
-def _known(name: str, names: Iterable[str]) -> str:
-    """What there is instead, the nearest first."""
-    near = difflib.get_close_matches(name.lower(), names, 1)
-    return f"{f'did you mean {near[0]}? ' if near else ''}there are {', '.join(names)}"
+def _named(name: str, known: Mapping[str, Named], what: str, error: type[KvstoreError]) -> Named:
+    if name.lower() not in known:
+        near = difflib.get_close_matches(name.lower(), known, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise error(f"there is no {what} {name!r}; {hint}there are {', '.join(known)}")
+    return known[name.lower()]
 
 
 for _folder in _FOLDERS:

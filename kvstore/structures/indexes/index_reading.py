@@ -33,8 +33,7 @@ def read_index(environment: Environment, kind: Index[Read, Any], path: Path) -> 
     try:
         return head["epoch"], kind.read(arrays, head)
     except KeyError as error:
-        made = f"{path}: made by another version, without {error}"
-        raise IndexUnavailableError(f"{made}; REFRESH builds it anew") from error
+        raise IndexUnavailableError(f"{path}: of another version, without {error}; REFRESH builds it anew") from error
 
 
 def file_of(opened: OpenIndexes, kind: Index[Read, Any]) -> LoadedFile[tuple[int, Read]]:

@@ -87,7 +87,7 @@ class VectorIndex(Index[ChunkGraph, ChunkGraph]):
             return None
         if graph is None:
             graph = Graph.new(dimension, **options)
-        coverage = _grow(graph, coverage, states, (start, end), total, tools)
+        coverage = _grow(graph, coverage, states, start, end, total, tools)
         if not coverage:
             return None
         numbers, arrays = graph.parts()
@@ -124,11 +124,9 @@ class VectorIndex(Index[ChunkGraph, ChunkGraph]):
 
 
 def _grow(
-    graph: Graph, coverage: Coverage, states: States, ids: tuple[int, int], total: int, tools: BuildTools
+    graph: Graph, coverage: Coverage, states: States, start: int, end: int, total: int, tools: BuildTools
 ) -> Coverage:
-    """Add the chunks of some ids, as far as there are any when this begins, or until it is cancelled; what the graph
-    covers then."""
-    start, end = ids
+    """Add the chunks with ``start`` <= id < ``end``, or until it is cancelled; what the graph covers then."""
     covered, done = coverage, 0
     while start < end:
         with states() as state:

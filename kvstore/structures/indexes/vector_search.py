@@ -96,7 +96,7 @@ def _all_parts(state: State, cache: VectorCache) -> list[Part]:
     """All vectors of a state, and perhaps more; what was read is kept for the next."""
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
-        parts = None if cache.held is None else _corrected(state, cache, most=1.5 * chunks + 1000)
+        parts = _corrected(state, cache, most=1.5 * chunks + 1000)
         if parts is None:
             parts = list(state.vectors.scan())
             keep = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
@@ -123,7 +123,7 @@ def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[P
             own = [part]
         else:
             held = held.and_then(part, change, stop)
-    if held.rows > most:
+    if sum(len(ids) for ids, _ in held.parts) > most:
         return None
     cache.held = held
     return [*held.parts, *own]

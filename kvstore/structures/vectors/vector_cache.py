@@ -42,10 +42,6 @@ class HeldVectors:
     coverage: Coverage
     parts: tuple[Part, ...] = ()
 
-    @property
-    def rows(self) -> int:
-        return sum(len(ids) for ids, _ in self.parts)
-
     def and_then(self, part: Part, change: int, stop: int) -> HeldVectors:
         """These and those that were new at ``change``."""
         parts = [*self.parts, part]
