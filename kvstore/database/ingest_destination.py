@@ -5,7 +5,7 @@ In: batches of documents. On disk: one commit a batch. Out: what the pipeline as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from ..changes import facts
@@ -30,6 +30,7 @@ class IngestDestination:
         self._begin = begin
         self.settings = context.settings
         self.embed = context.embed
+        self.state = context.state
 
     @property
     def texts_per_request(self) -> int:
@@ -37,22 +38,8 @@ class IngestDestination:
 
         return BATCH if isinstance(self._context.embedder, OpenAIEmbedder) else 0
 
-    def digest_of(self, key: str) -> bytes | None:
-        with self._context.state() as view:
-            record = view.documents.find(key)
-            return None if record is None else record.digest
-
-    def documents_from(self, root: str) -> Iterator[tuple[str, str | None]]:
-        with self._context.state() as view:
-            yield from [(record.key, record.source) for record in view.documents.scan() if record.origin == root]
-
-    def source_of(self, key: str) -> str | None:
-        with self._context.state() as view:
-            record = view.documents.find(key)
-            return None if record is None else record.source
-
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
-        with self._context.state() as view:
+        with self.state() as view:
             find = view.documents.find
             stored = ((key, origin, find(key)) for key, origin in origins.items() if origin)
             moved = {key: origin for key, origin, record in stored if record and record.origin != origin}
@@ -68,10 +55,6 @@ class IngestDestination:
         buffered = sorted(environment.recent_reader.buffered)
         return Job(str(environment.path.resolve()), self.settings, format, dict(options), embedder, buffered)
 
-    def ingested(self, source: str) -> IngestedFile | None:
-        with self._context.state() as view:
-            return view.ingested_files.get(source)
-
     def write(
         self,
         batch: Sequence[tuple[FileDocument, str | None]],
@@ -84,7 +67,7 @@ class IngestDestination:
             for document, origin in batch
             if document.extracted
         ]
-        documents = embedded(found, self._context.state, self.embed)
+        documents = embedded(found, self.state, self.embed)
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)

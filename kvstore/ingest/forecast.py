@@ -90,7 +90,9 @@ def forecast(
         files += found.files
         skipped += found.skipped
         failures += [f"{failure.place}: {failure.reason}" for failure in found.failures]
-    new = [file for file in files if not FileVisit(file, reading).is_as(destination.ingested(file.location))]
+    with destination.state() as state:
+        known = state.ingested_files
+        new = [file for file in files if not FileVisit(file, reading).is_as(known.get(file.location))]
     size = sum(map(_size, new))
     sample = [new[index * len(new) // SAMPLE] for index in range(SAMPLE)] if len(new) > SAMPLE else new
     started = time.monotonic()

@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from ..errors import InputError, ReaderError
 from ..settings import TIME_LIMIT, FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
+from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading
@@ -111,16 +112,8 @@ class Destination(Protocol):
         """The vectors of some texts, shape (n, dimension)."""
         ...
 
-    def digest_of(self, key: str) -> bytes | None:
-        """The digest of the stored document of this key, or None."""
-        ...
-
-    def documents_from(self, root: str) -> Iterator[tuple[str, str | None]]:
-        """Keys and sources of the stored documents that were ingested from a folder."""
-        ...
-
-    def source_of(self, key: str) -> str | None:
-        """The source of the stored document of this key, or None."""
+    def state(self) -> AbstractContextManager[State]:
+        """What is stored, while the context is open."""
         ...
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
@@ -129,10 +122,6 @@ class Destination(Protocol):
 
     def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         """What workers are told; with ``embed`` they make the vectors too, where that is possible."""
-        ...
-
-    def ingested(self, source: str) -> IngestedFile | None:
-        """What is known of the file that the documents of a source came from, if it was ingested whole."""
         ...
 
     def write(
@@ -289,7 +278,8 @@ class _Ingest:
 
     def _known(self, visit: FileVisit) -> IngestedFile | None:
         """What is recorded of a file that need not be read."""
-        file = self._destination.ingested(visit.location)
+        with self._destination.state() as state:
+            file = state.ingested_files.get(visit.location)
         return file if visit.is_as(file) else None
 
     def _found(self, sources: Sequence[Source]) -> Generator[Found | None, None, None]:
@@ -308,9 +298,15 @@ class _Ingest:
 
     def _read(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
         for number, source in enumerate(sources):
-            for item in documents_of(source, self._format, self._options, self._destination.digest_of):
+            for item in documents_of(source, self._format, self._options, self._digest_of):
                 yield number, item
             yield number, None
+
+    def _digest_of(self, key: str) -> bytes | None:
+        """The digest of the stored document of this key, or None."""
+        with self._destination.state() as state:
+            record = state.documents.find(key)
+        return None if record is None else record.digest
 
     def _worth(self, sources: Sequence[Source]) -> tuple[int, bool]:
         """How many workers the files are worth, and whether it is worth that these load the embedder too."""
@@ -351,7 +347,7 @@ class _Ingest:
         self._seen[found.key] = found.place
         if found.left_out:
             self._report.left_out[found.key] = sum(part.characters for part in found.left_out)
-        stored = self._destination.digest_of(found.key)
+        stored = self._digest_of(found.key)
         if found.extracted is None or stored == found.digest:
             self._report.unchanged += 1
             self._unchanged[found.key] = visit.root
@@ -372,10 +368,12 @@ class _Ingest:
             return
         row = key.removeprefix(visit.source.key)
         parts = visit.location.strip("/").split("/")
-        for start in range(len(parts)):
-            other = "/".join(parts[start:]) + row
-            if other != key and self._destination.source_of(other) == visit.location:
-                self._doubled.append(f"{key!r} and {other!r}")
+        with self._destination.state() as state:
+            for start in range(len(parts)):
+                other = "/".join(parts[start:]) + row
+                record = None if other == key else state.documents.find(other)
+                if record is not None and record.source == visit.location:
+                    self._doubled.append(f"{key!r} and {other!r}")
 
     def _remark_doubled(self) -> None:
         if self._doubled:
@@ -416,12 +414,14 @@ class _Ingest:
                 )
                 self._report.failures.append(Failure(root, reason))
                 continue
-            stored = self._destination.documents_from(root)
-            gone = [
-                key
-                for key, source in stored
-                if key not in self._seen and any(covered.covers(source or key) for covered in asked)
-            ]
+            with self._destination.state() as state:
+                gone = [
+                    record.key
+                    for record in state.documents.scan()
+                    if record.origin == root
+                    and record.key not in self._seen
+                    and any(covered.covers(record.source or record.key) for covered in asked)
+                ]
             self._report.removed += len(gone)
             self._write(gone)
 
