@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from .answering.citations import Citation
     from .answering.confidence import Confidence
     from .answering.prompt import Prompt
-    from .database.exchange import ExportReport, ImportReport
+    from .changes.facts import ExportReport, ImportReport, Triple
     from .database.queryable import Document
     from .database.snapshot import Snapshot
     from .database.transaction import Transaction
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
     from .ingest.pipeline import IngestProgress, IngestReport
+    from .ingest.readers import FORMATS
     from .language.cursor import Cursor
     from .opening import migrate_store as migrate
     from .opening import open_store as open
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
     from .store import Store
-    from .structures.documents.triples import Triple
     from .structures.indexes.index_building import IndexProgress
     from .structures.indexes.indexes import IndexStatus
     from .structures.names.aliases import Alias
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "FORMATS",
     "Alias",
     "Answer",
     "Citation",
@@ -82,7 +83,7 @@ __all__ = [
 #: Where each public name lives: loaded when first used, so that importing kvstore costs next to nothing.
 _HOMES = {
     "Alias": ("structures.names.aliases", "Alias"),
-    "Triple": ("structures.documents.triples", "Triple"),
+    "Triple": ("changes.facts", "Triple"),
     "Answer": ("answering.answer", "Answer"),
     "Citation": ("answering.citations", "Citation"),
     "Confidence": ("answering.confidence", "Confidence"),
@@ -91,11 +92,12 @@ _HOMES = {
     "Cursor": ("language.cursor", "Cursor"),
     "Document": ("database.queryable", "Document"),
     "Evidence": ("retrieval.evidence", "Evidence"),
-    "ExportReport": ("database.exchange", "ExportReport"),
+    "ExportReport": ("changes.facts", "ExportReport"),
+    "FORMATS": ("ingest.readers", "FORMATS"),
     "Failure": ("ingest.file_documents", "Failure"),
     "Forecast": ("ingest.forecast", "Forecast"),
     "Hit": ("retrieval.evidence", "Hit"),
-    "ImportReport": ("database.exchange", "ImportReport"),
+    "ImportReport": ("changes.facts", "ImportReport"),
     "IndexProgress": ("structures.indexes.index_building", "IndexProgress"),
     "IndexStatus": ("structures.indexes.indexes", "IndexStatus"),
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),

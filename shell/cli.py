@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+import kvstore
 from kvstore.settings import TIME_LIMIT, FixedSettings
 
 from .masking import guarded
 
 if TYPE_CHECKING:
-    import kvstore
-
     from .console import Console
 
 MODES = ("table", "box", "json", "jsonl", "csv", "tsv", "markdown", "line")
-FORMATS = ("text", "markdown", "html", "pdf", "docx", "csv", "jsonl", "pairs", "triples")
 FAILED = 1
 INTERRUPTED = 130
 
@@ -154,7 +152,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @cli.command()
 @_STORE
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--as", "form", type=click.Choice(FORMATS), help="What the files are (default: by their names).")
+@click.option("--as", "form", type=click.Choice(kvstore.FORMATS), help="What the files are (default: by their names).")
 @click.option(
     "--include", multiple=True, metavar="PATTERN", help="Of folders, take these files, such as '*.adoc' (repeatable)."
 )
@@ -359,7 +357,6 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 @click.option("--no-backup", is_flag=True, help="Keep no copy of the store as it was.")
 def migrate(store: Path, no_backup: bool) -> int:
     """Bring STORE to the format of this version; a copy of it as it was is kept beside it."""
-    import kvstore
 
     done = kvstore.migrate(store, backup=not no_backup)
     if done.backup is not None:
@@ -399,7 +396,6 @@ def _open(
     settings: Mapping[str, Any] | None = None,
     lock_timeout: float = _PATIENCE,
 ) -> kvstore.Store:
-    import kvstore
     from kvstore.errors import StoreNotFoundError
 
     try:

@@ -1,12 +1,11 @@
 """A set of changes to documents, edges and aliases carried into one write transaction, exactly.
 
-In: a :class:`~kvstore.changes.pending.Pending`: extracted documents with their vectors, triples that others found
-in them, edges and aliases that the user states, and what is to go. On disk: every structure of the store, changed so
-that what it holds is a function of the surviving documents (with their triples), edges and aliases alone (DESIGN.md,
-law 2). The order inside: what goes is taken out, names are counted, names without an introduction left are removed
-everywhere, new names are looked for in the older chunks through the postings, then the new documents are recognised,
-written and linked, and at last the graph follows. Nothing is visible before the caller commits; any error leaves the
-transaction to be aborted.
+In: a :class:`~kvstore.changes.pending.Pending`: extracted documents with their vectors, what else is stated
+(:mod:`~kvstore.changes.facts`), and what is to go. On disk: every structure of the store, changed so that what it
+holds is a function of the surviving facts alone (DESIGN.md, law 2). The order inside: what goes is taken out, names are
+counted, names without an introduction left are removed everywhere, new names are looked for in the older chunks through
+the postings, then the new documents are recognised, written and linked, and at last the structures of systems follow.
+Nothing is visible before the caller commits; any error leaves the transaction to be aborted.
 """
 
 from __future__ import annotations
@@ -91,6 +90,7 @@ class Changes:
         for fact, key, value in pending.stated:
             if value is not None:
                 fact.put(work, ids, key, value)
+                self._link(fact, key, value, work, 1)
         for (one, other), by in self.forest.settle().items():
             linker.change_link(one, other, RELATION_LINK, by)
         for file, digests in pending.files:
@@ -163,7 +163,16 @@ class Changes:
         for entity, (form, kind) in zip(entities, introduced, strict=True):
             names.withdraw(int(entity), form, kind)
         self.counters.introductions -= len(introduced)
+        self._link(fact, key, value, work, -1)
         fact.remove(work, key, value)
+
+    def _link(self, fact: StatedFact[Any, Any], key: Any, value: object, work: Work, by: int) -> None:
+        """Say what a fact of a document joins once more (or less), and that its document has changed."""
+        record = self.documents.find(key) if fact.of_document else None
+        if record is not None:
+            for link in fact.links(self.state, value):
+                work.linker.change_link(*link, by)
+            work.linker.touch(record.id, record.chunk_ids())
 
     def _state_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
         """Store what a document says of its names; ``ids`` are those of the names introduced."""

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..errors import KvstoreError
+from ..storage import records
 from ..storage.change_buffer import check_recent
 from ..structures import tables
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
-from ..structures.documents.triples import KIND
 from ..structures.filter import addresses
 from ..structures.indexes.indexes import Indexes
 from ..structures.language_version import check_language_version
@@ -30,13 +31,11 @@ from ..structures.postings import term_bytes
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE
 from ..systems import INDEXES, buffered_tables
-from ..text.normalize import fold
+from ..text.normalize import entity_key, fold
 from ..text.words import chunk_terms, stemmer
+from .facts import StatedFact, stated
 from .forest_check import check_forest
 from .structure_check import check_structures
-
-#: Kinds of names that somebody stated: these may stand in no text and no tree.
-STATED = frozenset((ALIAS, KIND))
 
 
 def check(view: State) -> Iterator[str]:
@@ -66,11 +65,11 @@ class _Check:
             self._check_documents,
             self._check_orphans,
             self._check_forest,
+            *(partial(self._check_facts, fact) for fact in stated()),
             self._check_aliases,
             self._check_entities,
             self._check_filter,
             lambda: check_structures(self._view, self._sound),
-            self._check_triples,
             self._check_files,
             self._check_counters,
             self._check_indexes,
@@ -161,8 +160,6 @@ class _Check:
         yield from self._check_abstracts(record, outline)
         for entity, form, kind in view.entities.introduced(record.id):
             self._introduce(entity, form, kind)
-        for key, form in view.triples.of(record.id).introductions().items():
-            self._introduce(int(view.filter.find_many([key])[0]), form, KIND)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
@@ -230,11 +227,20 @@ class _Check:
             if node.document not in documents:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
 
-    def _check_triples(self) -> Iterator[str]:
-        documents = {record.id for record in self._documents}
-        for document, _ in self._view.triples.scan():
-            if document not in documents:
-                yield f"triples are kept for document {document}, which is not stored"
+    def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
+        if fact.of_document:
+            documents = {record.id for record in self._documents}
+            for row, _ in self._view.lmdb.scan(fact.tables[0]):
+                document = records.U64.unpack(row)[0]
+                if document not in documents:
+                    yield f"{fact.plural} are kept for document {document}, which is not stored"
+        for key, value in fact.scan(self._view):
+            for form, kind in fact.introductions(value):
+                entity = self._view.entities.identify(entity_key(form))
+                if entity is None:
+                    yield f"{fact.name} {key!r}: {form!r}, which it makes known, is not known as a name"
+                else:
+                    self._introduce(entity, form, kind)
 
     def _check_files(self) -> Iterator[str]:
         for file in self._view.ingested_files.scan():
@@ -248,9 +254,6 @@ class _Check:
         self._totals["edges"] = sum(1 for _ in forest.edges())
         for node, place in forest.nodes():
             self._places.setdefault(place.entity, []).append((node, addresses.NODE))
-        for child, parent, edge in forest.stated_edges():
-            self._introduce(forest.node(child).entity, edge.child, "tree")
-            self._introduce(forest.node(parent).entity, edge.parent, "tree")
         yield from check_forest(self._view, self._documents)
 
     def _check_aliases(self) -> Iterator[str]:
@@ -260,12 +263,8 @@ class _Check:
             members.setdefault(alias.target, []).append(key)
             if key != alias.key or alias.kind not in (ALIAS, MERGE):
                 yield f"alias {key!r} is kept under another name, or is of no known kind"
-            if alias.kind == ALIAS:
-                entity = self._view.entities.identify(key)
-                if entity is None:
-                    yield f"alias {key!r} is not known as a name"
-                else:
-                    self._introduce(entity, alias.name, ALIAS)
+            if alias.kind == ALIAS and self._view.entities.identify(key) is None:
+                yield f"alias {key!r} is not known as a name"
         if dict(aliases.members()) != members:
             yield "the entities that have aliases do not agree with the aliases"
         for key in sorted({name for names in members.values() for name in names}):
@@ -281,13 +280,14 @@ class _Check:
                 yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
         if dict(view.entities.names()) != known:
             yield "the index of names does not agree with the entities"
+        stated_kinds = {kind for fact in stated() for kind in fact.kinds}
         for entity, record in view.entities.scan():
             slots = sorted(slot for slot in record.slots if slot.times)
             introduced = self._introduced.get(entity, Counter())
             if slots != sorted((*way, times) for way, times in introduced.items()) or not record.slots[-1].times:
                 yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
             expected = addresses.of_places(self._places.get(entity, ()))
-            if not len(expected) and not STATED.issuperset(slot.kind for slot in slots):
+            if not len(expected) and not stated_kinds.issuperset(slot.kind for slot in slots):
                 yield f"entity {record.key!r}: a document introduces it that neither mentions it nor has it in a tree"
             if not np.array_equal(expected, view.filter.addresses(record.key)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"

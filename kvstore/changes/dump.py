@@ -11,6 +11,7 @@ from typing import Any
 from ..structures.logical import Logical
 from ..structures.state import State
 from ..systems import structures
+from .facts import stated
 
 Rows = list[tuple[Any, ...]]
 
@@ -95,19 +96,12 @@ def dump(view: State) -> dict[str, Rows]:
             for child, parent in view.forest.edges()
             for statement in view.forest.statements(child, parent)
         ],
-        "stated_edges": [
-            (logical.node(child), logical.node(parent), edge.tree, edge.child, edge.parent)
-            for child, parent, edge in view.forest.stated_edges()
-        ],
-        "aliases": [(key, alias.target, alias.name, alias.entity, alias.kind) for key, alias in view.aliases.scan()],
         "alias_members": [(target, tuple(names)) for target, names in view.aliases.members()],
-        "triples": [
-            (logical.document(document), found.names, tuple(map(tuple, found.triples)))
-            for document, found in view.triples.scan()
-        ],
         "nodes": [(logical.node(node),) for node, _ in view.forest.nodes()],
         "trees": [(name,) for _, name in view.forest.trees()],
     }
+    for fact in stated():
+        tables[fact.tables[0]] = [(key, *fact.line(key, value).values()) for key, value in fact.scan(view)]
     for structure in structures():
         rows_of = structure.dump(view.part(structure), logical)
         tables.update((name, list(rows)) for name, rows in rows_of.items())

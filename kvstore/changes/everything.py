@@ -14,7 +14,8 @@ from typing import TypeVar
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.state import State
-from ..systems.contract import RELATION_LINK, TRIPLE_LINK, Added, Delta, stored_chunks
+from ..systems.contract import RELATION_LINK, Added, Delta, stored_chunks
+from .facts import of_documents
 
 #: Chunks, and names or edges, of one delta at most (a document is never divided).
 _CHUNKS = 4096
@@ -34,9 +35,9 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
         added.append(
             Added(record, state.documents.outline(record.id), stored_chunks(state, record.id, list(record.chunk_ids())))
         )
-        for one, other in state.joined(state.triples.of(record.id)):
-            if one != other:
-                links[one, other, TRIPLE_LINK] += 1
+        for fact in of_documents():
+            value = fact.stored(state, record.key)
+            links.update(() if value is None else fact.links(state, value))
         chunks += max(1, record.chunk_count)
         if chunks >= _CHUNKS:
             yield Delta(added, links=links)

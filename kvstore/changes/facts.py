@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,8 @@ from ..errors import InputError
 from ..storage import records
 from ..storage.view import WriteView
 from ..structures import tables
-from ..structures.documents.triples import KIND, DocumentTriples, TripleWriter, stated_triples
+from ..structures.documents.triples import KIND, DocumentTriples, Triples, TripleWriter, joined, stated_triples
+from ..structures.documents.triples import Triple as Triple
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.forest.forest_writer import ForestWriter
 from ..structures.names.aliases import ALIAS, MERGE, Alias, AliasWriter
@@ -105,14 +106,25 @@ class Fact(ABC, Generic[Key, Value]):
 class StatedFact(Fact[Key, Value]):
     """A kind of fact that is stored as it was stated, beside the documents; None in place of a value takes it back.
 
-    One ``of_document`` belongs to a document with a text, under whose key it is kept, and goes with that text.
+    One ``of_document`` belongs to a document with a text, under whose key (on disk its id) it is kept, and goes with
+    that text. Names of ``kinds`` that it makes known may stand in no text and no tree.
     """
 
     of_document = False
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def figure(self) -> str:
+        """What SHOW STATS calls how many there are."""
+        return f"documents_with_{self.plural}" if self.of_document else self.tables[0]
 
     def size(self, value: Value) -> int:
         """How much memory it takes while it waits, chunks taking 1."""
         return 1
+
+    def parts(self, value: Value | None) -> int:
+        """Of how many parts DESCRIBE says that it consists."""
+        return int(value is not None)
 
     def joined(self, value: Value, more: Value) -> Value:
         """Two of a key as one."""
@@ -127,6 +139,13 @@ class StatedFact(Fact[Key, Value]):
 
     def introductions(self, value: Value) -> Iterable[tuple[str, str]]:
         """The names it makes known, each as typed and the kind of name it is."""
+        return ()
+
+    def links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
+        """Entities that it joins, and how (a kind of link, :mod:`kvstore.systems.contract`), where it is of a document.
+
+        Their names are known.
+        """
         return ()
 
     @abstractmethod
@@ -228,10 +247,12 @@ class _Triples(StatedFact[str, DocumentTriples]):
     fields: Fields = MappingProxyType({"triples": str, "names": list, "rows": list})
     tables = (tables.TRIPLES,)
     of_document = True
+    kinds = (KIND,)
 
     def scan(self, state: State) -> Iterator[tuple[str, DocumentTriples]]:
-        for key in sorted(state.documents.get(document).key for document, _ in state.triples.scan()):
-            yield key, state.triples.of(state.documents.identify(key) or 0)
+        triples = Triples(state.lmdb)
+        for key in sorted(state.documents.get(document).key for document, _ in triples.scan()):
+            yield key, triples.of(state.documents.identify(key) or 0)
 
     def line(self, key: str, value: DocumentTriples) -> Line:
         return {"triples": key, "names": value.names, "rows": value.triples}
@@ -244,7 +265,7 @@ class _Triples(StatedFact[str, DocumentTriples]):
 
     def read(self, state: State, row: bytes) -> tuple[str, DocumentTriples]:
         number = records.U64.unpack(row)[0]
-        return state.documents.get(number).key, state.triples.of(number)
+        return state.documents.get(number).key, Triples(state.lmdb).of(number)
 
     def counted(self, number: int) -> str:
         return f"the triples of {number:,} document{'' if number == 1 else 's'}" if number else ""
@@ -257,30 +278,27 @@ class _Triples(StatedFact[str, DocumentTriples]):
     def size(self, value: DocumentTriples) -> int:
         return len(value.names) + len(value.triples)
 
+    def parts(self, value: DocumentTriples | None) -> int:
+        return 0 if value is None else len(value.triples)
+
     def joined(self, value: DocumentTriples, more: DocumentTriples) -> DocumentTriples:
         return value.joined(more)
 
     def stored(self, state: State, key: str) -> DocumentTriples | None:
         document = state.documents.identify(key)
-        return None if document is None else state.triples.of(document) or None
+        return None if document is None else Triples(state.lmdb).of(document) or None
 
     def introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
         return ((form, KIND) for form in value.introductions().values())
 
+    def links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
+        return ((one, other, TRIPLE_LINK) for one, other in joined(value, state.filter) if one != other)
+
     def remove(self, work: Work, key: str, value: DocumentTriples) -> None:
-        self._change(work, key, value, -1)
+        TripleWriter(work.write).put(work.state.documents.identify(key) or 0, DocumentTriples())
 
     def put(self, work: Work, ids: Mapping[str, int], key: str, value: DocumentTriples) -> None:
-        self._change(work, key, value, 1)
-
-    def _change(self, work: Work, key: str, value: DocumentTriples, by: int) -> None:
-        record = work.state.documents.find(key)
-        assert record is not None  # nobody states any of a document that is not there
-        TripleWriter(work.write).put(record.id, value if by > 0 else DocumentTriples())
-        for one, other in work.state.joined(value):
-            if one != other:
-                work.linker.change_link(one, other, TRIPLE_LINK, by)
-        work.linker.touch(record.id, record.chunk_ids())
+        TripleWriter(work.write).put(work.state.documents.identify(key) or 0, value)
 
 
 class _Edges(StatedFact[EdgeKey, StatedEdge]):
@@ -352,6 +370,7 @@ class _Edges(StatedFact[EdgeKey, StatedEdge]):
 class _Aliases(StatedFact[str, Alias]):
     """What the user says that names stand for, by the normal forms of the names."""
 
+    kinds = (ALIAS,)
     name = "alias"
     plural = "aliases"
     fields: Fields = MappingProxyType({"alias": str, "entity": str, "kind": str})
@@ -430,7 +449,13 @@ EDGES = _Edges()
 ALIASES = _Aliases()
 
 #: All kinds of facts, in the order in which they are exported and taken in: what others need comes first.
-FACTS: tuple[Fact[Any, Any], ...] = (DOCUMENTS, TRIPLES, EDGES, ALIASES)
+FACTS: list[Fact[Any, Any]] = [DOCUMENTS, TRIPLES, EDGES, ALIASES]
+
+
+def register(fact: Fact[Any, Any]) -> Callable[[], None]:
+    """Add a kind of fact to those of every store that is opened from now on; what is returned takes it back."""
+    FACTS.append(fact)
+    return lambda: FACTS.remove(fact)
 
 
 def of_line(line: Line) -> Fact[Any, Any]:
@@ -449,3 +474,33 @@ def stated() -> Iterator[StatedFact[Any, Any]]:
 def of_documents() -> Iterator[StatedFact[str, Any]]:
     """The kinds of facts that belong to documents, and are kept under their keys."""
     return (fact for fact in stated() if fact.of_document)
+
+
+Report = TypeVar("Report", bound="ExportReport")
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """How many documents, triples of documents, edges and aliases were written."""
+
+    documents: int = 0
+    triples: int = 0
+    edges: int = 0
+    aliases: int = 0
+
+
+@dataclass(frozen=True)
+class ImportReport(ExportReport):
+    """How many documents, triples of documents, edges and aliases were new or different, and how many lines changed
+    nothing."""
+
+    unchanged: int = 0
+
+
+def report(kind: type[Report], counts: Mapping[str, int]) -> Report:
+    """A report with a field for every count, those of other kinds of facts behind the ones declared."""
+    declared = {field.name for field in fields(kind)}
+    more = [(name, int) for name in counts if name not in declared]
+    if more:
+        kind = cast(type[Report], make_dataclass(kind.__name__, more, bases=(kind,), frozen=True, kw_only=True))
+    return kind(**counts)

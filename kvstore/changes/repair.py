@@ -93,9 +93,10 @@ class _Rebuild:
 
     def run(self) -> Rebuilt:
         counters = self._counters()
-        for table in store_tables():
-            if table.name != tables.META:
-                self._view.clear(table.name)
+        stated = (table for fact in facts.FACTS for table in fact.tables)
+        for table in dict.fromkeys([*(table.name for table in store_tables()), *stated]):
+            if table != tables.META:
+                self._view.clear(table)
         self._view.delete(tables.META, tables.REBUILD)
         put_language_version(self._view, self._settings)
         counters.save(self._view)

@@ -8,6 +8,7 @@ from typing import Any
 from ..structures import tables
 from ..structures.state import State
 from ..systems import structures
+from .facts import stated
 
 
 def statistics(view: State, file: Any) -> dict[str, int | float | str]:
@@ -20,9 +21,7 @@ def statistics(view: State, file: Any) -> dict[str, int | float | str]:
     found: dict[str, int | float | str] = {name: getattr(counters, name) for name in totals}
     found["temperature"] = counters.hits
     found["trees"] = sum(1 for _ in view.forest.trees())
-    found["stated_edges"] = view.lmdb.count(tables.STATED_EDGES)
-    found["documents_with_triples"] = view.lmdb.count(tables.TRIPLES)
-    found["aliases"] = view.lmdb.count(tables.ALIASES)
+    found.update({fact.figure: view.lmdb.count(fact.tables[0]) for fact in stated()})
     found["ingested_files"] = view.lmdb.count(tables.INGESTED_FILES)
     for structure in structures():
         counts = structure.counts(view.part(structure))

@@ -39,6 +39,7 @@ from .snapshot import Snapshot
 from .transaction import Transaction
 
 if TYPE_CHECKING:
+    from ..changes.facts import ExportReport, ImportReport
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast
     from ..ingest.pipeline import IngestProgress, IngestReport
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from ..models.llm import LanguageModel
     from ..retrieval.query import Strategy
     from ..structures.indexes.index_building import IndexProgress
-    from .exchange import ExportReport, ImportReport
 
 _log = logging.getLogger("kvstore")
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from ..changes import facts
-from ..changes.facts import Given
+from ..changes.facts import ExportReport, Given, ImportReport, report
 from ..changes.pending import Prepared, embedded, prepare
 from ..errors import DocumentNotFoundError, InputError, StoreFullError
 from ..extraction.validation import examine
@@ -36,36 +36,6 @@ VERSION = 1
 #: A batch is committed when it holds this many chunks, or this many lines.
 _BATCH_CHUNKS = 1024
 _BATCH_LINES = 4096
-
-
-Report = TypeVar("Report", bound="ExportReport")
-
-
-@dataclass(frozen=True)
-class ExportReport:
-    """How many documents, triples of documents, edges and aliases were written."""
-
-    documents: int = 0
-    triples: int = 0
-    edges: int = 0
-    aliases: int = 0
-
-
-@dataclass(frozen=True)
-class ImportReport(ExportReport):
-    """How many documents, triples of documents, edges and aliases were new or different, and how many lines changed
-    nothing."""
-
-    unchanged: int = 0
-
-
-def _report(kind: type[Report], counts: Mapping[str, int]) -> Report:
-    """A report with a field for every count, those of other kinds of facts behind the ones declared."""
-    declared = {field.name for field in fields(kind)}
-    more = [(name, int) for name in counts if name not in declared]
-    if more:
-        kind = cast(type[Report], make_dataclass(kind.__name__, more, bases=(kind,), frozen=True, kw_only=True))
-    return kind(**counts)
 
 
 def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
@@ -93,7 +63,7 @@ def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    return _report(ExportReport, written)
+    return report(ExportReport, written)
 
 
 def import_file(context: Context, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
@@ -142,7 +112,7 @@ class _Import:
                 if self._batch.full:
                     self._commit(number)
             self._commit(number)
-        return _report(ImportReport, self._counts)
+        return report(ImportReport, self._counts)
 
     def _check_header(self, line: bytes) -> None:
         header = self._parsed(1, line)

@@ -29,7 +29,7 @@ from ..retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_option
 from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
-from ..structures.documents.triples import Triple
+from ..structures.documents.triples import Triple, Triples
 from ..structures.indexes.index_reading import statuses
 from ..structures.indexes.indexes import IndexStatus
 from ..structures.names.aliases import Alias
@@ -128,7 +128,7 @@ class Queryable(ABC):
         """
         with self.state() as view:
             record = view.documents.find(key)
-            return [] if record is None else list(view.triples.of(record.id).triples)
+            return [] if record is None else list(Triples(view.lmdb).of(record.id).triples)
 
     def keys(self, prefix: str = "", limit: int | None = None) -> list[str]:
         """Keys of the documents that begin with ``prefix``, in order, at most ``limit``.

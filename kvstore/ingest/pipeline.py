@@ -2,7 +2,7 @@
 
 In: paths and globs. On disk: nothing but what each batch's commit brings, so that an interruption keeps whole
 documents and a second run goes on where the first stopped. Out: an :class:`IngestReport`. A bad file, row or document
-is one :class:`Failure` with its reason; the rest goes on. Files of what others found in documents, such as triples,
+is one :class:`Failure` with its reason; the rest goes on. Files of what others found in documents
 bring none: what they state joins the documents that the store has.
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..changes.facts import FACTS
 from ..sql.literals import literal
 from . import statements as s
 from .cursor import Cursor, Row
@@ -15,7 +16,7 @@ from .document_handlers import counted
 from .statement_context import StatementContext
 
 if TYPE_CHECKING:
-    from ..database.exchange import ExportReport, ImportReport
+    from ..changes.facts import ExportReport
 
 
 def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
@@ -78,7 +79,6 @@ def import_file(context: StatementContext, statement: s.Import) -> Cursor:
     return Cursor("IMPORT", rowcount=report.documents, message=message)
 
 
-def _counts(report: ExportReport | ImportReport) -> str:
-    aliases = f"{report.aliases:,} {'alias' if report.aliases == 1 else 'aliases'}"
-    triples = f"the triples of {counted(report.triples, 'document')}, " if report.triples else ""
-    return f"{counted(report.documents, 'document')}, {triples}{counted(report.edges, 'edge')} and {aliases}"
+def _counts(report: ExportReport) -> str:
+    *first, last = filter(None, (fact.counted(getattr(report, fact.plural)) for fact in FACTS))
+    return f"{', '.join(first)} and {last}" if first else last

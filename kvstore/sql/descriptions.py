@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..changes.facts import of_documents
 from ..errors import InputError
 from ..structures.filter.addresses import NODE
 from ..structures.state import State
@@ -81,7 +82,7 @@ def document(view: State, key: str) -> dict[str, Any]:
         "abstracts": sum(1 for _ in record.abstract_ids()),
         "changed": record.changed,
         "headings": [section.title for section in view.documents.outline(record.id)],
-        "triples": len(view.triples.of(record.id).triples),
+        **{fact.plural: fact.parts(fact.stored(view, key)) for fact in of_documents()},
         "introduces": sorted({view.entities.get(entity).name for entity, _, _ in view.entities.introduced(record.id)}),
     }
 

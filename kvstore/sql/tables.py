@@ -13,10 +13,12 @@ from typing import Any
 
 from ..storage.records import U32
 from ..structures import tables
+from ..structures.documents.triples import Triple, Triples
 from ..structures.filter import addresses
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER
 from ..structures.indexes.index_reading import statuses
+from ..structures.state import State
 from ..systems import INDEXES, SYSTEMS
 from ..systems.passage_graph.structure import GRAPH
 from ..systems.reader import LONGEST_KEY, Edge, Reader
@@ -229,9 +231,13 @@ _ALIASES = SqlTable(
 )
 
 
+def _triples(view: State, document: int) -> tuple[Triple, ...]:
+    return Triples(view.lmdb).of(document).triples
+
+
 def _triples_of(reader: Reader, documents: Iterator[int]) -> Rows:
     for document in documents:
-        for index in range(len(reader.triples(document).triples)):
+        for index in range(len(reader.read(_triples, document))):
             yield document, index
 
 
@@ -243,7 +249,7 @@ def _triples_with(reader: Reader, name: str) -> Rows:
     entity = reader.entity_id(name)
     if entity is None:
         return
-    chunks = reader.view.part(GRAPH).in_triples(entity)
+    chunks = reader.view.part(GRAPH).joining(entity)
     yield from _triples_of(reader, iter({reader.view.chunks.get(chunk).document for chunk in chunks}))
 
 
@@ -257,7 +263,7 @@ _TRIPLES = SqlTable(
         "document": ("TEXT", lambda reader, row, record: reader.document(row[0]).key),
     },
     scan=lambda reader: _triples_of(reader, reader.ids(tables.TRIPLES)),
-    load=lambda reader, row: reader.triples(row[0]).triples[row[1]],
+    load=lambda reader, row: reader.read(_triples, row[0])[row[1]],
     number=hashed_number,
     equal={"document": _triples_of_key, "subject": _triples_with, "object": _triples_with},
     size=lambda reader: 10 * reader.view.lmdb.count(tables.TRIPLES),

@@ -19,7 +19,6 @@ from .counters import Counters
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import Documents
 from .documents.ingested_files import IngestedFiles
-from .documents.triples import DocumentTriples, EntityPair, Triples
 from .filter import addresses
 from .filter.entity_filter import EntityFilter
 from .forest.forest import Forest
@@ -104,10 +103,6 @@ class State:
         return Forest(self.lmdb, self._place_cache.keys(self.counters.change) if self._shares_places else {})
 
     @cached_property
-    def triples(self) -> Triples:
-        return Triples(self.lmdb)
-
-    @cached_property
     def ingested_files(self) -> IngestedFiles:
         return IngestedFiles(self.lmdb)
 
@@ -130,14 +125,6 @@ class State:
     def places(self, relatives: int) -> Places:
         """Nodes of the forest as they are told, with at most ``relatives`` ancestors and descendants each."""
         return self._place_cache.places(self.counters.change, relatives)
-
-    def joined(self, triples: DocumentTriples) -> list[EntityPair]:
-        """The entities that triples join, each pair once; their names must be known."""
-        if not triples:
-            return []
-        keys = sorted(set(triples.pairs()))
-        ones, others = (self.filter.find_many([pair[end] for pair in keys]).tolist() for end in (0, 1))
-        return list(zip(ones, others, strict=True))
 
     def resolve(self, key: str) -> Identity | None:
         """What a name (its normal form) stands for, or None where the store does not know it."""

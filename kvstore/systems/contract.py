@@ -56,7 +56,7 @@ class Added(NamedTuple):
     chunks: Sequence[Chunk]
 
 
-#: Kinds of links between entities: a document's triples join them; an accepted edge does, in any tree.
+#: Kinds of links between entities: somebody found them joined in a document; an accepted edge does, in any tree.
 TRIPLE_LINK = 2
 RELATION_LINK = 3
 
@@ -65,10 +65,10 @@ RELATION_LINK = 3
 class Delta:
     """What one batch has changed; all of it stands in the spine already.
 
-    ``touched`` are the chunks, by document, of which mentions, title, headings or triples have changed; those of
+    ``touched`` are the chunks, by document, of which mentions, title, headings or other facts have changed; those of
     documents ``added`` are not among them. ``names_added`` and ``names_removed`` are normal forms by entity. ``links``
-    says of two entities how many more documents' triples (or fewer) join them, and whether an edge between them came to
-    be accepted (1) or ceased to be (-1): by entity, entity and kind.
+    says of two entities in how many more documents (or fewer) somebody found them joined, and whether an edge between
+    them came to be accepted (1) or ceased to be (-1): by entity, entity and kind.
     """
 
     added: Sequence[Added] = ()

@@ -56,7 +56,8 @@ class Reader:
         self.entity_name = lru_cache(4096)(lambda entity: view.entities.get(entity).name)
         self.tree_name = lru_cache(256)(view.forest.tree_name)
         self.mentions_in = lru_cache(64)(view.mentions.in_chunk)
-        self.triples = lru_cache(256)(view.triples.of)
+        #: What a function makes of the state and a number.
+        self.read = lru_cache(256)(lambda function, number: function(view, number))
         self._counted = 0
 
     def ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:

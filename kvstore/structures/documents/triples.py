@@ -17,6 +17,7 @@ from ...storage.environment import View, WriteView
 from ...text.normalize import entity_key
 from ...text.stated_names import stated_name, stated_relation
 from .. import tables
+from ..filter.entity_filter import EntityFilter
 
 #: Two entities that a triple joins.
 EntityPair = tuple[int, int]
@@ -71,6 +72,15 @@ def stated_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Do
             raise InputError(f"a triple is a subject, a relation and an object, not {row!r}")
         rows[Triple(stated_name(row[0]), stated_relation(row[1]), stated_name(row[2]))] = None
     return DocumentTriples(tuple(dict.fromkeys(map(stated_name, names))), tuple(rows))
+
+
+def joined(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
+    """The entities that triples join, each pair once; their names must be known."""
+    if not triples:
+        return []
+    keys = sorted(set(triples.pairs()))
+    ones, others = (entity_filter.find_many([pair[end] for pair in keys]).tolist() for end in (0, 1))
+    return list(zip(ones, others, strict=True))
 
 
 class Triples:

@@ -191,8 +191,8 @@ class Graph:
         """How many passages name an entity, and how many links there are, from either side."""
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
-    def in_triples(self, entity: int) -> list[int]:
-        """The passages that triples with an entity belong to."""
+    def joining(self, entity: int) -> list[int]:
+        """The passages of which somebody has stated that they join an entity to another."""
         number = np.array([entity], np.uint32)
         _, passages, strengths = self.entities(number, self.heads(number), most=1 << 62)
         found: list[int] = passages[(strengths & TRIPLE) != 0].tolist()

@@ -1,7 +1,7 @@
 """Relations that match a question, as starts of a walk (HippoRAG 2, Gutiérrez et al. 2025, section 3.2, by words).
 
 In: the passages nearest to a question, and the terms of what it asks beside its names. The relations that those
-passages' documents state, in triples imported for them or in edges of the forest, match as far as their words are the
+passages' documents state, in what was imported for them or in edges of the forest, match as far as their words are the
 question's; the rarer a word, the more it says. Out: the entities that the best matches join, with masses.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...retrieval.lexical_search import term_rarity
 from ...structures.state import State
-from ...text.normalize import entity_key
 from ...text.words import content_terms, stemmer
 from .pagerank import entity_node
+from .rows import stated_relations
 
 #: Relations that a walk starts at.
 _STARTS = 5
@@ -44,8 +44,7 @@ def masses_of_relations(view: State, terms: Sequence[str], chunks: Iterable[int]
 
 def _relations(view: State, document: int) -> Iterator[tuple[str, str, str]]:
     """Normal forms of the names that a document's relations join, with the words between them."""
-    for triple in view.triples.of(document).triples[:_MOST]:
-        yield entity_key(triple.subject), triple.relation, entity_key(triple.object)
+    yield from stated_relations(view, document, _MOST)
     edges = view.forest.document_edges(document)
     names = sorted((view.forest.key(child), view.forest.key(parent)) for child, parent in edges)
     for child_key, parent_key in names[:_MOST]:

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from ...structures.documents.documents import DocumentRecord, Section
-from ...structures.documents.triples import EntityPair
+from ...structures.documents.triples import EntityPair, Triples, joined
 from ...structures.filter.entity_filter import EntityFilter
 from ...structures.names.mentions import Occurrence
 from ...structures.names.recognition import Mention, mentions_in
+from ...structures.state import State
 from ...text.names import is_name_key, title_forms
 from ...text.normalize import entity_key, fold
 from ...text.words import FUNCTION_WORDS
@@ -40,6 +41,17 @@ def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
     return keys[0], keys[1]
 
 
+def stated_relations(state: State, document: int, most: int) -> Iterator[tuple[str, str, str]]:
+    """The first relations that somebody found in a document: the normal forms of two names, what joins them between."""
+    for triple in Triples(state.lmdb).of(document).triples[:most]:
+        yield entity_key(triple.subject), triple.relation, entity_key(triple.object)
+
+
+def stated_pairs(state: State, document: int) -> list[EntityPair]:
+    """The entities that somebody joined in a document, each pair once."""
+    return joined(Triples(state.lmdb).of(document), state.filter)
+
+
 class DocumentRows:
     """Makes the rows of some chunks of one document."""
 
@@ -47,12 +59,12 @@ class DocumentRows:
         self,
         record: DocumentRecord,
         outline: list[Section],
-        triples: Sequence[EntityPair],
+        pairs: Sequence[EntityPair],
         entity_filter: EntityFilter,
         most_words: int,
     ) -> None:
         self._outline = outline
-        self._triples = triples
+        self._pairs = pairs
         self._filter = entity_filter
         self._most_words = most_words
         self._first = next(record.chunk_ids(), None)
@@ -60,13 +72,13 @@ class DocumentRows:
         self._headings: dict[int, dict[int, int]] = {-1: {}}
 
     def row(self, chunk: Chunk, unmentioned: set[EntityPair]) -> graph.Row:
-        """The entities of a chunk with their strengths; ``unmentioned`` are the triples of which no chunk of the
+        """The entities of a chunk with their strengths; ``unmentioned`` are the pairs of which no chunk of the
         document mentions a name."""
         strengths = dict(_counted(chunk))
         for entity, flags in (*self._title.items(), *self._above(chunk.section).items()):
             strengths[entity] = strengths.get(entity, 0) | flags
         mentioned = {mention.entity for mention in chunk.mentions}
-        for pair in self._triples:
+        for pair in self._pairs:
             if not mentioned.isdisjoint(pair) or (chunk.id == self._first and pair in unmentioned):
                 for entity in pair:
                     strengths[entity] = strengths.get(entity, 0) | graph.TRIPLE
@@ -95,12 +107,12 @@ class DocumentRows:
         return found
 
 
-def unmentioned(triples: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """The triples of a document of which none of its chunks mentions a name."""
-    if not triples:
+def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
+    """The pairs stated for a document of which none of its chunks mentions a name."""
+    if not pairs:
         return set()
     named = {entity for rows in mentions for entity, _, _ in rows}
-    return {pair for pair in triples if named.isdisjoint(pair)}
+    return {pair for pair in pairs if named.isdisjoint(pair)}
 
 
 def _counted(chunk: Chunk) -> Iterator[tuple[int, int]]:

@@ -18,7 +18,7 @@ from .graph import (
     Graph,
     GraphWriter,
 )
-from .rows import DocumentRows, title_pair, unmentioned
+from .rows import DocumentRows, stated_pairs, title_pair, unmentioned
 
 
 class GraphFollower:
@@ -45,7 +45,7 @@ class GraphFollower:
         self._graph.flush()
 
     def _put_rows(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[Chunk]) -> None:
-        pairs = self._state.joined(self._state.triples.of(record.id))
+        pairs = stated_pairs(self._state, record.id)
         lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
         for chunk in chunks:
