@@ -209,3 +209,15 @@ def test_an_option_that_nothing_has_is_not_answered(store: kvstore.Store) -> Non
     )
     known, unknown = (store.weigh(f"What does the option {name} of lamp do?")[1] for name in ("--quiet", "--silent"))
     assert known.lacking == 0 and unknown.lacking == 1 and unknown.value < known.value - 0.3
+
+
+def test_a_definition_is_told_to_its_end(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"chunk_tokens": 24})
+    page = (
+        "SETTINGS\n       LampCountMax\n              How many lamps are lit without an answer, see below.\n\n"
+        "       LampInterval\n              Sets the seconds that pass between two lamps, counted from the first.\n"
+        "              A keeper who is asleep hears a bell then, and none where that is zero.\n"
+    )
+    store.put("lamp", page, format="text")
+    first = store.ask("What does LampInterval do?", top=1).text.partition("[1]")[0]
+    assert first.startswith("LampInterval: Sets the seconds") and "hears a bell" in first

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from .passages import Passage, Statement
 
 #: Words that an answer has at most, unless its best statement alone has more; most have no more than 90.
-WORDS = 120
+WORDS = 118
 #: Runs of an answer, at most.
 RUNS = 3
 #: How much less than the best a statement may score, and what standing beside a run adds to its score.
-_BELOW = 1.5
+_BELOW = 2.1
 #: Words up to which an answer is so short that a statement may score less than the best by twice as much.
-_SHORT = 45
-_BESIDE = 2.0
+_SHORT = 30
+_BESIDE = 1.5
 #: Sentences before a statement that it can bring, and of the definition that it belongs to.
 _BEFORE, _OF_DEFINITION = 2, 4
-#: Words of a block that an announcing sentence brings, and of a sentence that does nothing but announce one.
+#: Words of a block that an announcing sentence brings, or of a definition that its first sentence does, and of a
+#: sentence that does nothing but announce one.
 _ANNOUNCED, _LEAD_IN = 60, 4
 
 #: Number of a passage, and of a statement in it.
@@ -57,7 +58,10 @@ def chosen_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
             break
         if passages[place[0]].statements[place[1]].text in told:
             continue
-        brought = [at for at in _needed(passages[place[0]], place) if at not in taken]
+        needed = _needed(passages[place[0]], place)
+        if not taken:
+            needed += _rest_of_definition(passages[place[0]], place, needed)
+        brought = [at for at in needed if at not in taken]
         size = sum(passages[at[0]].statements[at[1]].words for at in brought)
         if taken and (used + size > words or len(_spans(passages, [*taken, *brought])) > RUNS):
             continue
@@ -116,6 +120,22 @@ def _needed(passage: Passage, place: Place) -> list[Place]:
             if statements[last].kind == "code":
                 break
     return [(number, index) for index in range(first, last + 1)]
+
+
+def _rest_of_definition(passage: Passage, place: Place, needed: Sequence[Place]) -> list[Place]:
+    """Where the best statement opens a definition: what else that says, as far as there is room."""
+    number, at = place
+    statements = passage.statements
+    one = statements[at]
+    if not one.label or (at and _together(one, statements[at - 1])):
+        return []
+    found, room = [], _ANNOUNCED - sum(statements[index].words for _, index in needed)
+    for index in range(needed[-1][1] + 1, len(statements)):
+        room -= statements[index].words
+        if room < 0 or not _together(one, statements[index]):
+            break
+        found.append((number, index))
+    return found
 
 
 def _only_announces(statements: Sequence[Statement], at: int) -> bool:
