@@ -100,7 +100,8 @@ class Fact(ABC, Generic[Key, Value]):
         """What :meth:`said` cannot say, each the beginning of a sentence."""
         number = state.lmdb.count(self.tables[0])
         if number:
-            yield f"{self.counted(number)} are in no statement; EXPORT TO keeps them", ()
+            be, them = ("is", "it") if number == 1 else ("are", "them")
+            yield f"{self.counted(number)} {be} in no statement; EXPORT TO keeps {them}", ()
 
 
 class StatedFact(Fact[Key, Value]):
@@ -138,7 +139,8 @@ class StatedFact(Fact[Key, Value]):
         """What is stated under this key, or None."""
 
     def introductions(self, value: Value) -> Iterable[tuple[str, str]]:
-        """The names it makes known, each as typed and the kind of name it is."""
+        """The names it makes known, each as typed and the kind of name it is (:mod:`kvstore.structures.names.entities`
+        numbers these)."""
         return ()
 
     def links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:

@@ -1,0 +1,165 @@
+"""Facts: a kind that is registered from outside is exported, imported, checked and repaired, and told by .dump."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kvstore
+from kvstore import errors
+from kvstore.changes import facts
+from kvstore.changes.dump import dump
+from kvstore.storage import records
+from kvstore.structures.documents.triples import KIND
+from kvstore.structures.state import State
+
+TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
+NOTES = "notes"
+Notes = tuple[str, ...]
+MakeStore = Callable[..., kvstore.Store]
+
+
+class NoteFact(facts.StatedFact[str, Notes]):
+    """Names that somebody noted on a document; stands for whatever is to be stated of documents."""
+
+    name = "note"
+    plural = "notes"
+    fields = {"note": str, "names": list}  # noqa: RUF012
+    tables = (NOTES,)
+    of_document = True
+    kinds = (KIND,)
+
+    def scan(self, state: State) -> Iterator[tuple[str, Notes]]:
+        return iter(sorted(self.read(state, row) for row, _ in state.lmdb.scan(NOTES)))
+
+    def line(self, key: str, value: Notes) -> facts.Line:
+        return {"note": key, "names": value}
+
+    def parse(self, line: facts.Line) -> tuple[str, Notes]:
+        if not all(isinstance(name, str) for name in line["names"]):
+            raise errors.InputError("a note is a list of names")
+        return line["note"], tuple(line["names"])
+
+    def place(self, row: bytes) -> str:
+        return f"the notes of document {records.U64.unpack(row)[0]}"
+
+    def read(self, state: State, row: bytes) -> tuple[str, Notes]:
+        value = state.lmdb.get(NOTES, row)
+        assert value is not None
+        return state.documents.get(records.U64.unpack(row)[0]).key, tuple(records.unpack(value, NOTES, row))
+
+    def introductions(self, value: Notes) -> Iterable[tuple[str, str]]:
+        return ((name, KIND) for name in value)
+
+    def stored(self, state: State, key: str) -> Notes | None:
+        row = records.u64(state.documents.identify(key) or 0)
+        return None if state.lmdb.get(NOTES, row) is None else self.read(state, row)[1]
+
+    def remove(self, work: facts.Work, key: str, value: Notes) -> None:
+        work.write.delete(NOTES, records.u64(work.state.documents.identify(key) or 0))
+
+    def put(self, work: facts.Work, ids: Mapping[str, int], key: str, value: Notes) -> None:
+        work.write.put(NOTES, records.u64(work.state.documents.identify(key) or 0), records.pack(value))
+
+
+NOTE = NoteFact()
+
+
+@pytest.fixture(autouse=True)
+def noted() -> Iterator[None]:
+    take_back = facts.register(NOTE)
+    yield
+    take_back()
+
+
+@pytest.fixture
+def tea(store: kvstore.Store) -> kvstore.Store:
+    store.put("tea", TEXT)
+    store.put("garden", "A garden has tea plants.")
+    note(store, "tea", "Tea Plants", "Camellia")
+    return store
+
+
+def note(store: kvstore.Store, key: str, *names: str) -> bool:
+    with store.transaction() as transaction:
+        return transaction._put_fact(NOTE, key, names)
+
+
+def notes(store: kvstore.Store) -> dict[str, Notes]:
+    assert store.check() == []
+    with store.state() as state:
+        return dict(NOTE.scan(state))
+
+
+def contents(store: kvstore.Store) -> dict[str, Any]:
+    with store.state() as state:
+        return dump(state)
+
+
+def test_it_is_kept_known_and_gone_with_the_text(tea: kvstore.Store) -> None:
+    assert notes(tea) == {"tea": ("Tea Plants", "Camellia")}
+    assert not note(tea, "tea", "Tea Plants", "Camellia")
+    assert {place.document for place in tea.lookup("tea plants")} == {"tea", "garden"}
+    assert tea.statistics()["documents_with_notes"] == 1
+    assert ("notes", "1") in [(name, str(value)) for name, value in tea.execute("DESCRIBE DOCUMENT 'tea'").fetchall()]
+    tea.update("tea", title="Tea")
+    assert notes(tea) == {"tea": ("Tea Plants", "Camellia")}
+    with pytest.raises(errors.DocumentNotFoundError, match="there is no document 'milk'"):
+        note(tea, "milk", "Cow")
+    tea.put("tea", TEXT + " It rained.")
+    assert notes(tea) == {}
+    assert tea.names("camellia") == []
+
+
+def test_it_is_exported_and_imported(tea: kvstore.Store, make_store: MakeStore, tmp_path: Path) -> None:
+    assert (
+        str(tea.export(tmp_path / "all.jsonl")) == "ExportReport(documents=2, triples=0, edges=0, aliases=0, notes=1)"
+    )
+    assert json.loads((tmp_path / "all.jsonl").read_text().splitlines()[-1]) == {
+        "note": "tea",
+        "names": ["Tea Plants", "Camellia"],
+    }
+    other = make_store("other")
+    assert asdict(other.import_(tmp_path / "all.jsonl"))["notes"] == 1
+    assert contents(other) == contents(tea)
+    cursor = other.execute(f"IMPORT FROM '{tmp_path / 'all.jsonl'}'")
+    assert cursor.message == "0 documents, 0 edges, 0 aliases and 0 notes imported, 3 unchanged"
+    (tmp_path / "bad.jsonl").write_text((tmp_path / "all.jsonl").read_text() + '{"note": "tea", "names": [1]}\n')
+    with pytest.raises(errors.InputError, match="line 5: a note is a list of names"):
+        other.import_(tmp_path / "bad.jsonl")
+
+
+def test_it_survives_a_repair_and_its_loss_is_named(tea: kvstore.Store) -> None:
+    before = contents(tea)
+    with tea._context.environment.write() as view:
+        key = bytes(next(view.scan("mentions"))[0])
+        view.delete("mentions", key)
+    assert tea.repair().lost == []
+    assert contents(tea) == before
+    with tea._context.environment.write() as view:
+        (row,) = [bytes(key) for key, _ in view.scan(NOTES)]
+        view.put(NOTES, row, b"damage")
+    report = tea.repair()
+    assert report.remaining == []
+    (told,) = report.lost
+    assert re.match("the notes of document .*checksum", told)
+    assert notes(tea) == {}
+
+
+def test_dump_tells_that_no_statement_says_it(tea: kvstore.Store) -> None:
+    assert tea.not_in_dump() == ["1 note is in no statement; EXPORT TO keeps it"]
+    assert not any("Camellia" in statement for statement in tea.dump())
+
+
+def test_the_reports_have_a_field_for_every_kind_of_fact() -> None:
+    declared = [fact.plural for fact in facts.FACTS if fact is not NOTE]
+    assert [field.name for field in fields(kvstore.ExportReport)] == declared
+    assert [field.name for field in fields(kvstore.ImportReport)] == [*declared, "unchanged"]
+    names = [name for fact in facts.FACTS for name in (fact.name, fact.plural)]
+    assert len(set(names)) + 1 == len(names), "triples alone are called the same, one and many"
