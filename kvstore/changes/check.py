@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import KvstoreError
-from ..storage import records
 from ..storage.change_buffer import check_recent
+from ..storage.records import U64
+from ..storage.view import View
 from ..structures import tables
 from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP, ChunkRecord
@@ -24,8 +25,9 @@ from ..structures.filter import addresses
 from ..structures.indexes.indexes import Indexes
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
+from ..structures.names.entities import BLOCK
 from ..structures.names.mentions import Occurrence
-from ..structures.names.places import Places, places_of
+from ..structures.names.places import places_of
 from ..structures.names.recognition import headed_places, mentions_in
 from ..structures.postings import term_bytes
 from ..structures.state import State
@@ -35,6 +37,7 @@ from ..text.normalize import entity_key, fold
 from ..text.words import chunk_terms, stemmer
 from .facts import StatedFact, stated
 from .forest_check import check_forest
+from .hash_sums import MASK, HashSums, differing
 from .structure_check import check_structures
 
 
@@ -47,14 +50,18 @@ class _Check:
     def __init__(self, view: State) -> None:
         self._view = view
         self._stem = stemmer(view.settings.stemmer)
-        self._documents: list[DocumentRecord] = []
+        #: Documents with the sizes of their texts, and which of them can be read.
+        self._sizes: dict[int, int] = {}
+        self._sound: list[int] = []
+        self._last_group = 0
         self._totals: Counter[str] = Counter()
-        # Of each chunk the sum of the hashes of its postings, which all together would not fit into memory.
-        self._posted: dict[int, int] = {}
-        self._introduced: dict[int, Counter[tuple[str, str]]] = {}
-        self._places: dict[int, Places] = {}
-        self._rows: dict[int, tuple[int, int]] = {}
-        self._sound: list[DocumentRecord] = []
+        # What would not fit into memory is summed: of each chunk the postings and the place of its vector, of each
+        # entity its introductions and addresses.
+        chunks, entities = (_room(view.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
+        self._posted = HashSums(chunks)
+        self._rows = HashSums(chunks)
+        self._introduced = HashSums(BLOCK * entities)
+        self._addresses = HashSums(BLOCK * entities)
 
     def run(self) -> Iterator[str]:
         parts: list[Callable[[], Iterator[str]]] = [
@@ -69,7 +76,7 @@ class _Check:
             self._check_aliases,
             self._check_entities,
             self._check_filter,
-            lambda: check_structures(self._view, self._sound),
+            lambda: check_structures(self._view, map(self._view.documents.get, self._sound)),
             self._check_files,
             self._check_counters,
             self._check_indexes,
@@ -85,11 +92,12 @@ class _Check:
         yield from check_recent(self._view.lmdb.scan(tables.RECENT), buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
-        self._documents = list(self._view.documents.scan())
-        for record in self._documents:
+        for record in self._view.documents.scan():
+            self._sizes[record.id] = record.size
+            self._last_group = max(self._last_group, record.first_group + len(record.groups))
             if self._view.documents.identify(record.key) != record.id:
                 yield f"document {record.id}: its key {record.key!r} does not lead to it"
-        if len(self._documents) != self._view.lmdb.count("document_keys"):
+        if len(self._sizes) != self._view.lmdb.count(tables.DOCUMENT_KEYS):
             yield "there are document keys without a document"
 
     def _read_postings(self) -> Iterator[str]:
@@ -102,16 +110,16 @@ class _Check:
             prefix = term + b"\x00"
             columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
             for chunk, frequency, length in zip(*columns, strict=True):
-                self._posted[chunk] = self._posted.get(chunk, 0) + hash((prefix, frequency, length))
+                self._posted.add(chunk, (prefix, frequency, length))
 
     def _read_vectors(self) -> Iterator[str]:
         blocks = 0
         for number, ids in self._view.vectors.rows():
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE:
-                    if chunk in self._rows:
+                    if self._rows[chunk]:
                         yield f"chunk {chunk} has two vectors"
-                    self._rows[chunk] = (number, row)
+                    self._rows.add(chunk, (number, row))
             free = int((ids == FREE).sum())
             if self._view.vectors.free_rows(number) != free:
                 yield f"vector block {number} has {free} free rows, and another number is recorded"
@@ -120,10 +128,10 @@ class _Check:
             yield "free rows are recorded for vector blocks that have none"
 
     def _check_documents(self) -> Iterator[str]:
-        for record in self._documents:
+        for record in map(self._view.documents.get, self._sizes):
             try:
                 yield from self._check_document(record)
-                self._sound.append(record)
+                self._sound.append(record.id)
             except KvstoreError as error:
                 yield f"document {record.key!r}: {error}"
 
@@ -156,7 +164,8 @@ class _Check:
         if found != set(place_rows) or len(found) != len(place_rows):
             yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
         for entity, pairs in places_of(rows, place_rows).items():
-            self._places.setdefault(entity, []).extend(pairs)
+            for address in addresses.best(pairs):
+                self._addresses.add(entity, (address,))
         yield from self._check_abstracts(record, outline)
         for entity, form, kind in view.entities.introduced(record.id):
             self._introduce(entity, form, kind)
@@ -164,7 +173,7 @@ class _Check:
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
     def _introduce(self, entity: int, form: str, kind: str) -> None:
-        self._introduced.setdefault(entity, Counter())[form, kind] += 1
+        self._introduced.add(entity, (form, kind))
         self._totals["introductions"] += 1
 
     def _check_chunk(
@@ -179,12 +188,12 @@ class _Check:
         terms = chunk_terms(record.title, path, piece, self._stem)
         length = min(sum(terms.values()), 65535)
         expected = sum(hash((term_bytes(term), min(count, 255), length)) for term, count in terms.items())
-        if self._posted.pop(chunk, 0) != expected:
+        if self._posted.take(chunk) != expected & MASK:
             yield f"document {record.key!r}: the postings of chunk {chunk} are not those of its text"
         if stored.words != sum(terms.values()):
             yield f"document {record.key!r}: chunk {chunk} has {sum(terms.values())} words, {stored.words} recorded"
         self._totals["words"] += stored.words
-        if self._rows.pop(chunk, None) != (stored.block, stored.row):
+        if self._rows.take(chunk) != hash((stored.block, stored.row)) & MASK:
             yield f"document {record.key!r}: the vector of chunk {chunk} is not where the chunk says"
         found = mentions_in(self._view.filter, fold(piece), self._view.settings.name_words)
         wanted = sorted((m.start, m.end - m.start, m.entity) for m in found)
@@ -212,11 +221,11 @@ class _Check:
                 yield f"document {record.key!r}: abstract {abstract} is unknown to its parent {node.parent}"
 
     def _check_orphans(self) -> Iterator[str]:
-        for chunk in self._posted:
+        documents = self._sizes
+        for chunk in self._posted.left():
             yield f"postings name chunk {chunk}, which no document owns"
-        for chunk in self._rows:
+        for chunk in self._rows.left():
             yield f"a vector is kept for chunk {chunk}, which no document owns"
-        documents = {record.id for record in self._documents}
         for chunk, stored in self._view.chunks.scan():
             if stored.document not in documents:
                 yield f"chunk {chunk} belongs to document {stored.document}, which is not stored"
@@ -229,10 +238,9 @@ class _Check:
 
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
         if fact.of_document:
-            documents = {record.id for record in self._documents}
             for row, _ in self._view.lmdb.scan(fact.tables[0]):
-                document = records.U64.unpack(row)[0]
-                if document not in documents:
+                document = U64.unpack(row)[0]
+                if document not in self._sizes:
                     yield f"{fact.plural} are kept for document {document}, which is not stored"
         for key, value in fact.scan(self._view):
             for form, kind in fact.introductions(value):
@@ -253,8 +261,8 @@ class _Check:
         forest = self._view.forest
         self._totals["edges"] = sum(1 for _ in forest.edges())
         for node, place in forest.nodes():
-            self._places.setdefault(place.entity, []).append((node, addresses.NODE))
-        yield from check_forest(self._view, self._documents)
+            self._addresses.add(place.entity, (addresses.address(addresses.NODE, node),))
+        yield from check_forest(self._view, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
         aliases = self._view.aliases
@@ -272,24 +280,24 @@ class _Check:
 
     def _check_entities(self) -> Iterator[str]:
         view = self._view
-        entries = view.filter.keys()
-        in_filter = {key: entry.entity for key, entry in entries}
-        known = {record.key: entity for entity, record in view.entities.scan()}
-        if in_filter != known:
-            for key in sorted(set(in_filter) ^ set(known))[:10]:
-                yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
-        if dict(view.entities.names()) != known:
+        in_filter = partial(map, lambda known: (known[0], known[1].entity))
+        apart = differing(lambda: in_filter(view.filter.keys()), view.entities.names)
+        for key in sorted({key for (key, _), _ in apart})[:10]:
+            yield f"entity {key!r} is known to the filter or to the table of entities, not to both"
+        if any(differing(lambda: ((r.key, entity) for entity, r in view.entities.scan()), view.entities.names)):
             yield "the index of names does not agree with the entities"
         stated_kinds = {kind for fact in stated() for kind in fact.kinds}
         for entity, record in view.entities.scan():
-            slots = sorted(slot for slot in record.slots if slot.times)
-            introduced = self._introduced.get(entity, Counter())
-            if slots != sorted((*way, times) for way, times in introduced.items()) or not record.slots[-1].times:
+            slots = [slot for slot in record.slots if slot.times]
+            found = sum(slot.times * hash(slot[:2]) for slot in slots)
+            twice = len({slot[:2] for slot in slots}) < len(slots)
+            if twice or self._introduced[entity] != found & MASK or not record.slots[-1].times:
                 yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"
-            expected = addresses.of_places(self._places.get(entity, ()))
-            if not len(expected) and not stated_kinds.issuperset(slot.kind for slot in slots):
+            listed = view.filter.addresses(record.key).tolist()
+            if not listed and not stated_kinds.issuperset(slot.kind for slot in slots):
                 yield f"entity {record.key!r}: a document introduces it that neither mentions it nor has it in a tree"
-            if not np.array_equal(expected, view.filter.addresses(record.key)):
+            sums = sum(hash((address,)) for address in listed) & MASK
+            if self._addresses[entity] != sums or listed != sorted(set(listed)):
                 yield f"entity {record.key!r}: its block list does not agree with its mentions and nodes"
             self._totals["entities"] += 1
 
@@ -308,6 +316,14 @@ class _Check:
         for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
             if getattr(counters, name) != self._totals[name]:
                 yield f"{self._totals[name]} {name} are stored, {getattr(counters, name)} are counted"
-        last = max((record.first_group + len(record.groups) for record in self._documents), default=0)
-        if counters.next_group < last or counters.next_document <= max((r.id for r in self._documents), default=0):
-            yield f"ids would be used again: chunk ids up to {GROUP * last} are taken"
+        if counters.next_group < self._last_group or counters.next_document <= max(self._sizes, default=0):
+            yield f"ids would be used again: chunk ids up to {GROUP * self._last_group} are taken"
+
+
+def _room(view: View, table: str) -> int:
+    """How many numbers to keep sums of by place: all up to the greatest key of a table, unless few are in use."""
+    try:
+        last = next(view.scan(table, reverse=True), None)
+        return 0 if last is None else min(int.from_bytes(last[0], "big"), 64 * view.count(table)) + 1
+    except KvstoreError:  # which whoever reads the table meets again
+        return 0

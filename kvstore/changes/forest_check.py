@@ -1,27 +1,26 @@
 """CHECK of the entity forest: statements, verdicts, nodes and trees, each against the others.
 
-In: one view and the documents it stores. Out: a sentence for each violation; what is accepted must be what
-:mod:`~kvstore.structures.forest.edge_filter` makes of the stated edges.
+In: one view and the documents it stores, with their sizes. Out: a sentence for each violation; what is accepted must be
+what :mod:`~kvstore.structures.forest.edge_filter` makes of the stated edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..storage.records import U64_PAIR
 from ..structures import tables
-from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED, Edge, judge, on_cycles
 from ..structures.forest.forest import USER
 from ..structures.state import State
 from ..text.normalize import entity_key
 
 
-def check_forest(view: State, documents: Sequence[DocumentRecord]) -> Iterator[str]:
+def check_forest(view: State, sizes: Mapping[int, int]) -> Iterator[str]:
     """Every violated invariant of the forest, as a sentence."""
     forest = view.forest
     edges = list(forest.edges())
-    yield from _check_statements(view, documents, edges)
+    yield from _check_statements(view, sizes, edges)
     touched = {node for edge in edges for node in edge}
     for node, place in forest.nodes():
         if forest.find(place.tree, place.entity) != node or node not in touched:
@@ -41,9 +40,9 @@ def check_forest(view: State, documents: Sequence[DocumentRecord]) -> Iterator[s
     yield from _check_directions(view, edges)
 
 
-def _check_statements(view: State, documents: Sequence[DocumentRecord], edges: Sequence[Edge]) -> Iterator[str]:
+def _check_statements(view: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
     forest = view.forest
-    sizes = {USER: 0} | {record.id: record.size for record in documents}
+    sizes = {USER: 0, **sizes}
     stating: dict[int, list[Edge]] = {document: [] for document in sizes}
     for child, parent in edges:
         for document, _, _, start, end in forest.statements(child, parent):

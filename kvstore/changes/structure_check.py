@@ -8,8 +8,8 @@ a portion, and of the rows compared no more than sums of hashes.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,14 +22,13 @@ from ..structures.state import State
 from ..systems import structures
 from ..systems.contract import Delta, Row, Structure
 from .everything import everything
+from .hash_sums import differing
 
-#: Sums of hashes of a table's rows; where two differ, the rows of that sum are compared.
-_SUMS = 256
 #: Rows told of a table.
 _TOLD = 10
 
 
-def check_structures(state: State, documents: Sequence[DocumentRecord]) -> Iterator[str]:
+def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Iterator[str]:
     """Every row that is missing or too many, as a sentence."""
     if not structures():
         return
@@ -65,23 +64,10 @@ def _differences(structure: Structure[Any], table: str, stored: State, made: Sta
     def rows(state: State) -> Iterable[Row]:
         return structure.dump(state.part(structure), Internal())[table]
 
-    found, wanted = _sums(rows(stored)), _sums(rows(made))
-    differing = {place for place in range(_SUMS) if found[place] != wanted[place]}
-    told = 0
-    for place in sorted(differing):
-        left = Counter(row for row in rows(stored) if hash(row) % _SUMS == place)
-        left.subtract(row for row in rows(made) if hash(row) % _SUMS == place)
-        for row, times in left.items():
-            if times and (told := told + 1) <= _TOLD:
-                what = "has a row that nothing in the store makes" if times > 0 else "lacks a row"
-                yield f"{structure.name}: table {table} {what}: {row}"
-    if told > _TOLD:
-        yield f"{structure.name}: table {table} differs in {told - _TOLD} more rows"
-
-
-def _sums(rows: Iterable[Row]) -> list[int]:
-    sums = [0] * _SUMS
-    for row in rows:
-        number = hash(row)
-        sums[number % _SUMS] += number
-    return sums
+    found = differing(lambda: rows(stored), lambda: rows(made))
+    for row, times in islice(found, _TOLD):
+        what = "has a row that nothing in the store makes" if times > 0 else "lacks a row"
+        yield f"{structure.name}: table {table} {what}: {row}"
+    more = sum(1 for _ in found)
+    if more:
+        yield f"{structure.name}: table {table} differs in {more} more rows"

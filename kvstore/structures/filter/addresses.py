@@ -42,10 +42,15 @@ def split(value: int) -> tuple[int, int]:
 
 def of_places(places: Collection[tuple[int, int]]) -> npt.NDArray[np.uint64]:
     """Addresses, ascending, of (place, rank) pairs: one for each node, one for each abstract with its best rank."""
+    return np.array(best(places), np.uint64)
+
+
+def best(places: Collection[tuple[int, int]]) -> list[int]:
+    """As :func:`of_places`, as a list."""
     if len(places) == 1:  # as most names of a document have
-        return np.array([address(rank, place) for place, rank in places], np.uint64)
+        return [address(rank, place) for place, rank in places]
     ranks: dict[tuple[bool, int], int] = {}
     for place, rank in places:
         which = (rank == NODE, place)
         ranks[which] = min(rank, ranks.get(which, rank))
-    return np.array(sorted(address(rank, place) for (_, place), rank in ranks.items()), np.uint64)
+    return sorted(address(rank, place) for (_, place), rank in ranks.items())
