@@ -14,6 +14,7 @@ cdef enum:
     LONGEST_CODE = 100
     LONGEST_EMPHASIS = 60
     LONGEST_GAP = 3
+    COLUMNS = 4
 
 
 cdef struct Word:
@@ -208,11 +209,13 @@ cdef inline bint _equal(str text, Word one, Word other) noexcept:
 def name_pieces(str text, set lower, set upper) -> list:
     """The pieces of a sentence that may be part of a name, end one or open the sentence, in order.
 
-    A piece is a word (with the hyphens, apostrophes and dots inside it and a dot behind it), code in backticks, a term
-    in asterisks, or any other mark. Left out are words further than three behind the last that begins with a capital
-    or a digit, or behind a mark. All words in lower case are added to ``lower``, and to ``upper`` those that begin
-    with a capital but do not open the sentence; there they have no dots behind them. What stands behind a number that
-    opens the sentence, a colon, a bar or an opening bracket opens it too.
+    A piece is a word (with the hyphens, apostrophes and dots inside it and a dot behind it), an option (``-O``), code in
+    backticks, a term in asterisks, white space as wide as between columns (four spaces), a hyphen that ends a word with
+    the space behind it, or any other mark. Left out are words further than three behind the last that begins with a
+    capital or a digit, or behind a mark. All words in lower case are added to ``lower`` (but what is part of an address
+    or a path), and to ``upper`` those that begin with a capital but do not open the sentence; there they have no dots
+    behind them. What stands behind a number that opens the sentence, a colon, a bar, an opening bracket or a column
+    opens it too.
     """
     cdef Py_ssize_t size = len(text), at = 0, end, bare
     cdef Py_ssize_t gap = LONGEST_GAP  # words since one that a name may go on behind
@@ -222,14 +225,21 @@ def name_pieces(str text, set lower, set upper) -> list:
     while at < size:
         c = text[at]
         if c.isspace():
-            at += 1
+            end = at
+            while end < size and text[end] == u" ":
+                end += 1
+            if end >= at + COLUMNS and at > 0 and not text[at - 1].isspace():
+                pieces.append(text[at:end])
+                gap, opened = LONGEST_GAP, False
+            at = max(end, at + 1)
             continue
         if c != u"_" and _in_word(c):
             end = bare = _word_end(text, at)
             while text[bare - 1] == u".":
                 bare -= 1
             if c.islower():
-                lower.add(text[at:bare])
+                if not _in_address(text, at, end):
+                    lower.add(text[at:bare])
             elif opened and c.isupper():
                 upper.add(text[at:bare])
             gap = 0 if c.isupper() or c.isdigit() else gap + 1
@@ -237,7 +247,15 @@ def name_pieces(str text, set lower, set upper) -> list:
                 pieces.append(text[at:end])
             opened = opened or not c.isdigit()
         else:
-            end = _code_end(text, at) if c == u"`" else _emphasis_end(text, at) if c == u"*" else at + 1
+            end = at + 1
+            if c == u"`":
+                end = _code_end(text, at)
+            elif c == u"*":
+                end = _emphasis_end(text, at)
+            elif c == u"-":
+                end = _option_end(text, at)
+                if at > 0 and _in_word(text[at - 1]) and at + 1 < size and text[at + 1] in u" \n":
+                    end = at + 2
             gap = LONGEST_GAP
             opened = (opened or end > at + 1) and c not in u":|(["
             pieces.append(text[at:end])
@@ -273,6 +291,22 @@ cdef Py_ssize_t _word_end(str text, Py_ssize_t start) noexcept:
             break
         at += 1
     return at + _is(text, at, u".")
+
+
+cdef inline bint _in_address(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
+    """``(?<=[@/\\\\.~])WORD|WORD(?=[@/\\\\])|WORD(?<=\\.)(?=\\w)``: of ``ada@example.org``, ``/usr/lib``."""
+    if start > 0 and text[start - 1] in u"@/\\.~":
+        return True
+    return end < len(text) and (text[end] in u"@/\\" or (text[end - 1] == u"." and _in_word(text[end])))
+
+
+cdef Py_ssize_t _option_end(str text, Py_ssize_t start) noexcept:
+    """``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``, or the first mark of it alone."""
+    cdef Py_ssize_t at = start + 1
+    if start > 0 and not (text[start - 1].isspace() or text[start - 1] in u"([|,"):
+        return start + 1
+    at += _is(text, at, u"-")
+    return _word_end(text, at) if _is_letter(text, at) else start + 1
 
 
 cdef Py_ssize_t _code_end(str text, Py_ssize_t start) noexcept:

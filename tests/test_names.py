@@ -86,6 +86,36 @@ def test_terms_are_names_as_they_are_written_too(make_store: Callable[..., kvsto
     assert "dirty read" in names(store)
 
 
+MAIL = """From: Juno Ferreira <juno@ferreira.example>
+To: "Lindqvist, Petra" <petra@alder.example>, Tomasz Wilk
+Date: Tue, 17 Mar 2026 09:12:00 +0100
+Subject: Re: Kiln schedule for spring
+
+The gas kiln is out of service. The kiln is old.
+"""
+
+
+@pytest.mark.parametrize("language", ["en", "rules"])
+def test_a_mail_names_persons_and_a_subject(make_store: Callable[..., kvstore.Store], language: str) -> None:
+    store = make_store(settings={"language": language})
+    store.put("mail", MAIL)
+    found = names(store)
+    persons = {"Juno Ferreira", "Lindqvist, Petra", "Tomasz Wilk"}
+    assert found.keys() == persons | {"Kiln schedule for spring"} | ({"gas kiln"} if language == "en" else set())
+    assert [row.document for row in store.lookup("juno ferreira")] == ["mail"]
+
+
+def test_a_term_is_one_where_it_is_used_again(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "en"})
+    store.put("once", "The support staff opened the elevator shaft. A patch author needs the log of the day.")
+    assert not names(store)
+    store.put("once", "The lock file is read. Each lock file is new. It prints the error, and the client prints it.")
+    assert names(store).keys() == {"lock file"}
+    wraps = "A wraparound is late. The wraparound was long. They saw the wraparound. Each wraparound is good."
+    store.put("once", wraps)
+    assert names(store).keys() == {"wraparound"}
+
+
 @pytest.mark.parametrize("word", ["done", "look", "first"])
 def test_an_everyday_word_in_code_is_a_name_where_it_is_explained_alone(
     make_store: Callable[..., kvstore.Store], word: str

@@ -153,8 +153,64 @@ def test_what_is_no_name_is_none(text: str) -> None:
 
 def test_an_everyday_word_is_a_name_where_the_document_writes_it_as_one() -> None:
     assert "Oracle" in names_in("Then she went to Oracle. The company is old.")
-    assert "Company" in names_in("Then she went to the Company.")
+    assert "Company" in names_in("Then she went to the Company. He came from the Company.")
+    assert "Company" not in names_in("Then she went to the Company.")
     assert "Company" not in names_in("Then she went to the Company. The company is old.")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He went to St Stephen's Green School.", {"St Stephen's Green School"}),
+        ("It is the Borough of Kensington & Chelsea.", {"Borough of Kensington & Chelsea", "Kensington & Chelsea"}),
+        ("It asked the Food and Drug Administration.", {"Food and Drug Administration"}),
+        ("It is by the Bureau of Weights and Measures.", {"Bureau of Weights and Measures"}),
+        ("It is the Forum of Incident Response and Teams.", {"Forum of Incident Response and Teams"}),
+        ("We saw the Register of Historic Places.", {"Register of Historic Places"}),
+        ("We saw Debian GNU/Linux there.", {"Debian", "Linux"}),
+        ('They sang "The Guns of Navarone" there.', {"The Guns of Navarone"}),
+        ('He said "You are Korvin" then.', {"Korvin"}),
+        ("The mail of James M. Snell came on Mar 2026 17.", {"James M. Snell"}),
+        ("They're of a Swiss, South Korean and Dutch kind. SHALL NOT is one of Ninety.", set()),
+        ("It is told by DT_STRSZ Size, and by grep -A1 there.", set()),
+        ("Write to ada.king@Example.org or http://www.Lovelace.org/Ada now.", set()),
+        ("NAME(1)      Manual of Ada      NAME(1)", {"Manual of Ada", "Ada"}),
+        ("He moved from Slovenia for Olimpija Ljubljana.", {"Slovenia", "Olimpija Ljubljana"}),
+        ("It was John Lennon of the Beatles.", {"John Lennon", "Beatles"}),
+        ("They saw Raiders of the Lost Ark.", {"Raiders of the Lost Ark", "Lost Ark"}),
+        ("In 1901 Walter Kaufman came with an English peer.", {"Walter Kaufman"}),
+        ("He sold Ascot, Shadow and Euro.", {"Ascot"}),
+        ("They read ``War and Peace'' with Love and Honor.", {"War and Peace", "Love and Honor"}),
+        ("Schindler's List is old.", {"Schindler", "Schindler's List"}),
+        ("She went to King's College London.", {"King", "King's College London"}),
+        ("They use Diffie- Hellman and Famous Players- Lasky.", {"Hellman", "Lasky"}),
+        ("The 3.1 Ada told of module A. Notice it.", {"Ada"}),
+        ("They told of the BLAS/LAPACK Vendors.", {"BLAS"}),
+        ("C. Place it there.", set()),
+    ],
+)
+def test_names_are_whole(text: str, expected: set[str]) -> None:
+    assert names_in(text) == expected
+
+
+def test_a_name_beside_its_address_is_whole() -> None:
+    text = "We met Juno Ferreira. Juno Ferreira is at juno@ferreira.example."
+    assert names_in(text) == {"Juno Ferreira"}
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("J. Lee Thompson", {"J. Lee Thompson"}),
+        ("C. S. Lewis", {"C. S. Lewis"}),
+        ("A. PostgreSQL Error Codes", {"PostgreSQL Error Codes", "PostgreSQL Error Code"}),
+        ("2. Foreign Data", {"Foreign Data"}),
+        ("69.2 Foreign Data", {"Foreign Data"}),
+        ("1 Introduction", set()),
+    ],
+)
+def test_an_initial_is_no_number_of_a_title(title: str, expected: set[str]) -> None:
+    assert {name.form for name in title_names(title, "title")} == expected
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import islice
 from textwrap import dedent
 
 from ..errors import CorruptionError
@@ -19,6 +19,7 @@ from ..retrieval.evidence import Hit
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.state import State
 from ..text.blocks import blocks, is_lead_in, parts, plain
+from ..text.mail import is_mail_head, mail_fields
 from ..text.sentences import sentences
 from ..text.words import FUNCTION_WORDS
 
@@ -33,9 +34,6 @@ _TERM = re.compile(r"(?P<term>[^\n.!?]{1,80}?):\s+(?=\S)")
 _SPEAKER = re.compile(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line in plain text, where white space parts it from what it stands for.
 _HANGING = re.compile(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
-#: Fields that mails begin with, and fields of any name.
-_MAIL_FIELD = re.compile(r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE)
-_FIELD = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
 _RULE = re.compile(r"[\s|:+=-]*")
 #: What stands before a command that is typed.
 _PROMPT = re.compile(r"[$#%>]\s+\S")
@@ -311,7 +309,7 @@ def _of_text(text: str, cut: bool) -> Iterator[Statement | _Heading]:
             yield _code(text, start, block.end, number)
             continue
         announced = None
-        if _MAIL_FIELD.match(text, start) and len(_MAIL_FIELD.findall(text, start, block.end)) > 1:
+        if is_mail_head(text, start, block.end):
             yield from _fields(text, start, block.end, number)
             continue
         for part in _parts(text, start, block.end, indent, cut and number == 0):
@@ -343,8 +341,7 @@ def _is_code(piece: str) -> bool:
 def _fields(text: str, start: int, end: int, number: int) -> Iterator[Statement]:
     """The fields at the head of a mail, a line each but for those that are folded (RFC 5322, 2.2); its subject is a
     heading, which answers nothing."""
-    found = [match.start() for match in _FIELD.finditer(text, start, end)]
-    for first, last in pairwise([*found, end]):
+    for first, last in mail_fields(text, start, end):
         told = shown(text[first:last])
         fit = not told.lower().startswith("subject:")
         yield Statement(first, first + len(text[first:last].rstrip()), told, "table", number, fit=fit)

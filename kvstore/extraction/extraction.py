@@ -22,7 +22,17 @@ from ..settings import FixedSettings
 from ..structures.documents.documents import Section, heading_path
 from ..text.blocks import Block, blocks, plain, summary_sentence
 from ..text.languages import are_english
-from ..text.names import Name, SentenceNames, code_terms, identifiers, is_name_key, title_names, written_terms
+from ..text.mail import is_mail_head, mail_fields
+from ..text.names import (
+    Name,
+    SentenceNames,
+    code_terms,
+    identifiers,
+    is_name_key,
+    mail_names,
+    title_names,
+    written_terms,
+)
 from ..text.normalize import entity_key
 from ..text.stated_names import LONGEST_ENTITY_KEY, stated_tree
 from ..text.words import chunk_terms, stemmer
@@ -298,6 +308,12 @@ def _names(written: _Written) -> Iterator[Name]:
         for number, (unit, kind, english) in enumerate(units)
         if kind != "code" and number not in heads and not unit.startswith(("#", "|--"))
     ]
+    heads_of_mails = [(unit, english) for unit, _, english in written_out if is_mail_head(unit, 0, len(unit))]
+    for unit, english in heads_of_mails:
+        for start, end in mail_fields(unit, 0, len(unit)):
+            yield from mail_names(unit[start:end], english)
+    if heads_of_mails:
+        written_out = [item for item in written_out if (item[0], item[2]) not in heads_of_mails]
     prose = [(unit, kind) for unit, kind, english in written_out if english]
     seen = SentenceNames(unit for unit, _ in prose)
     for index, (unit, kind) in enumerate(prose):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..text.everyday import ADJECTIVE, OTHER, VERB, everyday_kind
-from ..text.names import PASSING, PLAIN, is_term, singular
+from ..text.everyday import ADJECTIVE, OTHER, VERB, everyday_kind, is_everyday
+from ..text.names import PASSING, PLAIN, is_of_people, is_term, singular
 from .syntax import Sentence, Word
 
 #: Nouns that stand for others or for nothing: on their own they name nothing.
@@ -24,6 +24,9 @@ _EMPTY = frozenset(
     everyone anyone bit couple dozen hundred thousand million billion percent pair range series set
     """.split()
 )
+#: How often a document uses a term: of several words, of one.
+_TERM, _SINGLE = 2, 3
+_LATIN = re.compile("[A-Za-z]")
 #: The first half of a word that is broken at the end of a line.
 _BROKEN = re.compile(r"\w[-\u2010]\s+\Z")
 _DENYING = frozenset(("no", "neither", "nor", "not"))
@@ -35,10 +38,13 @@ _BEFORE = frozenset(("compound", "flat", "amod", "nmod:desc", "nmod:unmarked", "
 
 
 class Term(NamedTuple):
-    """The name of a common noun phrase, and whether it is made of nouns alone."""
+    """The name of a common noun phrase, and how often a document has to use it that it is a term there: ``clear``
+    where its head is a term; ``verbal`` where it may be a noun and its verb (``client advertises``)."""
 
     form: str
-    of_nouns: bool
+    often: int
+    clear: bool = False
+    verbal: bool = False
 
 
 class NounPhrases:
@@ -72,22 +78,39 @@ class NounPhrases:
         return form[: len(form) - len(word.text)] + _base(word, form[len(form) - len(word.text) :])
 
     def terms(self) -> list[Term]:
-        """The names of common noun phrases of several words."""
+        """The names of common noun phrases of several words, and of nouns that are no everyday words."""
         inside = ("compound", "flat", "amod", "nmod:desc")
         found = []
         for at, word in enumerate(self._words):
             if word.nominal and not word.proper and word.label not in inside:
                 name = self.name(at)
                 of_nouns = self.is_of_nouns(at)
-                if name is None or " " not in name or name.split()[0].lower() in PLAIN:
+                if name is None or name.split()[0].lower() in PLAIN or not _LATIN.search(name):
+                    continue
+                if " " not in name:
+                    if len(name) > 3 and name.isalpha() and name.islower() and not is_everyday(name):
+                        found += [Term(form, _SINGLE) for form in dict.fromkeys((name, word.text.lower()))]
                     continue
                 plain = everyday_kind(name.split()[0]) not in (VERB, OTHER)
                 if of_nouns or (plain and word.lemma not in _EMPTY):
                     # A plural is a name as it is written too: nothing else of it may stand in the text.
                     first, last = self.extent(at)
                     written = self._sentence.text[self._words[first].start : self._words[last].end]
-                    found += [Term(form, of_nouns) for form in dict.fromkeys((name, " ".join(written.split())))]
+                    clear = of_nouns and self._is_clear(first, last)
+                    forms = dict.fromkeys((name, " ".join(written.split())))
+                    verbal = of_nouns and word.text.endswith("s") and everyday_kind(word.text) == VERB
+                    found += [Term(form, _TERM, clear, verbal) for form in forms]
         return found
+
+    def _is_clear(self, first: int, last: int) -> bool:
+        """Whether a name of nouns alone is one beyond doubt: two of them, the second no everyday word, neither a verb
+        taken for a noun (``prints information``, ``CMake runs``)."""
+        before, head = self._words[first], self._words[last]
+        if last - first != 1 or not before.text[:1].islower():
+            return False
+        if before.tag in ("NNS", "VBG") or before.text.endswith("ing"):
+            return False
+        return not is_everyday(head.text) and not (head.tag == "NN" and head.text.endswith("s"))
 
     def is_of_nouns(self, place: int) -> bool:
         """Whether a name is several nouns in a row (``wire protocol``, not ``urgent report``)."""
@@ -225,6 +248,8 @@ class NounPhrases:
             return not (head.proper and self._is_descriptor(word))
         if head.proper and word.text[:1].isupper():
             return word.pos not in ("DET", "PRON", "ADP", "ADV")
+        if not head.proper and is_of_people(word.text):
+            return False  # who a Filipino rapper is of, and not what
         fits = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or glued
         return fits and word.lemma not in PASSING and word.text.lower() not in PASSING
 

@@ -18,15 +18,16 @@ import numpy.typing as npt
 
 from ..models.language import LanguagePipeline, Parse
 from ..text.blocks import plain
-from ..text.names import Name
+from ..text.mail import is_mail_head
+from ..text.names import Name, singular
 from .chunking import Chunk, Unit
 from .noun_phrases import NounPhrases, Term
 from .relation import Relation
 from .relations import Statement, statements
 from .syntax import sentences_of
 
-#: How often a document uses a term of several words that it introduces.
-REPEATED = 2
+#: How often a document uses the head of a term that it uses once.
+_REPEATED = 2
 
 #: What a passage states, and its noun phrases.
 _Found = tuple[list[Statement], list[Term]]
@@ -44,13 +45,26 @@ class Prose:
     phrases: Counter[Term] = field(default_factory=Counter)
 
     def names(self) -> Iterator[Name]:
-        """The names introduced: both ends of each relation, terms of several nouns, and of several words used more than
-        once."""
+        """The names introduced: both ends of each relation, and terms that are used often enough, in whatever number,
+        or whose heads are."""
         for relation in self.relations:
             yield _named(relation.child)
             yield _named(relation.parent)
+        used: Counter[str] = Counter()
         for term, count in self.phrases.items():
-            if term.of_nouns or count >= REPEATED:
+            used[term.form] += count
+        single = {form: singular(form) or form for form in used}
+        heads: Counter[str] = Counter()
+        for form, count in used.items():
+            if single[form] not in used or form == single[form]:
+                heads[form.rpartition(" ")[2]] += count
+        for term in self.phrases:
+            # Each plural counts for its singular too.
+            base = single[term.form]
+            if term.verbal and base != term.form and used[base] <= used[term.form]:
+                continue  # it is never one in the singular
+            told = term.clear and heads[base.rpartition(" ")[2]] >= _REPEATED
+            if told or max(used[term.form], used[base]) >= term.often:
                 yield _named(term.form)
 
 
@@ -120,6 +134,8 @@ def _passage(text: str, chunk: Chunk) -> _Passage:
     end = chunk.start
     for unit in chunk.units:
         if unit.kind in ("prose", "item"):
+            if is_mail_head(text, unit.start, unit.end):
+                continue
             piece = plain(_LINK.sub(r"\1", _MARKER.sub("", text[unit.start : unit.end], count=1)))
             if _is_prose(piece):
                 passage.add(piece, unit, "\n" in text[end : unit.start])

@@ -18,6 +18,8 @@ _ENDINGS = (
     *(("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ied", "y"), ("ed", "e"), ("ed", "")),
     *(("ing", "e"), ("ing", ""), ("ly", "")),
 )
+#: What a word ends in that takes *es* for *s*.
+_BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")
 
 
 def is_everyday(word: str) -> bool:
@@ -41,6 +43,8 @@ def _forms(word: str) -> Iterator[str]:
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) > len(ending) + 1:
             bare = word[: -len(ending)] + instead
+            if ending == "es" and not instead and not bare.endswith(_BEFORE_ES):
+                continue  # James
             yield bare
             if ending in ("ed", "ing") and len(bare) > 3 and bare[-1:] == bare[-2:-1]:
                 yield bare[:-1]  # stopped, running

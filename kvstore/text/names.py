@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kvstore_cext.words import name_pieces
 
 from .blocks import plain
-from .everyday import NOUN, OTHER, VERB, everyday_kind, is_everyday
+from .everyday import ADJECTIVE, NOUN, OTHER, VERB, everyday_kind, is_everyday
 from .normalize import entity_key
 from .words import FUNCTION_WORDS, words
 
@@ -30,15 +30,47 @@ _CALENDAR = frozenset(
     thursday friday saturday sunday spring summer autumn winter
     """.split()
 )
+#: Months and days as dates shorten them: beside a number they are part of a date, alone they may be a person.
+_CALENDAR_SHORT = frozenset(
+    "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun".split()
+)
 #: Words in capitals that stand before or behind a name, and units: alone they are none.
 _BESIDE_NAMES = frozenset(
     """
     mr mrs ms dr prof sir lord lady st jr sr mt inc ltd co corp llc gmbh plc vs maj gen col capt lt sgt rev hon gov sen
-    rep bc ad bce ce am pm kb mb gb tb pb kib mib gib tib hz khz mhz ghz kg km cm mm ms no nos vol ed eds pp
+    rep bc ad bce ce am pm kb mb gb tb pb kib mib gib tib hz khz mhz ghz kg km cm mm ms no nos vol ed eds pp kw mw gw
+    kwh kv e.g i.e etc mph rpm dpi px fps psi utc gmt
     """.split()
 )
 #: An everyday word in capitals is a name where it stands alone more often than one shouts.
 _SHOUTED = 2
+#: Adjectives of peoples and places that have no ending of such: alone they name nothing.
+_OF_PEOPLES = frozenset(
+    """
+    swiss dutch welsh czech greek thai afghan basque catalan croat cypriot filipino hindi icelandic kurd pakistani
+    israeli iraqi kuwaiti qatari omani yemeni saudi bengali punjabi somali uzbek kazakh tajik turkmen azerbaijani serb
+    slovak slovene frankish gallic hellenic nordic slavic celtic germanic semitic arabic arab olympic
+    """.split()
+)
+_ENDS_OF_PEOPLES = ("ish", "ese")
+_NUMERALS = frozenset(
+    """
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
+    """.split()
+)
+#: Words that stand for a body of people at the end of its name (``Food and Drug Administration``) or before what it is
+#: for (``Institute for Advanced Study``).
+_BODIES = frozenset(
+    """
+    academy administration agency alliance assembly association authority bank board bureau campaign center centre
+    church club coalition college commission committee company conference congress convention corporation council
+    court department directorate division federation foundation fund group hospital initiative institute institution
+    laboratory league library ministry movement museum network observatory office organisation organization party
+    press programme program school secretariat service society trust union university
+    award awards prize act bill fellowship medal network railway secretary minister
+    """.split()
+)
 #: Words of the longest run that is one name.
 _LONGEST_RUN = 8
 #: Ends of adjectives made from names.
@@ -54,7 +86,13 @@ _OF_NAMES = (
     "-compatible",
     "-only",
     "-centric",
+    "-language",
 )
+#: Ends of words for what a body of people is concerned with, behind its *of*.
+_OF_FIELDS = ("s", "ment", "tion", "sion", "ity", "ance", "ence", "ing", "ics")
+_SAINTS = ("St", "St.")
+_LATIN = re.compile("[A-Za-z]")
+_DECADE = re.compile(r"(?:\d\d)?\d\ds")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
 #: Words a name runs over when a capitalised word follows.
 _PARTICLES = frozenset(
@@ -98,13 +136,15 @@ PASSING = frozenset(
     key common typical usual general special particular specific certain various several numerous many few more most
     much less least such other another same different similar related respective own single double entire whole full
     complete total only very first second third next last final previous following good better best bad worst nice
-    famous popular notable well-known known unknown possible potential available useful interesting simple complex
+    famous popular notable future leading premier
+    well-known known unknown possible potential available useful interesting simple complex
     easy difficult hard beautiful strong weak rich poor close near far
     """.split()
 )
 #: Adjectives of what is so here, or held so: a phrase that begins with one of them is no term.
 PLAIN = PASSING | frozenset(
     """
+    multiple subsequent
     additional further extra existing resulting corresponding appropriate suitable proper correct incorrect right wrong
     actual real true false given specified desired required requested expected intended preferred recommended proposed
     optional mandatory separate individual overall latest newest older newer larger smaller longer shorter higher lower
@@ -137,9 +177,29 @@ PARTS_OF_TEXT = frozenset(
 }
 
 _IDENTIFIER = re.compile(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
+#: None goes on over the end of a line, where a hyphen of its own stands.
 _IN_TEXT = re.compile(
-    r"(?<![\w`$./])(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
+    r"(?<![\w`$./\u2010])(?<!\s-)(?:[A-Za-z]+_\w+|_\w+|[a-z]+[A-Z]\w*|[a-zA-Z_]\w+(?:\.[a-z_]\w+)*\(\)|--[a-z][\w-]+)"
+    r"(?![\w-]*\u2010)"
 )
+#: A hyphen at the end of a line, or of a word that white space follows.
+_BROKEN = ("- ", "-\n")
+#: A key or a digest, written in letters and digits.
+_DIGEST = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
+#: The same, or a word that marks of emphasis stand around, as they do in plain text.
+_NO_CODE = re.compile(rf"{_DIGEST.pattern}|_[A-Za-z]+_")
+#: Verbs and denials drawn together with the word before them: *they're*, *don't*.
+_CONTRACTED = re.compile(r"(?:n['’]t|['’](?:re|ll|ve|d|m))\.?$")
+#: What speech has and titles hardly do: what it begins with, pronouns drawn together with their verbs among it, and
+#: verbs in lower case.
+_SPOKEN = re.compile(
+    r"(?:Yes|No|Oh|Ah|Well|Hello|Hi|Please|Thank)\b|(?:I|You|He|She|It|We|They|That|There|What|Who)['’]\w"
+)
+_SAID = frozenset("am is are was were be has have had do does did will would can could should".split())
+#: Addresses of pages and mails.
+_ADDRESSES = re.compile(r"[a-z]+://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+#: A title of a work, in marks of quotation.
+_QUOTED = re.compile(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
 #: What every identifier in running text has somewhere, found by a character that few texts have.
 _CODE_LIKE = re.compile(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
 #: Ends of words that end in an s and are no plurals, and of plurals that lose it alone.
@@ -159,7 +219,19 @@ _STROKED = re.compile(r"(?<![\w/.`-])[A-Z]{2,}/[A-Z][A-Za-z]+(?![\w/-]|\.\w)")
 _EXPLAINED = re.compile(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
 _BACKTICKED = re.compile(r"`([^`\n]{1,100})`")
 _BRACKETED = re.compile(r"\s*\([^()]*\)\s*$")
-_NUMBERED = re.compile(r"^(?:chapter|section|appendix|part)?\s*(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]\s+", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"^(?:chapter|section|appendix|part)?\s*(?:(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]|\d+(?:\.\d+)+(?=\s+(?-i:[A-Z])))\s+",
+    re.IGNORECASE,
+)
+#: What may be the name of a person that begins with an initial, and no number before a heading.
+_INITIAL = re.compile(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z][\w.'’-]*){0,2}$)")
+
+
+#: Fields of a mail that name persons; an address; what stands between addresses; what an answer sets before a subject.
+_OF_PERSONS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
+_ADDRESS = re.compile(r"<[^<>]*>|\([^()]*\)")
+_PERSON = re.compile(r"\"[^\"]+\"|[^\",;]+")
+_ANSWERING = re.compile(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)
 
 
 class Name(NamedTuple):
@@ -178,9 +250,17 @@ def is_name_key(key: str, most_words: int) -> bool:
 def title_forms(title: str) -> tuple[str, ...]:
     """A title or heading in plain words, without a number before it; then the same without a bracket at its end, where
     it has one. Empty where nothing is left."""
-    whole = _NUMBERED.sub("", plain(title)).strip(" .:;,")
+    written = plain(title)
+    whole = (written if _begins_with_initial(written) else _NUMBERED.sub("", written)).strip(" .:;,")
     shorter = _BRACKETED.sub("", whole)
     return tuple(dict.fromkeys(form for form in (whole, shorter) if form))
+
+
+def _begins_with_initial(title: str) -> bool:
+    """Whether a letter before a title is an initial: ``J. Lee Thompson``, but not ``A. Error Codes``."""
+    if not _INITIAL.match(title):
+        return False
+    return title[4:5] == "." or not any(map(is_everyday, (title.split()[1], title.split()[-1])))
 
 
 def title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
@@ -191,6 +271,8 @@ def title_names(title: str, kind: str, english: bool = True) -> Iterator[Name]:
     only several words are a name.
     """
     forms = title_forms(title)
+    if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in PARTS_OF_TEXT:
+        return  # 1 Introduction
     if not forms or (kind == "heading" and not says_something(forms[-1], english)):
         return
     yield from (Name(form, kind) for form in forms)
@@ -226,11 +308,9 @@ def is_term(form: str) -> bool:
         or (form[-1] == "." and form.islower())
     ):
         return False
-    if form[-1] == "." and form.islower():
-        return False
     found = entity_key(form).split()
-    if form.split()[0].isupper() and found[0] in PARTS_OF_TEXT and len(found) > 1:
-        return False  # the heading of a page of a manual, set before its text
+    if len(found) > 1 and _is_heading_of_page(form.split()):
+        return False
     if len(found) == 2 and found[0] in _CLASSES and not is_everyday(found[1]):
         return False  # the argument addr: a class and what is meant
     if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in found):
@@ -238,6 +318,8 @@ def is_term(form: str) -> bool:
     if found[0] in FUNCTION_WORDS or found[-1] in FUNCTION_WORDS or _ORDINAL.fullmatch(found[0]):
         return False
     if len(found) == 1 and (found[0].rstrip(".") in _BESIDE_NAMES or found[0].endswith(_OF_NAMES)):
+        return False
+    if any(map(_is_contracted, found)) or (len(found) == 1 and _DECADE.fullmatch(found[0])):
         return False
     return not (found[0].rstrip("s") in _COUNTED and len(found) == 2 and (found[1][0].isdigit() or len(found[1]) == 1))
 
@@ -280,11 +362,19 @@ class SentenceNames:
     def __init__(self, sentences: Iterable[str]) -> None:
         self._common: set[str] = set()
         self._capitalised: set[str] = set()
-        self._pieces = [name_pieces(sentence, self._common, self._capitalised) for sentence in sentences]
+        self._titles: dict[int, list[str]] = {}
+        self._pieces: list[list[str]] = []
+        for sentence in sentences:
+            titles, rest = without_titles(sentence)
+            if titles:
+                self._titles[len(self._pieces)] = titles
+            self._pieces.append(name_pieces(rest, self._common, self._capitalised))
 
     def names(self, sentence: int) -> Iterator[Name]:
         """The names that sentence number ``sentence`` introduces."""
-        for number, found in enumerate(self._found(sentence)):
+        for title in self._titles.get(sentence, ()):
+            yield Name(title, "name")
+        for number, found in enumerate(self._every[sentence]):
             if isinstance(found, _Run):
                 yield from self._finish(found.words, found.at_start)
             elif found[0] == "`":
@@ -302,29 +392,45 @@ class SentenceNames:
         run: list[str] = []
         pending: list[str] = []
         first = at_start = True
-        for piece in self._pieces[sentence]:
+        stroked = False  # whether a stroke stands right before the run
+        pieces = self._pieces[sentence]
+        for number, piece in enumerate(pieces):
             if piece[0].isalnum():
                 ended = piece.endswith(".") and not _keeps_dot(piece)
                 word = piece[:-1] if ended else piece
-                if _is_capitalised(word, bool(run) and not pending):
-                    if pending == ["and"] and not is_everyday(word):
+                if "_" in word or _is_contracted(word):
+                    ended = True  # an identifier, or what is no name
+                elif _is_capitalised(word, bool(run) and not pending):
+                    if pending == ["and"] and not _goes_on(run, pieces, number):
                         yield _Run(run, at_start)
                         run, pending = [], []
+                    elif run and not pending and run[-1].isdigit() and word.isupper() and run[0].isupper():
+                        yield _Run(run[:-1], at_start)  # columns of a table
+                        run = []
+                    if stroked and len(run) == 1 and not pending:
+                        run = []  # "Tool/API Name": the stroke joins it to what is before
                     if not run:
                         at_start = first
+                    stroked = number > 0 and (pieces[number - 1] == "/" or pieces[number - 1] in _BROKEN)
                     run += [*pending, word]
                     pending = []
-                elif run and not ended and (_may_bridge(pending, word) or _joins_two(run, pending, word)):
+                elif run and not ended and (_may_bridge(run, pending, word) or _joins_two(run, pending, word)):
                     pending.append(word)
                 else:
                     ended = True
-                first = first and piece[0].isdigit()
+                first = "_" in word or (first and piece[0].isdigit())
                 if not ended:
                     continue
+            elif piece == "&" and run and not pending:
+                pending.append(piece)
+                continue
+            elif run and not pending and (piece in _BROKEN or (piece == "/" and len(run) > 1)):
+                # "Debian GNU/Linux", "Diffie- Hellman": the mark joins it to what is behind.
+                run = _without_last(run)
             if run:
                 yield _Run(run, at_start)
                 run, pending = [], []
-            if piece in OPENING:
+            if piece in OPENING or piece[0] == " ":
                 first = True
             elif len(piece) > 1 and piece[0] in "`*":
                 first = False
@@ -337,10 +443,11 @@ class SentenceNames:
         whole = len(run)
         while run and at_start and self._only_opens(run):
             run, at_start = run[1:], False
-            while run and run[0].lower() in _PARTICLES:
-                run = run[1:]
-        if len(run) > 1 and run[0].isupper() and run[0].lower() in PARTS_OF_TEXT:
-            # The heading of a page of a manual, set before its text.
+            while run and (run[0].lower() in _PARTICLES or run[0].isdigit()):
+                run = run[1:]  # "In 1901 Ada"
+        if len(run) == 2 and len(run[0]) == 2 and run[0][1] == "." and is_everyday(run[1]):
+            return  # a letter before an item, or at the end of a sentence: "It is module A. Notice it"
+        if at_start and len(run) > 1 and _is_heading_of_page(run):
             run = run[1:]
             while run and run[0].lower() in FUNCTION_WORDS:
                 run = run[1:]
@@ -348,19 +455,31 @@ class SentenceNames:
         if 1 < len(run) < whole and all(map(is_everyday, run)) and tuple(run) not in self._alone:
             return  # "Known Causes of Trouble": what was cut off belonged to it
         run = _without_place(_without_date(run))
-        if len(run) == 1 and not self._stands_alone(re.sub("['’]s$", "", run[0]), at_start):
+        if all(word.lower() in FUNCTION_WORDS or word.isdigit() for word in run) or _is_adjective(run):
+            return  # SHALL NOT; In 1276; South Korean
+        opens = at_start or len(run) < whole
+        if len(run) == 1 and not self._stands_alone(re.sub("['’]s$", "", run[0]), opens):
             return
         for index, word in enumerate(run):
             if word.endswith(("'s", "’s")):
-                # "Nolan's Batman" names Nolan and Batman too; "St. Mary's Church" stays whole beside "St. Mary".
-                opens = at_start and (len(run) == 1 or is_everyday(word[:-2]))
-                if index or self._stands_alone(word[:-2], opens):
-                    yield Name(" ".join([*run[:index], word[:-2]]), "name")
-                yield from self._part(run[index + 1 :])
-                if index == len(run) - 1:
+                after = run[index + 1 :]
+                if not after or after[0][0].isdigit():
+                    opens = at_start and (len(run) == 1 or is_everyday(word[:-2]))
+                    if index or self._stands_alone(word[:-2], opens):
+                        yield Name(" ".join([*run[:index], word[:-2]]), "name")
                     return
+                if index == 1 and run[0] in _SAINTS:
+                    continue  # "St Stephen's Green School" is no school of his
+                # "Nolan's Batman" names Nolan and Batman too, "King's College London" one alone.
+                if run[0].lower() in FUNCTION_WORDS:
+                    continue
+                if index or not is_everyday(word[:-2]):
+                    yield Name(" ".join([*run[:index], word[:-2]]), "name")
+                own = not (all if index else any)(map(is_everyday, after))
+                if (own and after[0].lower() not in _BODIES) or self._is_known(after):
+                    yield from self._part(after)
         if run:
-            if len(run) <= _LONGEST_RUN:
+            if len(run) <= _LONGEST_RUN and not _is_two(run):
                 yield Name(" ".join(run), "name")
             yield from self._parts(run)
 
@@ -375,8 +494,11 @@ class SentenceNames:
             for number, part in enumerate(parts if len(parts) > 1 else ()):
                 if number or self._is_known(part):
                     yield from self._part(part)
-                elif len(part) > 1 and part[0].lower() not in PASSING and not any("'" in word for word in part):
-                    # "Supreme Court of Canada", but not "Second Battle of Bull Run", nor "Bank of England".
+                elif len(part) > 1 and _is_two(segment):
+                    yield Name(" ".join(part), "name")
+                elif len(part) > 1 and part[0] != "The" and _is_of_person(parts[1]):
+                    # The Analytical Engine of Charles Babbage, but not the Second Battle of Bull Run, nor the British
+                    # Society of Aesthetics.
                     yield Name(" ".join(part), "name")
 
     def _is_known(self, part: list[str]) -> bool:
@@ -387,13 +509,21 @@ class SentenceNames:
         """A part of a run, where it stands for itself."""
         if not part or part[0].isdigit() or "and" in part or part[-1].endswith(("'s", "’s")):
             return
+        of_field = len(part) > 1 and (part[-1].lower().endswith(_OF_FIELDS) or is_of_people(part[0]))
+        if of_field and all(map(is_everyday, part)) and not self._is_known(part):
+            return  # "Register of Historic Places", "Museum of American Art"
         if len(part) > 1 or (not is_everyday(part[0]) and self._stands_alone(part[0], False)):
             yield Name(" ".join(part), "name")
 
     @cached_property
+    def _every(self) -> list[list[_Run | str]]:
+        """The runs, and the pieces of code and emphasis, of each sentence."""
+        return [list(self._found(sentence)) for sentence in range(len(self._pieces))]
+
+    @cached_property
     def _alone(self) -> Counter[tuple[str, ...]]:
         """How often each run stands alone in the document, not at the start of a sentence where it is a single word."""
-        runs = (found for at in range(len(self._pieces)) for found in self._found(at) if isinstance(found, _Run))
+        runs = (found for of_sentence in self._every for found in of_sentence if isinstance(found, _Run))
         return Counter(tuple(run.words) for run in runs if len(run.words) > 1 or not run.at_start)
 
     def _only_opens(self, run: list[str]) -> bool:
@@ -410,21 +540,26 @@ class SentenceNames:
         lower = word.lower()
         if lower in FUNCTION_WORDS or lower in _CALENDAR or lower in PARTS_OF_TEXT or len(lower.rstrip(".")) < 2:
             return False
-        if lower.rstrip(".") in _BESIDE_NAMES or lower.endswith(_OF_NAMES):
+        if lower.rstrip(".") in _BESIDE_NAMES or lower.endswith(_OF_NAMES) or _DIGEST.fullmatch(word):
+            return False
+        if lower in _NUMERALS or is_of_people(word):
             return False
         if word.isupper():
             return not is_everyday(word) or self._alone[word,] > _SHOUTED
         if at_start and word not in self._capitalised:
             return False
-        # An everyday word is one where it is a noun that the document never writes in lower case.
+        # An everyday word is one where it is a noun that the document writes so again and never in lower case.
         kind = everyday_kind(word)
-        return kind is None or (kind == NOUN and not at_start and lower not in self._common)
+        if kind is None:
+            return True
+        return kind == NOUN and not at_start and lower not in self._common and self._alone[word,] > 1
 
 
 def identifiers(text: str) -> Iterator[Name]:
     """Code identifiers in running text: snake_case, camelCase, calls() and --options."""
     if not _CODE_LIKE.search(text):  # as most texts
         return
+    text = _without_addresses(text)
     for match in _IN_TEXT.finditer(text):
         if _IDENTIFIER.fullmatch(match.group()):
             yield from _identifier(match.group())
@@ -440,6 +575,24 @@ def written_terms(text: str, kind: str) -> Iterator[Name]:
         found = term.split()
         if 1 < len(found) <= 3 and is_term(term) and found[0].casefold() not in PLAIN and term[1:].islower():
             yield Name(term, "term")
+
+
+def mail_names(field: str, english: bool = True) -> Iterator[Name]:
+    """The names in a field at the head of a mail: the persons that it names, or its subject.
+
+    >>> [name.form for name in mail_names("From: Juno Ferreira <juno@example.org>")]
+    ['Juno Ferreira']
+    """
+    label, _, said = field.partition(":")
+    label, said = label.lower(), " ".join(said.split())
+    if label == "subject":
+        yield from title_names(_ANSWERING.sub("", said), "heading", english)
+    elif label in _OF_PERSONS:
+        for person in _PERSON.findall(_ADDRESS.sub(",", said)):
+            form = " ".join(person.strip(" \"'").split())
+            alone = " " in form or not is_everyday(form)
+            if form[:1].isalpha() and "@" not in form and alone and is_term(form.replace(",", "")):
+                yield Name(form, "name")
 
 
 def code_terms(text: str) -> Iterator[Name]:
@@ -465,7 +618,7 @@ def _code_names(code: str) -> Iterator[Name]:
 
 def _identifier(code: str) -> Iterator[Name]:
     bare = code.removesuffix("()")
-    if len(bare) > 1 and entity_key(bare) not in FUNCTION_WORDS:
+    if len(bare) > 1 and entity_key(bare) not in FUNCTION_WORDS | _BESIDE_NAMES and not _NO_CODE.fullmatch(bare):
         yield Name(bare, "code")
 
 
@@ -475,8 +628,10 @@ def _is_emphasised_term(term: str) -> bool:
     found = term.split()
     if not term[:1].isalpha() or len(found) > 5 or not is_term(term) or term.casefold() in PARTS_OF_TEXT:
         return False
+    if not _LATIN.search(term):
+        return False
     if len(found) == 1:
-        if term.endswith("ly"):
+        if term.endswith(("ly", "ed")):
             return False
         return everyday_kind(term) is None or (term.islower() and everyday_kind(term) == NOUN)
     return found[0].casefold() not in PLAIN
@@ -484,14 +639,16 @@ def _is_emphasised_term(term: str) -> bool:
 
 def _without_sentence(run: list[str], at_start: bool) -> list[str]:
     """A run without the sentence that begins behind an identifier in it, as in lists of definitions: ``EFAULT The``,
-    ``DT_STRSZ Size``, ``VmLib Shared``."""
+    ``VmLib Shared``."""
     for at in range(1, len(run)):
         before, word = run[at - 1], run[at]
         if not word[0].isupper() or word.isupper():
             continue
-        marked = "_" in before or (at_start and len(run) == 2 and _is_of_code(before) and "-" not in before)
+        marked = at_start and len(run) == 2 and _is_of_code(before) and not re.search("[-'’]", before)
         if (before.isupper() and word.lower() in FUNCTION_WORDS) or (marked and is_everyday(word)):
             return run[:at]
+        if at > 1 and all(shouted.isupper() and len(shouted) > 3 for shouted in run[at - 2 : at]):
+            return run[:at]  # a line in capitals, set before a text
     return run
 
 
@@ -506,12 +663,36 @@ def _split(run: list[str], connecting: str) -> Iterator[list[str]]:
 
 
 def _without_date(run: list[str]) -> list[str]:
-    """A run without a date at its end, or nothing of one that is a date: ``May 28``, ``July 2000``."""
+    """A run without a date at its end, or nothing of one that is a date: ``May 28``, ``July 2000``, ``Mar 2026 17``."""
     end = len(run)
-    while end and (run[end - 1].isdigit() or run[end - 1].lower() in _CALENDAR):
+    short = any(word.isdigit() for word in run)
+    while end and (run[end - 1].isdigit() or _is_of_date(run[end - 1], short)):
         end -= 1
-    dated = any(word.lower() in _CALENDAR for word in run[end:])
+    dated = any(_is_of_date(word, short) for word in run[end:])
     return run[:end] if dated and (end == 0 or run[end - 1] not in _PARTICLES) else run
+
+
+def is_of_people(word: str) -> bool:
+    """Whether a word behind others is an adjective of a people: ``South Korean``, ``African American``."""
+    lower = word.lower()
+    if lower in _OF_PEOPLES or (lower.endswith(_ENDS_OF_PEOPLES) and len(lower) > 5 and word[0].isupper()):
+        return True
+    return lower.endswith("an") and everyday_kind(word) == ADJECTIVE
+
+
+def _is_adjective(run: list[str]) -> bool:
+    """Whether a run of several words is no name but of a people, or adjectives alone."""
+    if len(run) < 2:
+        return False
+    if is_of_people(run[-1]) or run[-1].endswith(_OF_NAMES):
+        return True
+    return all(everyday_kind(word) == ADJECTIVE for word in run)
+
+
+def _is_of_date(word: str, short: bool) -> bool:
+    """Whether a word is that of a month or a day, shortened ones among them."""
+    lower = word.lower()
+    return lower in _CALENDAR or (short and lower.rstrip(".") in _CALENDAR_SHORT)
 
 
 def _without_place(run: list[str]) -> list[str]:
@@ -526,17 +707,110 @@ def _keeps_dot(word: str) -> bool:
     return len(word) == 2 or "." in word[:-1] or word in ("St.", "Jr.", "Sr.", "Mt.", "Dr.", "Mr.", "Mrs.")
 
 
+def _is_contracted(word: str) -> bool:
+    return ("'" in word or "’" in word) and _CONTRACTED.search(word) is not None
+
+
 def _is_capitalised(word: str, inside: bool) -> bool:
     return word[0].isupper() or (inside and word.isdigit() and len(word) <= 4)
 
 
 def _joins_two(run: list[str], pending: list[str], word: str) -> bool:
-    """Whether an ``and`` may join two everyday words behind an ``of``: ``Bureau of Weights and Measures``."""
-    return word == "and" and not pending and len(run) > 2 and run[-2] == "of" and is_everyday(run[-1])
+    """Whether an ``and`` may join two everyday words behind an ``of`` (``Bureau of Weights and Measures``), or before
+    a body of people (``Food and Drug Administration``)."""
+    return word == "and" and not pending and is_everyday(run[-1])
 
 
-def _may_bridge(pending: list[str], word: str) -> bool:
+def _goes_on(run: list[str], pieces: list[str], at: int) -> bool:
+    """Whether a run goes on over an ``and`` with the word at a place."""
+    end = at
+    while end < len(pieces) and pieces[end][0].isupper():
+        end += 1
+        if pieces[end - 1].endswith("."):
+            break
+    behind = [piece.rstrip(".") for piece in pieces[at:end]]
+    if "of" in run[-4:-1] and is_everyday(behind[0]) and all(map(is_everyday, run[_last(run, "of") + 1 :])):
+        return True
+    if len(behind) == 1:
+        # "Love and Honor": neither stands for itself.
+        listed = at > 2 and pieces[at - 3] == ","
+        return len(run) == 1 and is_everyday(behind[0]) and not listed
+    return behind[-1].lower() in _BODIES and run[-1].lower() not in _BODIES
+
+
+def _without_last(run: list[str]) -> list[str]:
+    """A run without its last word, and without what joins that to the others."""
+    end = len(run) - 1
+    while end and not run[end - 1][0].isupper():
+        end -= 1
+    return run[:end]
+
+
+def _is_two(run: list[str]) -> bool:
+    """Whether an ``of the`` tells whose a name is, and is no part of it: ``John Lennon of the Beatles``."""
+    if "of" not in run or run[_last(run, "of") + 1] != "the":
+        return False
+    at = _last(run, "of")
+    return _is_of_person(run[:at]) or (at > 1 and len(run) == at + 3 and run[-1].isupper())
+
+
+def _is_of_person(run: list[str]) -> bool:
+    """Whether a run may be the name of a person: several words, none an everyday one."""
+    return len(run) > 1 and "&" not in run and not any(map(is_everyday, run))
+
+
+def _last(run: list[str], word: str) -> int:
+    """The last place of a word in a run."""
+    return len(run) - 1 - run[::-1].index(word)
+
+
+def _may_bridge(run: list[str], pending: list[str], word: str) -> bool:
     lower = word.lower()
+    if lower == "for" and not pending and not is_everyday(run[-1]) and run[-1].lower() not in _BODIES:
+        return False  # "Slovenia for Ljubljana"
     if lower not in _PARTICLES or lower == "the":
         return len(pending) == 1 and (pending[0].lower(), lower) in _BRIDGES_TWO
     return not pending or (len(pending) == 1 and (pending[0].lower(), lower) in _BRIDGES_TWO)
+
+
+def _is_heading_of_page(run: list[str]) -> bool:
+    """Whether the heading of a page of a manual is set before a text: ``SUPPORT Limited``, ``NOTES The``."""
+    opening = run[0]
+    if not opening.isupper() or (run[1].isupper() and run[1] != "A"):
+        return False
+    return opening.lower() in PARTS_OF_TEXT or (len(opening) > 3 and is_everyday(opening))
+
+
+def _without_addresses(text: str) -> str:
+    """A text with a mark in the place of each address of a page or a mail."""
+    return _ADDRESSES.sub(",", text) if "://" in text or "@" in text else text
+
+
+def without_titles(sentence: str) -> tuple[list[str], str]:
+    """The titles of works that stand in marks of quotation in a sentence, and the sentence with marks alone in their
+    places and in those of addresses."""
+    sentence = _without_addresses(sentence)
+    if not any(mark in sentence for mark in ('"', "“", "„", "``")):
+        return [], sentence
+    found: list[str] = []
+
+    def without(match: re.Match[str]) -> str:
+        title = match.group(1).rstrip(",.")
+        if not _is_title(title):
+            return match.group()
+        found.append(title)
+        return '""'
+
+    return found, _QUOTED.sub(without, sentence)
+
+
+def _is_title(quoted: str) -> bool:
+    """Whether what is quoted is a title by its form: several words, all capitalised but for function words inside."""
+    found = quoted.split()
+    if not 1 < len(found) <= _LONGEST_RUN or not (found[-1][0].isupper() or found[-1][0].isdigit()):
+        return False
+    if _SPOKEN.match(quoted) or not _SAID.isdisjoint(found):
+        return False
+    return found[0][0].isupper() and all(
+        word[0].isupper() or word[0].isdigit() or word in FUNCTION_WORDS or word in _PARTICLES for word in found
+    )

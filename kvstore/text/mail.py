@@ -1,0 +1,30 @@
+"""The head of a mail: its fields, each with a name and what it says (RFC 5322, section 2.2).
+
+In: a text and the span of a paragraph or a part of one. Out: whether it is such a head, and its fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+#: Fields that mails begin with, and fields of any name.
+_MAIL_FIELD = re.compile(r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE)
+_FIELD = re.compile(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
+
+
+def is_mail_head(text: str, start: int, end: int) -> bool:
+    """Whether a span begins with a field of a mail and has another.
+
+    >>> is_mail_head("From: Ada\\nTo: Charles", 0, 21), is_mail_head("To: Charles", 0, 11)
+    (True, False)
+    """
+    if text.find("\n", start, end) < 0:
+        return False
+    return _MAIL_FIELD.match(text, start) is not None and len(_MAIL_FIELD.findall(text, start, end)) > 1
+
+
+def mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Spans of the fields in a span, those that are folded with all their lines."""
+    return pairwise([*(match.start() for match in _FIELD.finditer(text, start, end)), end])
