@@ -33,7 +33,7 @@ from ..systems import structures
 from ..systems.contract import RELATION_LINK
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from .facts import StatedFact, Work, of_documents
+from .facts import StatedFact, Work, stated_of
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import Pending, Prepared
@@ -77,7 +77,7 @@ class Changes:
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
         for fact, key, value in pending.stated:
-            self._withdraw(fact, key, work, names)
+            self._withdraw(fact, key, fact.stored(self.state, key), work, names)
             for form, kind in () if value is None else fact.introductions(value):
                 names.introduce(entity_key(form), form, kind)
                 self.counters.introductions += 1
@@ -128,8 +128,8 @@ class Changes:
         outline = self.documents.outline(record.id)
         stem = stemmer(self._settings.stemmer)
         self._files.remove(record.source)
-        for fact in of_documents():
-            self._withdraw(fact, record.key, work, names)
+        for fact, value in stated_of(self.state, record):
+            self._withdraw(fact, record.key, value, work, names)
         introductions = self._entities.introductions(record.id)
         work.linker.learn(names.withdraw_places(introductions))
         self.counters.introductions -= len(introductions)
@@ -153,9 +153,8 @@ class Changes:
         self.counters.text_bytes -= record.size
         self.counters.abstracts -= len(record.groups) + len(record.uppers)
 
-    def _withdraw(self, fact: StatedFact[Any, Any], key: object, work: Work, names: NameChanges) -> None:
+    def _withdraw(self, fact: StatedFact[Any, Any], key: object, value: object, work: Work, names: NameChanges) -> None:
         """Take back what is stated under a key, if anything is; its names lose one introduction each."""
-        value = fact.stored(self.state, key)
         if value is None:
             return
         introduced = list(fact.introductions(value))

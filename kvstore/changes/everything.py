@@ -15,7 +15,7 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.state import State
 from ..systems.contract import RELATION_LINK, Added, Delta, stored_chunks
-from .facts import of_documents
+from .facts import stated_of
 
 #: Chunks, and names or edges, of one delta at most (a document is never divided).
 _CHUNKS = 4096
@@ -35,9 +35,8 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
         added.append(
             Added(record, state.documents.outline(record.id), stored_chunks(state, record.id, list(record.chunk_ids())))
         )
-        for fact in of_documents():
-            value = fact.stored(state, record.key)
-            links.update(() if value is None else fact.links(state, value))
+        for fact, value in stated_of(state, record):
+            links.update(fact.links(state, value))
         chunks += max(1, record.chunk_count)
         if chunks >= _CHUNKS:
             yield Delta(added, links=links)

@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..storage import records
 from ..storage.view import WriteView
 from ..structures import tables
+from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.triples import KIND, DocumentTriples, Triples, TripleWriter, joined, stated_triples
 from ..structures.documents.triples import Triple as Triple
 from ..structures.forest.forest import EdgeKey, StatedEdge
@@ -476,6 +477,14 @@ def stated() -> Iterator[StatedFact[Any, Any]]:
 def of_documents() -> Iterator[StatedFact[str, Any]]:
     """The kinds of facts that belong to documents, and are kept under their keys."""
     return (fact for fact in stated() if fact.of_document)
+
+
+def stated_of(state: State, record: DocumentRecord) -> Iterator[tuple[StatedFact[str, Any], Any]]:
+    """What is stated of a document beside its text: kinds of facts and values."""
+    row = records.u64(record.id)
+    for fact in of_documents():
+        if state.lmdb.get(fact.tables[0], row) is not None:
+            yield fact, fact.read(state, row)[1]
 
 
 Report = TypeVar("Report", bound="ExportReport")
