@@ -273,3 +273,13 @@ def test_a_sentence_of_check_names_the_rows(store: kvstore.Store) -> None:
     assert all(problem.startswith("passage_graph: table passage_entities lacks a row: (") for problem in problems)
     assert problems
     store.repair()
+
+
+def test_without_a_folder_for_what_it_makes_check_says_so(
+    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store)
+    with monkeypatch.context() as patch:
+        patch.setattr("tempfile.tempdir", "/nowhere")
+        (problem,) = store.check()
+    assert "TMPDIR" in problem

@@ -141,15 +141,14 @@ class _Check:
         if len(text) != record.size:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
         outline = view.documents.outline(record.id)
-        rows: dict[int, list[Occurrence]] = {}
+        chunks = list(record.chunk_ids())
+        rows = dict(zip(chunks, view.mentions.in_chunks(chunks), strict=True))
         end = 0
-        for ordinal, chunk in enumerate(record.chunk_ids()):
-            stored = view.chunks.get(chunk)
+        for ordinal, (chunk, stored) in enumerate(zip(chunks, view.chunks.get_many(chunks), strict=True)):
             if (stored.document, stored.ordinal) != (record.id, ordinal) or not end <= stored.start < stored.end:
                 yield f"document {record.key!r}: chunk {chunk} is out of place"
             end = stored.end
             piece = text[stored.start : stored.end].decode()
-            rows[chunk] = view.mentions.in_chunk(chunk)
             yield from self._check_chunk(
                 record, chunk, stored, piece, heading_path(outline, stored.section), rows[chunk]
             )
@@ -167,13 +166,13 @@ class _Check:
             for address in addresses.best(pairs):
                 self._addresses.add(entity, (address,))
         yield from self._check_abstracts(record, outline)
-        for entity, form, kind in view.entities.introduced(record.id):
-            self._introduce(entity, form, kind)
+        for introduction in view.entities.introductions(record.id):
+            self._introduce(*introduction)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
 
-    def _introduce(self, entity: int, form: str, kind: str) -> None:
-        self._introduced.add(entity, (form, kind))
+    def _introduce(self, entity: int, place: int) -> None:
+        self._introduced.add(entity, (place,))
         self._totals["introductions"] += 1
 
     def _check_chunk(
@@ -248,7 +247,7 @@ class _Check:
                 if entity is None:
                     yield f"{fact.name} {key!r}: {form!r}, which it makes known, is not known as a name"
                 else:
-                    self._introduce(entity, form, kind)
+                    self._introduce(entity, self._view.entities.get(entity).place(form, kind))
 
     def _check_files(self) -> Iterator[str]:
         for file in self._view.ingested_files.scan():
@@ -289,7 +288,7 @@ class _Check:
         stated_kinds = {kind for fact in stated() for kind in fact.kinds}
         for entity, record in view.entities.scan():
             slots = [slot for slot in record.slots if slot.times]
-            found = sum(slot.times * hash(slot[:2]) for slot in slots)
+            found = sum(slot.times * hash((place,)) for place, slot in enumerate(record.slots))
             twice = len({slot[:2] for slot in slots}) < len(slots)
             if twice or self._introduced[entity] != found & MASK or not record.slots[-1].times:
                 yield f"entity {record.key!r}: its introductions are not those of the documents, edges and aliases"

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..errors import KvstoreError
+from ..errors import KvstoreError, StoreFullError
 from ..storage.environment import Environment, View
 from ..structures.documents.documents import DocumentRecord
 from ..structures.logical import Internal
@@ -33,7 +33,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
     if not structures():
         return
     with (
-        TemporaryDirectory(prefix="kvstore-check-") as folder,
+        _folder() as folder,
         Environment.open(Path(folder) / "made", durability="relaxed") as scratch,
     ):
         for delta in everything(state, documents):
@@ -47,6 +47,15 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
                             yield from _differences(structure, table.name, state, made)
                     except KvstoreError as error:
                         yield str(error)
+
+
+def _folder() -> TemporaryDirectory[str]:
+    try:
+        return TemporaryDirectory(prefix="kvstore-check-")
+    except OSError as error:
+        raise StoreFullError(
+            f"CHECK needs a folder for what it makes again: {error}; name one with room in the variable TMPDIR"
+        ) from error
 
 
 def _follow(state: State, write: Any, delta: Delta) -> None:
