@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kvstore.errors import InputError, ReaderError
-from kvstore.ingest.pipeline import WORKER_FORMATS
-from kvstore.ingest.readers import FORMATS, RawDocument, ReadFailure, read, read_bytes
+from kvstore.ingest.readers import FORMATS, RawDocument, ReadFailure, read, read_bytes, trusted_size
 from kvstore.ingest.sources import find_sources
 from kvstore.sample import QUESTIONS, UPDATE, folder, hierarchy
 
@@ -470,10 +469,10 @@ HOSTILE = {
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_html_that_is_read_in_this_process_takes_no_time(shape: str, at_most: Callable[[float], None]) -> None:
     """The largest that comes to no worker, and so under no time limit, whatever it is made of."""
-    page = HOSTILE[shape](WORKER_FORMATS["html"])
+    page = HOSTILE[shape](int(trusted_size("html")))
     at_most(20)
     with suppress(ReaderError):  # that it has no text
-        one(page[: WORKER_FORMATS["html"]], "a.html")
+        one(page[: int(trusted_size("html"))], "a.html")
 
 
 def test_html_that_cannot_be_read() -> None:

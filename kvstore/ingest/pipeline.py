@@ -25,7 +25,7 @@ from ..structures.vectors.vectors import Matrix
 from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading
 from .pace import Pace
-from .readers import RawFact, ReadOptions, check_format, format_of
+from .readers import RawFact, ReadOptions, check_format, format_of, trusted_size
 from .sources import Covered, Source, by_reason, find_sources
 from .worker import Job, Limits
 
@@ -38,11 +38,8 @@ BATCH_DOCUMENTS = 512
 _DOUBLED_SHOWN = 3
 
 #: Without being told, an ingest starts workers for so many bytes of files: below, starting them costs more than they
-#: save. A file of one of these formats that has more than so many bytes is read by a worker always, because its reader
-#: can be made to hang or crash. The parser of HTML may take a time that grows with the square of the length: the worst
-#: of the shapes tried (those of ``tests/test_readers.py`` and 80 others) takes 0.7 s at this size, 46 s at eight times.
+#: save. A file larger than its reader is trusted with is read by a worker always.
 WORKER_BYTES = 1 << 20
-WORKER_FORMATS = {"pdf": 0, "docx": 0, "html": 1 << 17}
 #: Workers are as many as there are processors beside the writer's, and no more than this: each holds models.
 MOST_WORKERS = 4
 
@@ -320,7 +317,7 @@ class _Ingest:
             if total >= WORKER_BYTES:
                 return max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
             form = source.format or self._format or format_of(source.path.name)
-            risky = risky or size > WORKER_FORMATS.get(form or "", WORKER_BYTES)
+            risky = risky or size > trusted_size(form)
         return int(risky), False
 
     def _take(self, found: Found, visit: FileVisit) -> None:

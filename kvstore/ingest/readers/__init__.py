@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from math import inf
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
@@ -37,6 +38,7 @@ __all__ = [
     "read",
     "read_bytes",
     "suffixes_of",
+    "trusted_size",
 ]
 
 _SNIFFED = 8192
@@ -47,30 +49,38 @@ READING = 2
 
 #: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
 LARGEST_FILE = 256 << 20
-_ROWS = ("csv", "jsonl", "triples")
 
 
 @dataclass(frozen=True)
 class _Format:
+    """Where a format's reader is, what its files are called, and how they are read.
+
+    A suffix stands for the first format that has it. Files of ``rows`` are read line by line. A file of more than
+    ``trusted`` bytes is read by another process, because the reader can be made to hang or crash; inf for none.
+    """
+
     module: str
     function: str
     suffixes: tuple[str, ...]
+    rows: bool = False
+    trusted: float = inf
 
 
 _REGISTRY = {
     "text": _Format("text", "read", (".txt", ".text", ".log", ".rst")),
     "markdown": _Format("markdown", "read", (".md", ".markdown")),
-    "html": _Format("html", "read", (".html", ".htm", ".xhtml")),
-    "pdf": _Format("pdf", "read", (".pdf",)),
-    "docx": _Format("docx", "read", (".docx",)),
-    "csv": _Format("tabular", "read_rows", (".csv", ".tsv")),
-    "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson")),
-    "pairs": _Format("tabular", "read_pairs", ()),
-    "triples": _Format("triples", "read", ()),
+    # The parser may take a time that grows with the square of the length: the worst of the shapes tried (those of
+    # tests/test_readers.py and 80 others) takes 0.7 s at this size, 46 s at eight times.
+    "html": _Format("html", "read", (".html", ".htm", ".xhtml"), trusted=1 << 17),
+    "pdf": _Format("pdf", "read", (".pdf",), trusted=0),
+    "docx": _Format("docx", "read", (".docx",), trusted=0),
+    "csv": _Format("tabular", "read_rows", (".csv", ".tsv"), rows=True),
+    "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson"), rows=True),
+    "pairs": _Format("tabular", "read_pairs", (".csv", ".tsv")),
+    "triples": _Format("triples", "read", (".jsonl", ".ndjson"), rows=True),
 }
 #: The names that ``INGEST ... AS`` knows.
 FORMATS = tuple(_REGISTRY)
-_BY_SUFFIX = {suffix: name for name, entry in _REGISTRY.items() for suffix in entry.suffixes}
 
 
 def check_format(format: str) -> None:
@@ -83,12 +93,18 @@ def check_format(format: str) -> None:
 
 def format_of(name: str) -> str | None:
     """The format that the suffix of a file name stands for, or None if it stands for none."""
-    return _BY_SUFFIX.get(PurePosixPath(name).suffix.lower())
+    suffix = PurePosixPath(name).suffix.lower()
+    return next((format for format, entry in _REGISTRY.items() if suffix in entry.suffixes), None)
 
 
 def suffixes_of(format: str) -> tuple[str, ...]:
-    """The suffixes of a format's files; pairs are kept in files of the csv format, triples in those of jsonl."""
-    return _REGISTRY[{"pairs": "csv", "triples": "jsonl"}.get(format, format)].suffixes
+    """The suffixes of a format's files."""
+    return _REGISTRY[format].suffixes
+
+
+def trusted_size(format: str | None) -> float:
+    """Bytes of the largest file of a format (None: of text) whose reader cannot be made to hang or crash."""
+    return _REGISTRY[format or "text"].trusted
 
 
 def read(
@@ -135,10 +151,10 @@ def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: 
         if b"\0" in start and options.encoding is None and marked_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
         chosen = "text"
-    if size > LARGEST_FILE and chosen not in _ROWS:
+    entry = _REGISTRY[chosen]
+    if size > LARGEST_FILE and not entry.rows:
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {LARGEST_FILE:,}: divide it"
         )
-    entry = _REGISTRY[chosen]
     reader = cast(Reader, getattr(import_module(f".{entry.module}", __package__), entry.function))
     yield from reader(stream, origin, options)
