@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,7 @@ import kvstore
 from kvstore import errors
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
-from kvstore.storage import records
 from kvstore.structures.documents.triples import KIND
-from kvstore.structures.state import State
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
 NOTES = "notes"
@@ -25,47 +23,26 @@ Notes = tuple[str, ...]
 MakeStore = Callable[..., kvstore.Store]
 
 
-class NoteFact(facts.StatedFact[str, Notes]):
+class NoteFact(facts.DocumentFact[Notes]):
     """Names that somebody noted on a document; stands for whatever is to be stated of documents."""
 
     name = "note"
     plural = "notes"
     fields = {"note": str, "names": list}  # noqa: RUF012
     tables = (NOTES,)
-    of_document = True
     kinds = (KIND,)
 
-    def scan(self, state: State) -> Iterator[tuple[str, Notes]]:
-        return iter(sorted(self.read(state, row) for row, _ in state.lmdb.scan(NOTES)))
-
-    def line(self, key: str, value: Notes) -> facts.Line:
-        return {"note": key, "names": value}
-
-    def parse(self, line: facts.Line) -> tuple[str, Notes]:
-        if not all(isinstance(name, str) for name in line["names"]):
+    def value(self, *parts: Any) -> Notes:
+        (names,) = parts
+        if not all(isinstance(name, str) for name in names):
             raise errors.InputError("a note is a list of names")
-        return line["note"], tuple(line["names"])
+        return tuple(names)
 
-    def place(self, row: bytes) -> str:
-        return f"the notes of document {records.U64.unpack(row)[0]}"
-
-    def read(self, state: State, row: bytes) -> tuple[str, Notes]:
-        value = state.lmdb.get(NOTES, row)
-        assert value is not None
-        return state.documents.get(records.U64.unpack(row)[0]).key, tuple(records.unpack(value, NOTES, row))
+    def parts(self, value: Notes) -> list[Notes]:
+        return [value]
 
     def introductions(self, value: Notes) -> Iterable[tuple[str, str]]:
         return ((name, KIND) for name in value)
-
-    def stored(self, state: State, key: str) -> Notes | None:
-        row = records.u64(state.documents.identify(key) or 0)
-        return None if state.lmdb.get(NOTES, row) is None else self.read(state, row)[1]
-
-    def remove(self, work: facts.Work, key: str, value: Notes) -> None:
-        work.write.delete(NOTES, records.u64(work.state.documents.identify(key) or 0))
-
-    def put(self, work: facts.Work, ids: Mapping[str, int], key: str, value: Notes) -> None:
-        work.write.put(NOTES, records.u64(work.state.documents.identify(key) or 0), records.pack(value))
 
 
 NOTE = NoteFact()

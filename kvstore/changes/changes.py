@@ -33,7 +33,7 @@ from ..systems import structures
 from ..systems.contract import RELATION_LINK
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from .facts import StatedFact, Work, stated_of
+from .facts import DocumentFact, StatedFact, Work, stated_of
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import Pending, Prepared
@@ -167,8 +167,8 @@ class Changes:
 
     def _link(self, fact: StatedFact[Any, Any], key: Any, value: object, work: Work, by: int) -> None:
         """Say what a fact of a document joins once more (or less), and that its document has changed."""
-        record = self.documents.find(key) if fact.of_document else None
-        if record is not None:
+        record = self.documents.find(key) if isinstance(fact, DocumentFact) else None
+        if isinstance(fact, DocumentFact) and record is not None:
             for link in fact.links(self.state, value):
                 work.linker.change_link(*link, by)
             work.linker.touch(record.id, record.chunk_ids())

@@ -35,7 +35,7 @@ from ..structures.vectors.vectors import FREE
 from ..systems import INDEXES, buffered_tables
 from ..text.normalize import entity_key, fold
 from ..text.words import chunk_terms, stemmer
-from .facts import StatedFact, stated
+from .facts import DocumentFact, StatedFact, stated
 from .forest_check import check_forest
 from .hash_sums import MASK, HashSums, differing
 from .structure_check import check_structures
@@ -236,7 +236,7 @@ class _Check:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
 
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
-        if fact.of_document:
+        if isinstance(fact, DocumentFact):
             for row, _ in self._view.lmdb.scan(fact.tables[0]):
                 document = U64.unpack(row)[0]
                 if document not in self._sizes:

@@ -11,8 +11,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
-from types import MappingProxyType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from ..storage import records
 from ..storage.view import WriteView
 from ..structures import tables
 from ..structures.documents.documents import DocumentRecord
-from ..structures.documents.triples import KIND, DocumentTriples, Triples, TripleWriter, joined, stated_triples
+from ..structures.documents.triples import KIND, DocumentTriples, joined, stated_triples
 from ..structures.documents.triples import Triple as Triple
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.forest.forest_writer import ForestWriter
@@ -66,7 +65,7 @@ class Fact(ABC, Generic[Key, Value]):
 
     name: str
     plural: str
-    fields: Fields
+    fields: ClassVar[Fields]
     tables: tuple[str, ...]
 
     @abstractmethod
@@ -108,25 +107,19 @@ class Fact(ABC, Generic[Key, Value]):
 class StatedFact(Fact[Key, Value]):
     """A kind of fact that is stored as it was stated, beside the documents; None in place of a value takes it back.
 
-    One ``of_document`` belongs to a document with a text, under whose key (on disk its id) it is kept, and goes with
-    that text. Names of ``kinds`` that it makes known may stand in no text and no tree.
+    Names of ``kinds`` that it makes known may stand in no text and no tree.
     """
 
-    of_document = False
     kinds: tuple[str, ...] = ()
 
     @property
     def figure(self) -> str:
         """What SHOW STATS calls how many there are."""
-        return f"documents_with_{self.plural}" if self.of_document else self.tables[0]
+        return self.tables[0]
 
     def size(self, value: Value) -> int:
         """How much memory it takes while it waits, chunks taking 1."""
         return 1
-
-    def parts(self, value: Value | None) -> int:
-        """Of how many parts DESCRIBE says that it consists."""
-        return int(value is not None)
 
     def joined(self, value: Value, more: Value) -> Value:
         """Two of a key as one."""
@@ -144,13 +137,6 @@ class StatedFact(Fact[Key, Value]):
         numbers these)."""
         return ()
 
-    def links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
-        """Entities that it joins, and how (a kind of link, :mod:`kvstore.systems.contract`), where it is of a document.
-
-        Their names are known.
-        """
-        return ()
-
     @abstractmethod
     def remove(self, work: Work, key: Key, value: Value) -> None:
         """Take back what is stored, whose names are known still."""
@@ -160,34 +146,89 @@ class StatedFact(Fact[Key, Value]):
         """Store what is not; ``ids`` are those of the names it introduces, by their normal forms."""
 
 
+class DocumentFact(StatedFact[str, Value]):
+    """A kind of fact that belongs to a document with a text, by the document's key, and goes with that text.
+
+    Its table has a row by the document's id: a list of what its line says behind the document's key.
+    """
+
+    @abstractmethod
+    def value(self, *parts: Any) -> Value:
+        """What the fields of a line behind the first say; raises InputError."""
+
+    @abstractmethod
+    def parts(self, value: Value) -> Sequence[Any]:
+        """The fields of a line behind the first."""
+
+    def described(self, value: Value) -> int:
+        """What DESCRIBE says of a document that has some."""
+        return 1
+
+    def links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
+        """Entities that it joins, whose names are known, and how: a kind of link, :mod:`kvstore.systems.contract`."""
+        return ()
+
+    @property
+    def figure(self) -> str:
+        return f"documents_with_{self.plural}"
+
+    def line(self, key: str, value: Value) -> Line:
+        return dict(zip(self.fields, (key, *self.parts(value)), strict=True))
+
+    def parse(self, line: Line) -> tuple[str, Value]:
+        key, *parts = (line[name] for name in self.fields)
+        return key, self.value(*parts)
+
+    def place(self, row: bytes) -> str:
+        return f"the {self.plural} of document {records.U64.unpack(row)[0]}"
+
+    def scan(self, state: State) -> Iterator[tuple[str, Value]]:
+        rows = [row for row, _ in state.lmdb.scan(self.tables[0])]
+        keys = {state.documents.get(records.U64.unpack(row)[0]).key: row for row in rows}
+        return (self.read(state, keys[key]) for key in sorted(keys))
+
+    def read(self, state: State, row: bytes) -> tuple[str, Value]:
+        key = state.documents.get(records.U64.unpack(row)[0]).key
+        return key, self.value(*records.unpack(state.lmdb.get(self.tables[0], row) or b"", self.tables[0], row))
+
+    def stored(self, state: State, key: str) -> Value | None:
+        row = records.u64(state.documents.identify(key) or 0)
+        return None if state.lmdb.get(self.tables[0], row) is None else self.read(state, row)[1]
+
+    def remove(self, work: Work, key: str, value: Value) -> None:
+        work.write.delete(self.tables[0], records.u64(work.state.documents.identify(key) or 0))
+
+    def put(self, work: Work, ids: Mapping[str, int], key: str, value: Value) -> None:
+        row = records.u64(work.state.documents.identify(key) or 0)
+        work.write.put(self.tables[0], row, records.pack(self.parts(value)))
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """A document as it was given; ``vectors`` are its owner's, rows of numbers, if any."""
 
-    title: str | None
-    source: str | None
-    meta: dict[str, Any] | None
     format: str
     text: str
-    left_out: int
-    vectors: npt.ArrayLike | None
+    title: str | None = None
+    source: str | None = None
+    meta: dict[str, Any] | None = None
+    left_out: int | None = None
+    vectors: npt.ArrayLike | None = None
 
 
 class _Documents(Fact[str, Given]):
     name = "document"
     plural = "documents"
-    fields: Fields = MappingProxyType(
-        {
-            "document": str,
-            "title": _MAYBE_TEXT,
-            "source": _MAYBE_TEXT,
-            "meta": (dict, type(None)),
-            "format": str,
-            "text": str,
-            "left_out": (int, type(None)),
-            "vectors": (list, type(None)),
-        }
-    )
+    fields: ClassVar[Fields] = {
+        "document": str,
+        "title": _MAYBE_TEXT,
+        "source": _MAYBE_TEXT,
+        "meta": (dict, type(None)),
+        "format": str,
+        "text": str,
+        "left_out": (int, type(None)),
+        "vectors": (list, type(None)),
+    }
     # Of vectors those that were given with documents.
     tables = (tables.DOCUMENTS, tables.TEXTS, tables.VECTORS)
 
@@ -202,28 +243,16 @@ class _Documents(Fact[str, Given]):
         if record.own_vectors and record.chunk_count:
             stored = map(state.chunks.get, record.chunk_ids())
             vectors = state.vectors.gather([(chunk.block, chunk.row) for chunk in stored])
-        given = Given(record.title, record.source, record.meta, record.format, text, record.left_out, vectors)
+        given = Given(record.format, text, record.title, record.source, record.meta, record.left_out, vectors)
         return record.key, given
 
     def line(self, key: str, value: Given) -> Line:
-        line: dict[str, Any] = {
-            "document": key,
-            "title": value.title,
-            "source": value.source,
-            "meta": value.meta,
-            "format": value.format,
-            "text": value.text,
-        }
-        if value.left_out:
-            line["left_out"] = value.left_out
-        if value.vectors is not None:
-            line["vectors"] = np.asarray(value.vectors).tolist()
-        return line
+        line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
+        line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
+        return {name: said for name, said in line.items() if said or name not in ("left_out", "vectors")}
 
     def parse(self, line: Line) -> tuple[str, Given]:
-        title, source, meta = (line.get(name) for name in ("title", "source", "meta"))
-        left_out, vectors = line.get("left_out") or 0, line.get("vectors")
-        return line["document"], Given(title, source, meta, line["format"], line["text"], left_out, vectors)
+        return line["document"], Given(**{name: line[name] for name in line if name != "document"})
 
     def place(self, row: bytes) -> str:
         return f"document {records.U64.unpack(row)[0]}"
@@ -242,33 +271,21 @@ class _Documents(Fact[str, Given]):
             yield f"the vectors of {own:,} documents are their own, which no statement holds; EXPORT TO keeps them", ()
 
 
-class _Triples(StatedFact[str, DocumentTriples]):
+class _Triples(DocumentFact[DocumentTriples]):
     """The triples of each document that has some, by its key."""
 
     name = "triples"
     plural = "triples"
-    fields: Fields = MappingProxyType({"triples": str, "names": list, "rows": list})
+    fields: ClassVar[Fields] = {"triples": str, "names": list, "rows": list}
     tables = (tables.TRIPLES,)
-    of_document = True
     kinds = (KIND,)
 
-    def scan(self, state: State) -> Iterator[tuple[str, DocumentTriples]]:
-        triples = Triples(state.lmdb)
-        for key in sorted(state.documents.get(document).key for document, _ in triples.scan()):
-            yield key, triples.of(state.documents.identify(key) or 0)
+    def value(self, *parts: Any) -> DocumentTriples:
+        names, triples = parts
+        return stated_triples(triples, names)
 
-    def line(self, key: str, value: DocumentTriples) -> Line:
-        return {"triples": key, "names": value.names, "rows": value.triples}
-
-    def parse(self, line: Line) -> tuple[str, DocumentTriples]:
-        return line["triples"], stated_triples(line["rows"], line["names"])
-
-    def place(self, row: bytes) -> str:
-        return f"the triples of document {records.U64.unpack(row)[0]}"
-
-    def read(self, state: State, row: bytes) -> tuple[str, DocumentTriples]:
-        number = records.U64.unpack(row)[0]
-        return state.documents.get(number).key, Triples(state.lmdb).of(number)
+    def parts(self, value: DocumentTriples) -> Sequence[Any]:
+        return value.names, value.triples
 
     def counted(self, number: int) -> str:
         return f"the triples of {number:,} document{'' if number == 1 else 's'}" if number else ""
@@ -281,15 +298,11 @@ class _Triples(StatedFact[str, DocumentTriples]):
     def size(self, value: DocumentTriples) -> int:
         return len(value.names) + len(value.triples)
 
-    def parts(self, value: DocumentTriples | None) -> int:
-        return 0 if value is None else len(value.triples)
+    def described(self, value: DocumentTriples) -> int:
+        return len(value.triples)
 
     def joined(self, value: DocumentTriples, more: DocumentTriples) -> DocumentTriples:
         return value.joined(more)
-
-    def stored(self, state: State, key: str) -> DocumentTriples | None:
-        document = state.documents.identify(key)
-        return None if document is None else Triples(state.lmdb).of(document) or None
 
     def introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
         return ((form, KIND) for form in value.introductions().values())
@@ -297,19 +310,13 @@ class _Triples(StatedFact[str, DocumentTriples]):
     def links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
         return ((one, other, TRIPLE_LINK) for one, other in joined(value, state.filter) if one != other)
 
-    def remove(self, work: Work, key: str, value: DocumentTriples) -> None:
-        TripleWriter(work.write).put(work.state.documents.identify(key) or 0, DocumentTriples())
-
-    def put(self, work: Work, ids: Mapping[str, int], key: str, value: DocumentTriples) -> None:
-        TripleWriter(work.write).put(work.state.documents.identify(key) or 0, value)
-
 
 class _Edges(StatedFact[EdgeKey, StatedEdge]):
     """The edges that the user states, by their trees and the normal forms of their names."""
 
     name = "edge"
     plural = "edges"
-    fields: Fields = MappingProxyType({"edge": str, "parent": str, "tree": str})
+    fields: ClassVar[Fields] = {"edge": str, "parent": str, "tree": str}
     tables = (tables.STATED_EDGES,)
 
     def stated(self, child: str, parent: str, tree: str) -> StatedEdge:
@@ -376,7 +383,7 @@ class _Aliases(StatedFact[str, Alias]):
     kinds = (ALIAS,)
     name = "alias"
     plural = "aliases"
-    fields: Fields = MappingProxyType({"alias": str, "entity": str, "kind": str})
+    fields: ClassVar[Fields] = {"alias": str, "entity": str, "kind": str}
     tables = (tables.ALIASES,)
 
     def stated(self, name: str, entity: str, kind: str) -> Alias:
@@ -474,12 +481,12 @@ def stated() -> Iterator[StatedFact[Any, Any]]:
     return (fact for fact in FACTS if isinstance(fact, StatedFact))
 
 
-def of_documents() -> Iterator[StatedFact[str, Any]]:
-    """The kinds of facts that belong to documents, and are kept under their keys."""
-    return (fact for fact in stated() if fact.of_document)
+def of_documents() -> Iterator[DocumentFact[Any]]:
+    """The kinds of facts that belong to documents."""
+    return (fact for fact in FACTS if isinstance(fact, DocumentFact))
 
 
-def stated_of(state: State, record: DocumentRecord) -> Iterator[tuple[StatedFact[str, Any], Any]]:
+def stated_of(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
     """What is stated of a document beside its text: kinds of facts and values."""
     row = records.u64(record.id)
     for fact in of_documents():

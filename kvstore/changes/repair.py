@@ -210,7 +210,7 @@ class _Rebuild:
             read = self._attempt(fact.place(row), fact.read, self._before, row)
             if read is None:
                 continue
-            if fact.of_document and documents.find(read[0]) is None:
+            if isinstance(fact, facts.DocumentFact) and documents.find(read[0]) is None:
                 self._report.lost.append(f"{fact.place(row)}: document {read[0]!r} is lost; put it again, and them")
             else:
                 yield read

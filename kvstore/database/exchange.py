@@ -159,7 +159,7 @@ class _Import:
             source=given.source,
             meta=given.meta,
             format=given.format,
-            left_out=given.left_out,
+            left_out=given.left_out or 0,
         )
         document = prepare(examined, self._context.settings, given.vectors)
         self._batch.documents[key] = document

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..changes import facts
 from ..changes.changes import Changes
-from ..changes.facts import Key, StatedFact, Value
+from ..changes.facts import DocumentFact, Key, StatedFact, Value
 from ..changes.pending import Pending, Prepared, embedded, prepare
 from ..errors import ClosedError, InputError, TransactionError
 from ..extraction.extraction import Extracted
@@ -363,12 +363,12 @@ class Transaction(Queryable):
 
     def _fact(self, fact: StatedFact[Key, Value], key: Key) -> Value | None:
         """What is stated under a key as the transaction sees it, or None."""
-        if fact.of_document:
+        if isinstance(fact, DocumentFact):
             self._require_text(fact, str(key))
         waiting: dict[Key, Value | None] = self._pending.facts[fact.name]
         if key in waiting:
             return waiting[key]
-        gone = fact.of_document and key in self._pending.documents
+        gone = isinstance(fact, DocumentFact) and key in self._pending.documents
         return None if gone else fact.stored(self._changes.state, key)
 
     def _require_text(self, fact: StatedFact[Any, Any], key: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..changes.facts import of_documents
+from ..changes.facts import of_documents, stated_of
 from ..errors import InputError
 from ..structures.filter.addresses import NODE
 from ..structures.state import State
@@ -82,7 +82,8 @@ def document(view: State, key: str) -> dict[str, Any]:
         "abstracts": sum(1 for _ in record.abstract_ids()),
         "changed": record.changed,
         "headings": [section.title for section in view.documents.outline(record.id)],
-        **{fact.plural: fact.parts(fact.stored(view, key)) for fact in of_documents()},
+        **{fact.plural: 0 for fact in of_documents()},
+        **{fact.plural: fact.described(value) for fact, value in stated_of(view, record)},
         "introduces": sorted({view.entities.get(entity).name for entity, _, _ in view.entities.introduced(record.id)}),
     }
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...errors import InputError
 from ...storage import records
-from ...storage.environment import View, WriteView
+from ...storage.environment import View
 from ...text.normalize import entity_key
 from ...text.stated_names import stated_name, stated_relation
 from .. import tables
@@ -99,22 +99,6 @@ class Triples:
         """All documents that something was imported for, in order of their ids."""
         for key, value in self._view.scan(tables.TRIPLES):
             yield records.U64.unpack(key)[0], _decoded(key, value)
-
-
-class TripleWriter(Triples):
-    """The triples of one write transaction."""
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write = view
-
-    def put(self, document: int, triples: DocumentTriples) -> None:
-        """Keep what was imported for a document in place of what was before; nothing removes the row."""
-        key = records.u64(document)
-        if triples:
-            self._write.put(tables.TRIPLES, key, records.pack([triples.names, triples.triples]))
-        else:
-            self._write.delete(tables.TRIPLES, key)
 
 
 def _decoded(key: bytes, value: memoryview) -> DocumentTriples:
