@@ -13,7 +13,7 @@ from kvstore.structures.documents.documents import DocumentRecord, encoded_text
 from kvstore.structures.filter import addresses
 from kvstore.structures.names.entities import KINDS
 from kvstore.structures.vectors.vectors import ENCODING, block_shape
-from kvstore.systems import store_tables
+from kvstore.systems import buffered_tables, store_tables
 from kvstore.systems.passage_graph.graph import HEADS
 from kvstore_cext.compact import pack_numbers
 
@@ -29,6 +29,11 @@ def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
     store.put("kinds", "Tug,Ship", format="pairs")
     with store.snapshot() as snapshot:
         assert set(snapshot._view.lmdb.tables()) <= {table.name for table in store_tables()}
+
+
+def test_the_tables_of_the_change_buffer_are_listed() -> None:
+    (listed,) = re.findall(r"^What a document changes of (.*?) lies on", FORMAT, re.M)
+    assert set(re.findall(r"`(\w+)`", listed)) == buffered_tables()
 
 
 def test_worked_examples_hold() -> None:

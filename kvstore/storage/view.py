@@ -142,6 +142,7 @@ class LmdbView:
         self._transaction: lmdb.Transaction[memoryview] | None = transaction
         self._handles = handles
         self._known_recent: Recent | None = None
+        self._buffered = owner.recent_reader.buffered
         #: Number of the change this view sees: it grows by one with every commit, and is the same for equal states.
         self.change = owner.change_of(transaction)
 
@@ -153,7 +154,7 @@ class LmdbView:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
         handle = self._handles.get(table)
-        changes = self._recent().of(table) if table in self._owner.recent_reader.buffered else None
+        changes = self._recent().of(table) if table in self._buffered else None
         found: list[memoryview | None] = []
         try:
             for key in keys:
@@ -184,7 +185,7 @@ class LmdbView:
                             more = cursor.next()
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        if table in self._owner.recent_reader.buffered:
+        if table in self._buffered:
             for place, prefix in enumerate(prefixes):
                 keys = self._recent().between(table, prefix, prefix + _ABOVE)
                 if keys:
@@ -196,7 +197,7 @@ class LmdbView:
     ) -> Iterator[Record]:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._stored(table, start, stop, reverse)
-        keys = self._recent().between(table, start, stop) if table in self._owner.recent_reader.buffered else ()
+        keys = self._recent().between(table, start, stop) if table in self._buffered else ()
         return self._recent().merged(table, keys, stored, reverse=reverse) if keys else stored
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
@@ -204,7 +205,7 @@ class LmdbView:
         transaction = self._current()
         handle = self._handles.get(table)
         found: list[Record | None] = [None] * len(ranges)
-        recent = self._recent() if table in self._owner.recent_reader.buffered else None
+        recent = self._recent() if table in self._buffered else None
         changes = recent.of(table) if recent else {}
         try:
             if handle is not None:
@@ -238,7 +239,7 @@ class LmdbView:
         handle = self._handles.get(table)
         try:
             count = 0 if handle is None else transaction.stat(handle)["entries"]
-            for key, value in self._recent().of(table).items() if table in self._owner.recent_reader.buffered else ():
+            for key, value in self._recent().of(table).items() if table in self._buffered else ():
                 count += value is not None
                 count -= handle is not None and transaction.get(key, db=handle) is not None
             return count

@@ -50,14 +50,14 @@ class WriteTransaction(LmdbView):
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
         """
-        if self._gathers and table in self._owner.recent_reader.buffered:
+        if self._gathers and table in self._buffered:
             self._gather(table, {key: bytes(value)})
         else:
             self._put(table, key, value)
 
     def delete(self, table: str, key: bytes) -> bool:
         """Remove ``key``; False when it was not there. Every buffer given before goes stale."""
-        if self._gathers and table in self._owner.recent_reader.buffered:
+        if self._gathers and table in self._buffered:
             present = self.get(table, key) is not None
             if present:
                 self._gather(table, {key: None})
@@ -69,7 +69,7 @@ class WriteTransaction(LmdbView):
 
         Every buffer given before goes stale. Raises what :meth:`put` raises.
         """
-        if self._gathers and table in self._owner.recent_reader.buffered:
+        if self._gathers and table in self._buffered:
             self._gather(table, changes)
             return
         for key, value in changes.items():
@@ -82,7 +82,7 @@ class WriteTransaction(LmdbView):
         """Remove every record of ``table``."""
         if table == tables.RECENT:
             self._known_recent, self._own = Recent(), {}
-        elif table in self._owner.recent_reader.buffered:
+        elif table in self._buffered:
             self.settle()
         transaction = self._current()
         handle = self._handles.get(table)
