@@ -211,7 +211,7 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
 
 def test_the_command_line_offers_the_modes_and_formats_there_are() -> None:
     assert tuple(render.MODES) == cli.MODES
-    for form in cli.FORMATS:
+    for form in kvstore.FORMATS:
         parse(f"INGEST 'x' AS {form}")
 
 
