@@ -140,3 +140,17 @@ def test_the_reports_have_a_field_for_every_kind_of_fact() -> None:
     assert [field.name for field in fields(kvstore.ImportReport)] == [*declared, "unchanged"]
     names = [name for fact in facts.FACTS for name in (fact.name, fact.plural)]
     assert len(set(names)) + 1 == len(names), "triples alone are called the same, one and many"
+
+
+def test_dump_tells_that_parts_of_pages_were_left_out(store: kvstore.Store) -> None:
+    assert store.not_in_dump() == []
+    with store.transaction() as transaction:
+        transaction.put("page", TEXT, left_out=12)
+    assert store.not_in_dump() == ["how much of 1 pages was left out is in no statement; EXPORT TO keeps that"]
+
+
+def test_few_files_know_one_kind_of_fact_by_name() -> None:
+    package = Path(kvstore.__file__).parent
+    own = {"changes/facts.py", "structures/documents/triples.py"}
+    known = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if "triples" in path.read_text()}
+    assert len([name for name in known - own if not name.startswith("language/")]) <= 8

@@ -266,9 +266,12 @@ class _Documents(Fact[str, Given]):
             yield f"INSERT DOCUMENT ?{kind}{''.join(stated)}", (key, *stated.values())
 
     def unsaid(self, state: State) -> Iterator[Said]:
-        own = sum(1 for record in state.documents.scan() if record.own_vectors)
+        marked = [(record.own_vectors, record.left_out > 0) for record in state.documents.scan()]
+        own, pages = (sum(marks) for marks in zip(*marked, strict=True)) if marked else (0, 0)
         if own:
             yield f"the vectors of {own:,} documents are their own, which no statement holds; EXPORT TO keeps them", ()
+        if pages:
+            yield f"how much of {pages:,} pages was left out is in no statement; EXPORT TO keeps that", ()
 
 
 class _Triples(DocumentFact[DocumentTriples]):
