@@ -19,7 +19,7 @@ from pytest import MonkeyPatch
 from kvstore.changes.changes import Changes
 from kvstore.changes.linking import Linker
 from kvstore.ingest import file_visit
-from kvstore.storage import change_buffer as recent
+from kvstore.storage import change_buffer
 from kvstore.storage.data_file import DataFile
 from kvstore.storage.write_transaction import WriteTransaction
 from kvstore.structures.filter.entity_filter import EntityFilter
@@ -35,8 +35,8 @@ POINTS: list[tuple[str, Any, str, bool]] = [
     ("delete", WriteTransaction, "delete", False),
     ("change many", WriteTransaction, "change_many", False),
     ("clear", WriteTransaction, "clear", False),
-    ("settle", WriteTransaction, "settle", False),
-    ("settled", WriteTransaction, "settle", True),
+    ("merge buffer", WriteTransaction, "merge_buffer", False),
+    ("buffer merged", WriteTransaction, "merge_buffer", True),
     ("commit", WriteTransaction, "commit", False),
     ("committed", WriteTransaction, "commit", True),
     ("finish", Changes, "finish", False),
@@ -77,8 +77,8 @@ def watched(hear: Hear) -> Iterator[None]:
         # Files are noted as ingested once they have been left alone for a while: here at once, so that a run is the
         # same however long it takes.
         patch.setattr(file_visit, "SETTLED", 0)
-        # A history is short: recent changes are put in their places more often than they are in a long one.
-        patch.setattr(recent, "MOST_PARTS", 3)
+        # A history is short: the change buffer is merged more often than it is in a long one.
+        patch.setattr(change_buffer, "MOST_SEGMENTS", 3)
         for name, owner, attribute, late in POINTS:
             patch.setattr(owner, attribute, (after if late else before)(name, getattr(owner, attribute)))
         yield

@@ -92,13 +92,13 @@ def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
 
 
 def upkeep(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
-    """Small commits that settle, indexes of every kind made and refreshed, and all that is derived made anew."""
+    """Small commits that merge the change buffer, indexes made and refreshed, and all that is derived made anew."""
     folder.mkdir(parents=True)
     pages = [text(draw, draw.randint(1, 3)) for _ in range(16)]
 
     def put(number: int) -> tuple[str, Write]:
         title = f"{draw.choice(WORDS)} {number}"
-        return "settle", lambda store: store.put(f"d{number}", pages[number], title=title)
+        return "merge buffer", lambda store: store.put(f"d{number}", pages[number], title=title)
 
     return [
         *map(put, range(8)),

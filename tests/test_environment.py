@@ -31,9 +31,8 @@ from kvstore.errors import (
     StoreNotFoundError,
     TransactionError,
 )
-from kvstore.storage import change_buffer as recent
-from kvstore.storage import mapped_pages, write_transaction
-from kvstore.storage.change_buffer import RecentReader
+from kvstore.storage import change_buffer, mapped_pages, write_transaction
+from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.structures import tables
 from kvstore.systems import buffered_tables
@@ -107,7 +106,7 @@ def test_views_agree_with_sorted_dictionaries(
 
     committed: dict[str, dict[bytes, bytes]] = {}
     with (
-        mock.patch.object(recent, "MOST_PARTS", parts),
+        mock.patch.object(change_buffer, "MOST_SEGMENTS", parts),
         mock.patch.object(write_transaction, "LARGE", 20_000),
         Environment.open(
             tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered=buffered_tables()
@@ -136,7 +135,7 @@ def test_views_agree_with_sorted_dictionaries(
             before.close()
             committed = current if commits else committed
             if forgets:  # as another process, which has read nothing yet
-                environment.recent_reader = RecentReader(buffered_tables())
+                environment.buffer_reader = ChangeBufferReader(buffered_tables())
             with environment.snapshot() as after:
                 check(after, committed)
         assert environment.verify() == []

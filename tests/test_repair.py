@@ -124,7 +124,7 @@ def test_a_damaged_derived_table_is_found_and_made_again(
     table: str,
     how: Callable[[bytes], bytes | None],
 ) -> None:
-    if table == tables.RECENT:  # closing a store puts what is in it in its place
+    if table == tables.RECENT:  # closing a store merges it
         store = make_store(settings={"chunk_tokens": 16})
         fill(store)
         before = state(store)

@@ -377,12 +377,12 @@ def test_unknown_things_suggest_the_nearest(store: kvstore.Store) -> None:
         store.ask("tea?", model="gpt")
 
 
-def test_closing_leaves_few_recent_changes_to_be_read_by_the_next(make_store: Callable[..., kvstore.Store]) -> None:
+def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(make_store: Callable[..., kvstore.Store]) -> None:
     names = " ".join(f"Alpha{number} Beta{number}." for number in range(4000))
 
     def waiting(store: kvstore.Store) -> int:
         with store.state() as view:
-            return sum(len(part) for _, part in view.lmdb.scan(tables.RECENT))
+            return sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
 
     store = make_store()
     store.put("few", "Port Ellen.")

@@ -289,8 +289,8 @@ def measure_growth(path: Path, names: list[str]) -> dict[str, float]:
 
 
 def bytes_of(environment: Environment, names: tuple[str, ...]) -> int:
-    """Bytes of whole LMDB pages that tables take, with nothing left among the recent changes."""
-    environment.write_with_growth(WriteTransaction.settle)
+    """Bytes of whole LMDB pages that tables take, with nothing left in the change buffer."""
+    environment.write_with_growth(WriteTransaction.merge_buffer)
     with environment.snapshot() as view:
         figures = view.tables()
     return sum(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import KvstoreError
-from ..storage.change_buffer import check_recent
+from ..storage.change_buffer import check_change_buffer
 from ..storage.records import U64
 from ..storage.view import View
 from ..structures import tables
@@ -65,7 +65,7 @@ class _Check:
 
     def run(self) -> Iterator[str]:
         parts: list[Callable[[], Iterator[str]]] = [
-            self._check_recent,
+            self._check_change_buffer,
             self._read_documents,
             self._read_postings,
             self._read_vectors,
@@ -88,8 +88,8 @@ class _Check:
             except KvstoreError as error:
                 yield str(error)
 
-    def _check_recent(self) -> Iterator[str]:
-        yield from check_recent(self._view.lmdb.scan(tables.RECENT), buffered_tables())
+    def _check_change_buffer(self) -> Iterator[str]:
+        yield from check_change_buffer(self._view.lmdb.scan(tables.RECENT), buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
         for record in self._view.documents.scan():

@@ -1,4 +1,4 @@
-"""COMPACT: recent changes into their places, vectors into as few blocks as hold them, then the data file without what
+"""COMPACT: the change buffer is merged, vectors go into as few blocks as hold them, then the data file loses what
 is empty in it.
 
 In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, after each of which
@@ -31,7 +31,7 @@ WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 28
 def compact(environment: Environment, dimension: int) -> CompactReport:
     """Give the space of deleted data back to the file system; raises what :meth:`Environment.compact` raises."""
     before = environment.statistics().bytes
-    environment.write_with_growth(WriteTransaction.settle)
+    environment.write_with_growth(WriteTransaction.merge_buffer)
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass
     return replace(environment.compact(), bytes_before=before)
@@ -54,7 +54,7 @@ def compact_if_sparse(environment: Environment) -> None:
     store is not compacted unasked.
     """
     with suppress(KvstoreError):
-        environment.write_with_growth(WriteTransaction.settle, timeout=0)
+        environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
         after, occupied = environment.statistics().used_bytes, _occupied(environment)
         if after - occupied > max(after // 4, WORTHWHILE) and occupied <= SOON_COPIED:
             environment.compact(timeout=0)

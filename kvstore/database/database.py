@@ -146,7 +146,7 @@ class Database(Queryable):
             self._roll_back()
             context.indexing.stop()
             # Counts may be lost, data never; whoever writes now must not be kept waiting.
-            for finish in (partial(self.flush, timeout=0), self._settle):
+            for finish in (partial(self.flush, timeout=0), self._merge_buffer):
                 try:
                     finish()
                 except LockTimeoutError as error:
@@ -165,15 +165,15 @@ class Database(Queryable):
         if transaction is not None:
             transaction._end_with_store(self._context.environment.lock_timeout)
 
-    def _settle(self) -> None:
-        """Put recent changes in place where there are so many that whoever opens the store next would notice."""
+    def _merge_buffer(self) -> None:
+        """Merge a change buffer so large that whoever opens the store next would notice."""
         if self.readonly:
             return
         with self.state() as view:
-            waiting = sum(len(part) for _, part in view.lmdb.scan(tables.RECENT))
+            waiting = sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
         if waiting > SOON_READ:
-            _log.info("%s: %d bytes of recent changes are put in their places", self.path, waiting)
-            self._context.environment.write_with_growth(WriteTransaction.settle, timeout=0)
+            _log.info("%s: %d bytes of the change buffer are merged", self.path, waiting)
+            self._context.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def __enter__(self) -> Self:
         return self

@@ -1,15 +1,15 @@
-"""Recent changes: records of small commits that are kept together until there are enough of them to be put in order.
+"""Change buffer: scattered changes of small commits, kept together until there are enough of them to be merged.
 
 A document names dozens of entities and hundreds of terms, and what is kept of each lies on a page of its own: a commit
-that wrote them where they belong would write many hundreds of pages for a few bytes on each. So a small commit writes
-its changes of the buffered tables as one record, a *part*; once the parts are many, or large, one commit puts
-all that they hold in its place, each page once however many parts changed it, and removes them. A large transaction
-puts its changes, and those of the parts before it, in place at once, and so does closing a store, unless they are few.
+that wrote them into their tables would write many hundreds of pages for a few bytes on each. So a small commit writes
+its changes of the buffered tables as one record, a *segment*. Once the segments are many, or large, one commit merges
+them into the tables, each page once however many segments changed it, and removes them. A large transaction merges its
+changes, and the segments before it, at once, and so does closing a store, unless they are few.
 
-In: changes of records, oldest first. On disk: ``recent``: number of the part (u32) and eight random bytes → sealed
+In: changes of records, oldest first. On disk: ``recent``: number of the segment (u32) and eight random bytes → sealed
 msgpack map: table → map of keys to values, nil for a record that is removed. Out: for every table and key what the
-parts say of it last. Views read through it (:mod:`.view`), and nothing above them knows of it. A damaged part is a
-CorruptionError.
+segments say of it last. Views read through it (:mod:`.view`), and nothing above them knows of it. A damaged segment is
+a CorruptionError.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from ..errors import CorruptionError
 from . import records, tables
 
-#: Bytes of changes beyond which a transaction is large, and parts and bytes beyond which they are put in place.
+#: Bytes of changes beyond which a transaction is large, and segments and bytes beyond which they are merged.
 LARGE = 2 << 20
 #: Bytes that are read in no time: as many may wait when a store is closed.
 SOON_READ = 1 << 17
-MOST_PARTS = 32
+MOST_SEGMENTS = 32
 MOST_BYTES = 16 << 20
 
 _TOKEN_BYTES = 8
@@ -36,18 +36,18 @@ _FEW = 16
 Changes = dict[bytes, bytes | None]
 
 
-class Recent:
-    """What some parts say together; :meth:`copy` gives one that can be changed further."""
+class ChangeBuffer:
+    """What some segments say together; :meth:`copy` gives one that can be changed further."""
 
-    def __init__(self, parts: Iterable[tuple[bytes, int]] = ()) -> None:
-        #: Keys and sizes of the parts, oldest first.
-        self.parts = tuple(parts)
+    def __init__(self, segments: Iterable[tuple[bytes, int]] = ()) -> None:
+        #: Keys and sizes of the segments, oldest first.
+        self.segments = tuple(segments)
         self._changes: dict[str, Changes] = {}
         self._keys: dict[str, list[bytes]] = {}
 
-    def copy(self) -> Recent:
+    def copy(self) -> ChangeBuffer:
         """The same again, to be changed by itself."""
-        other = Recent(self.parts)
+        other = ChangeBuffer(self.segments)
         other._changes = {table: changes.copy() for table, changes in self._changes.items()}
         other._keys = {table: keys.copy() for table, keys in self._keys.items()}
         return other
@@ -89,7 +89,7 @@ class Recent:
             for key in self.keys(table):
                 yield table, key, self._changes[table][key]
 
-    def merged(
+    def overlaid(
         self, table: str, keys: Sequence[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
     ) -> Iterator[tuple[bytes, memoryview]]:
         """Records as stored, with those of ``keys`` (from :meth:`between`) as they are now.
@@ -110,8 +110,8 @@ class Recent:
 
     @property
     def full(self) -> bool:
-        """Whether the parts are to be put in place."""
-        return len(self.parts) >= MOST_PARTS or sum(size for _, size in self.parts) >= MOST_BYTES
+        """Whether the segments are to be merged."""
+        return len(self.segments) >= MOST_SEGMENTS or sum(size for _, size in self.segments) >= MOST_BYTES
 
 
 def _present(key: bytes, value: bytes | None) -> Iterator[tuple[bytes, memoryview]]:
@@ -119,48 +119,48 @@ def _present(key: bytes, value: bytes | None) -> Iterator[tuple[bytes, memoryvie
         yield key, memoryview(value)
 
 
-def part_key(last: bytes | None) -> bytes:
-    """A key for the part that follows the one of key ``last``."""
+def segment_key(last: bytes | None) -> bytes:
+    """A key for the segment that follows the one of key ``last``."""
     number = 1 if last is None else records.U32.unpack_from(last)[0] + 1
     return records.u32(number) + os.urandom(_TOKEN_BYTES)
 
 
-class RecentReader:
-    """Reads the parts that views see; parts never change, so each is read once in this process."""
+class ChangeBufferReader:
+    """Reads the segments that views see; segments never change, so each is read once in this process."""
 
     def __init__(self, buffered: Set[str]) -> None:
-        #: The tables whose changes are gathered: those with a record for each entity or term that a document names.
+        #: The tables that are buffered: those with a record for each entity or term that a document names.
         self.buffered = buffered
-        self._read = Recent()
+        self._read = ChangeBuffer()
 
-    def recent(self, stored: Iterable[tuple[bytes, memoryview]]) -> Recent:
-        """What the stored parts say together; raises CorruptionError for a damaged one."""
-        parts = list(stored)
+    def buffer(self, stored: Iterable[tuple[bytes, memoryview]]) -> ChangeBuffer:
+        """What the stored segments say together; raises CorruptionError for a damaged one."""
+        segments = list(stored)
         known = self._read
-        keys = [key for key, _ in parts]
-        if keys == [key for key, _ in known.parts]:
+        keys = [key for key, _ in segments]
+        if keys == [key for key, _ in known.segments]:
             return known
-        follows = keys[: len(known.parts)] == [key for key, _ in known.parts]
-        found = known.copy() if follows else Recent()
-        for key, value in parts[len(found.parts) :]:
+        follows = keys[: len(known.segments)] == [key for key, _ in known.segments]
+        found = known.copy() if follows else ChangeBuffer()
+        for key, value in segments[len(found.segments) :]:
             for table, changes in _decoded(key, value, self.buffered).items():
                 found.update(table, changes)
-        found.parts = tuple((key, len(value)) for key, value in parts)
+        found.segments = tuple((key, len(value)) for key, value in segments)
         self._read = found
         return found
 
-    def written(self, recent: Recent) -> None:
+    def adopt(self, buffer: ChangeBuffer) -> None:
         """Take over what a commit has left."""
-        self._read = recent
+        self._read = buffer
 
 
-def check_recent(stored: Iterable[tuple[bytes, memoryview]], buffered: Set[str]) -> Iterator[str]:
-    """What is wrong with the stored parts, read anew, as sentences."""
+def check_change_buffer(stored: Iterable[tuple[bytes, memoryview]], buffered: Set[str]) -> Iterator[str]:
+    """What is wrong with the stored segments, read anew, as sentences."""
     last = None
     for key, value in stored:
         number = records.U32.unpack_from(key)[0]
         if number != 1 + (last or 0):
-            yield f"table {tables.RECENT}: part {number} follows part {last or 0}"
+            yield f"table {tables.RECENT}: segment {number} follows segment {last or 0}"
         last = number
         _decoded(key, value, buffered)
 

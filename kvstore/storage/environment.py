@@ -23,7 +23,7 @@ import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
 from . import tables
-from .change_buffer import RecentReader
+from .change_buffer import ChangeBufferReader
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun
 from .file_lock import release
 from .lmdb_errors import MapFull, translate
@@ -77,8 +77,8 @@ class Environment:
         self._views: weakref.WeakSet[LmdbView] = weakref.WeakSet()
         #: Where write transactions begin and end.
         self.transaction_thread = TransactionThread()
-        #: What has been read of recent changes.
-        self.recent_reader = RecentReader(frozenset(buffered))
+        #: What has been read of the change buffer.
+        self.buffer_reader = ChangeBufferReader(frozenset(buffered))
         _environments.add(self)
 
     # -- Opening and closing
@@ -103,7 +103,7 @@ class Environment:
         wait for another writer, for a COMPACT of another process, and for open snapshots when the map grows or the
         environment closes. With ``durability="relaxed"`` a commit is flushed without its meta page: a crash of the
         machine may undo the last commits, never damage the store. ``buffered`` are the tables whose records are small
-        and scattered: small commits gather what they change of them (:mod:`.change_buffer`).
+        and scattered: small commits buffer what they change of them (:mod:`.change_buffer`).
 
         Raises StoreNotFoundError, NotAStoreError, CorruptionError (the data file was cut), StoreFullError (no space to
         begin), ReadOnlyError (no right to write), LockTimeoutError (another process is making or compacting this

@@ -2,7 +2,7 @@
 
 In: the view of a snapshot. Out: the same records, and the pages in which they lie. A page is one of the memory map's;
 values of several pages count with all of them. The pages above them in LMDB's trees, those of a key that was not
-found, and what a cache answers are not counted; recent changes count with the pages of memory that hold them.
+found, and what a cache answers are not counted; the change buffer counts with the pages of memory that hold it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 In: a table's name and raw keys (1 to 511 bytes). Out: raw values as memoryviews into LMDB's map, copied nowhere. A
 buffer of a snapshot lives as long as the snapshot, a buffer of a write transaction until its next put or delete. A
-table that nobody has written to yet is simply empty. What is gathered of recent changes (:mod:`.recent`) is read as if
-it stood in its place. Errors of LMDB leave as the errors of ``kvstore.errors``.
+table that nobody has written to yet is simply empty. What the change buffer (:mod:`.change_buffer`) holds is
+read as if it stood in its table. Errors of LMDB leave as the errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import lmdb
 
 from ..errors import ClosedError, TransactionError
 from . import tables
-from .change_buffer import Recent, RecentReader
+from .change_buffer import ChangeBuffer, ChangeBufferReader
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
 from .transaction_gate import TransactionGate
@@ -98,8 +98,8 @@ class TransactionOwner(Protocol):
         ...
 
     @property
-    def recent_reader(self) -> RecentReader:
-        """What this process has read of recent changes."""
+    def buffer_reader(self) -> ChangeBufferReader:
+        """What this process has read of the change buffer."""
         ...
 
     @property
@@ -141,8 +141,8 @@ class LmdbView:
         self._owner = owner
         self._transaction: lmdb.Transaction[memoryview] | None = transaction
         self._handles = handles
-        self._known_recent: Recent | None = None
-        self._buffered = owner.recent_reader.buffered
+        self._known_buffer: ChangeBuffer | None = None
+        self._buffered = owner.buffer_reader.buffered
         #: Number of the change this view sees: it grows by one with every commit, and is the same for equal states.
         self.change = owner.change_of(transaction)
 
@@ -154,7 +154,7 @@ class LmdbView:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
         handle = self._handles.get(table)
-        changes = self._recent().of(table) if table in self._buffered else None
+        changes = self._buffer().of(table) if table in self._buffered else None
         found: list[memoryview | None] = []
         try:
             for key in keys:
@@ -187,9 +187,9 @@ class LmdbView:
             raise translate(error, f"table {table}") from error
         if table in self._buffered:
             for place, prefix in enumerate(prefixes):
-                keys = self._recent().between(table, prefix, prefix + _ABOVE)
+                keys = self._buffer().between(table, prefix, prefix + _ABOVE)
                 if keys:
-                    found[place] = list(self._recent().merged(table, keys, iter(found[place])))
+                    found[place] = list(self._buffer().overlaid(table, keys, iter(found[place])))
         return list(itertools.chain.from_iterable(found))
 
     def scan(
@@ -197,16 +197,16 @@ class LmdbView:
     ) -> Iterator[Record]:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._stored(table, start, stop, reverse)
-        keys = self._recent().between(table, start, stop) if table in self._buffered else ()
-        return self._recent().merged(table, keys, stored, reverse=reverse) if keys else stored
+        keys = self._buffer().between(table, start, stop) if table in self._buffered else ()
+        return self._buffer().overlaid(table, keys, stored, reverse=reverse) if keys else stored
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Of each range the last record with ``start <= key < stop``, or None."""
         transaction = self._current()
         handle = self._handles.get(table)
         found: list[Record | None] = [None] * len(ranges)
-        recent = self._recent() if table in self._buffered else None
-        changes = recent.of(table) if recent else {}
+        buffer = self._buffer() if table in self._buffered else None
+        changes = buffer.of(table) if buffer else {}
         try:
             if handle is not None:
                 with transaction.cursor(db=handle) as cursor:
@@ -219,8 +219,8 @@ class LmdbView:
                             more = cursor.prev()
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        if recent and changes:
-            keys = recent.keys(table)
+        if buffer and changes:
+            keys = buffer.keys(table)
             for place, (start, stop) in enumerate(ranges):
                 record = found[place]
                 least = start if record is None else record[0]
@@ -239,7 +239,7 @@ class LmdbView:
         handle = self._handles.get(table)
         try:
             count = 0 if handle is None else transaction.stat(handle)["entries"]
-            for key, value in self._recent().of(table).items() if table in self._buffered else ():
+            for key, value in self._buffer().of(table).items() if table in self._buffered else ():
                 count += value is not None
                 count -= handle is not None and transaction.get(key, db=handle) is not None
             return count
@@ -247,7 +247,7 @@ class LmdbView:
             raise translate(error, f"table {table}") from error
 
     def tables(self) -> dict[str, dict[str, int]]:
-        """LMDB's page and record counts of every table, by name (for statistics); recent changes are in their own."""
+        """LMDB's page and record counts of every table, by name (for statistics); the change buffer is one of them."""
         transaction = self._current()
         return {name: dict(transaction.stat(handle)) for name, handle in sorted(self._handles.items())}  # type: ignore[arg-type]
 
@@ -256,14 +256,14 @@ class LmdbView:
         """Whether the view is over."""
         return self._transaction is None
 
-    def _recent(self) -> Recent:
-        """The recent changes that this view sees."""
-        if self._known_recent is None:
-            self._known_recent = self._owner.recent_reader.recent(self._stored(tables.RECENT, b"", None, False))
-        return self._known_recent
+    def _buffer(self) -> ChangeBuffer:
+        """The change buffer as this view sees it."""
+        if self._known_buffer is None:
+            self._known_buffer = self._owner.buffer_reader.buffer(self._stored(tables.RECENT, b"", None, False))
+        return self._known_buffer
 
     def _stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
-        """As :meth:`scan`, recent changes left out."""
+        """As :meth:`scan`, the change buffer left out."""
         transaction = self._current()
         handle = self._handles.get(table)
         if handle is None:

@@ -1,8 +1,8 @@
 """The write transaction of a store: what it changes, and where its changes go.
 
 In: values under keys of tables. On disk: nothing before the commit; then changes of the tables with scattered records
-as one part of the recent changes (:mod:`.recent`) where they are few, all others in their places. Out: as other views,
-with its own changes. What LMDB cannot do leaves as the errors of ``kvstore.errors``.
+as one segment of the change buffer (:mod:`.change_buffer`) where they are few, all others in their tables. Out: as
+other views, with its own changes. What LMDB cannot do leaves as the errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import lmdb
 
 from ..errors import KvstoreError, TransactionError
 from . import records, tables
-from .change_buffer import LARGE, Changes, Recent, part_key
+from .change_buffer import LARGE, ChangeBuffer, Changes, segment_key
 from .lmdb_errors import LONGEST_KEY, key_error, translate
 from .view import LmdbView, Record, TransactionOwner
 
@@ -40,27 +40,27 @@ class WriteTransaction(LmdbView):
         self._thread = get_ident()
         self._created: dict[str, Handle] = {}
         self._changes = 0
-        #: What this transaction has gathered, its bytes, and whether it gathers still or has grown too large.
+        #: What this transaction has buffered, its bytes, and whether it buffers still or has grown too large.
         self._own: dict[str, Changes] = {}
         self._own_bytes = 0
-        self._gathers = True
+        self._buffers = True
 
     def put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
         """Store ``value`` under ``key``, in place of what was there; every buffer given before goes stale.
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
         """
-        if self._gathers and table in self._buffered:
-            self._gather(table, {key: bytes(value)})
+        if self._buffers and table in self._buffered:
+            self._buffer_changes(table, {key: bytes(value)})
         else:
             self._put(table, key, value)
 
     def delete(self, table: str, key: bytes) -> bool:
         """Remove ``key``; False when it was not there. Every buffer given before goes stale."""
-        if self._gathers and table in self._buffered:
+        if self._buffers and table in self._buffered:
             present = self.get(table, key) is not None
             if present:
-                self._gather(table, {key: None})
+                self._buffer_changes(table, {key: None})
             return present
         return self._delete(table, key)
 
@@ -69,8 +69,8 @@ class WriteTransaction(LmdbView):
 
         Every buffer given before goes stale. Raises what :meth:`put` raises.
         """
-        if self._gathers and table in self._buffered:
-            self._gather(table, changes)
+        if self._buffers and table in self._buffered:
+            self._buffer_changes(table, changes)
             return
         for key, value in changes.items():
             if value is None:
@@ -81,9 +81,9 @@ class WriteTransaction(LmdbView):
     def clear(self, table: str) -> None:
         """Remove every record of ``table``."""
         if table == tables.RECENT:
-            self._known_recent, self._own = Recent(), {}
+            self._known_buffer, self._own = ChangeBuffer(), {}
         elif table in self._buffered:
-            self.settle()
+            self.merge_buffer()
         transaction = self._current()
         handle = self._handles.get(table)
         if handle is None:
@@ -94,17 +94,17 @@ class WriteTransaction(LmdbView):
         except lmdb.Error as error:
             raise self._failed(error, f"table {table}") from error
 
-    def settle(self) -> None:
-        """Put all recent changes where they belong, and gather no more."""
-        recent = self._recent()
-        for table, key, value in recent.all():
+    def merge_buffer(self) -> None:
+        """Put what the change buffer holds into its tables, and buffer no more."""
+        buffer = self._buffer()
+        for table, key, value in buffer.all():
             if value is None:
                 self._delete(table, key)
             else:
                 self._put(table, key, value)
-        for key, _ in recent.parts:
+        for key, _ in buffer.segments:
             self._delete(tables.RECENT, key)
-        self._known_recent, self._own, self._gathers = Recent(), {}, False
+        self._known_buffer, self._own, self._buffers = ChangeBuffer(), {}, False
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
@@ -124,15 +124,15 @@ class WriteTransaction(LmdbView):
 
         Raises StoreFullError when there is no space; the transaction is rolled back then.
         """
-        recent = self._known_recent
-        if recent is not None and self._own:
-            if recent.full:
-                self.settle()
+        buffer = self._known_buffer
+        if buffer is not None and self._own:
+            if buffer.full:
+                self.merge_buffer()
             else:
-                key = part_key(recent.parts[-1][0] if recent.parts else None)
-                part = records.pack(self._own)
-                self._put(tables.RECENT, key, part)
-                recent.parts = (*recent.parts, (key, len(part)))
+                key = segment_key(buffer.segments[-1][0] if buffer.segments else None)
+                segment = records.pack(self._own)
+                self._put(tables.RECENT, key, segment)
+                buffer.segments = (*buffer.segments, (key, len(segment)))
         transaction = self._current()
         try:
             self._owner.transaction_thread.run(transaction.commit)
@@ -142,8 +142,8 @@ class WriteTransaction(LmdbView):
             self._end()
             raise
         self._owner.committed(self._created)
-        if self._known_recent is not None:
-            self._owner.recent_reader.written(self._known_recent)
+        if self._known_buffer is not None:
+            self._owner.buffer_reader.adopt(self._known_buffer)
         self._end()
 
     def abort(self) -> None:
@@ -177,20 +177,20 @@ class WriteTransaction(LmdbView):
             raise TransactionError("a write transaction belongs to the thread that began it; this is another thread")
         return self._transaction or super()._current()
 
-    def _gather(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
+    def _buffer_changes(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
         self._current()
         for key in changes:
             if not 0 < len(key) <= LONGEST_KEY:
                 raise key_error(f"table {table}")
-        recent = self._recent()
+        buffer = self._buffer()
         if not self._own:
-            recent = self._known_recent = recent.copy()
+            buffer = self._known_buffer = buffer.copy()
         self._changes += 1
-        recent.update(table, changes)
+        buffer.update(table, changes)
         self._own.setdefault(table, {}).update(changes)
         self._own_bytes += sum(map(len, changes)) + sum(len(value) for value in changes.values() if value)
         if self._own_bytes > LARGE:
-            self.settle()
+            self.merge_buffer()
 
     def _put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
         transaction = self._current()
