@@ -28,6 +28,7 @@ from .store import Store
 from .structures import tables
 from .structures.language_version import put_language_version
 from .systems import buffered_tables
+from .systems.versions import outdated, put_versions, unmaintained
 from .text.words import stemmer
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def open_store(
     try:
         fixed = _settle(environment, new, create=create and not readonly)
         fixed.check_same(wanted, environment.path)
+        _bring_up_to_date(environment, fixed)
     except BaseException:
         environment.close()
         raise
@@ -158,7 +160,23 @@ def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:
         fixed = new()
         view.put(tables.META, _SETTINGS, records.pack(asdict(fixed)))
         put_language_version(view, fixed)
+        put_versions(view)
     return fixed
+
+
+def _bring_up_to_date(environment: Environment, fixed: FixedSettings) -> None:
+    """Make what the store has not yet of what this kvstore maintains; what this one does not maintain, it only
+    reads."""
+    if environment.readonly:
+        return
+    with environment.snapshot() as snapshot:
+        why, needed = unmaintained(snapshot), outdated(snapshot)
+    if why is not None:
+        environment.refuse_changes(why)
+    elif needed:
+        from .changes.structure_making import make_outdated
+
+        make_outdated(environment, fixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +210,9 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         with environment.snapshot() as snapshot:
             stored = snapshot.get(tables.META, _FORMAT)
             found = 0 if stored is None else int(records.unpack(stored, tables.META, _FORMAT))
-            pending = _is_pending(snapshot)
+            pending, why = _is_pending(snapshot), unmaintained(snapshot)
+        if why is not None:
+            raise StoreFormatError(f"{environment.path}: {why}")
         if found == kvstore_migrations.CURRENT_FORMAT and not pending:
             return Migrated([])
         if found > kvstore_migrations.CURRENT_FORMAT:

@@ -6,6 +6,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import kvstore
 from kvstore.changes.dump import dump
-from kvstore.errors import InputError
+from kvstore.errors import InputError, ReadOnlyError, StoreFormatError
 from kvstore.retrieval.evidence import Evidence
 from kvstore.retrieval.query import Option, Query, evidence_of
 from kvstore.storage import records
@@ -79,6 +80,7 @@ class LengthFollower(Lengths):
 
 class LengthStructure:
     name = "toy"
+    version = 1
     tables = (Table("toy_lengths"), Table("toy_words", buffered=True))
 
     def read(self, state: State) -> Lengths:
@@ -194,18 +196,72 @@ def test_a_system_from_outside_follows_every_history(toy: System, make_store: Ma
     assert dumped(brought) == dumped(fresh)
 
 
-def test_a_store_of_before_gets_a_new_structure_by_repair(make_store: MakeStore) -> None:
+@contextmanager
+def registered(system: System) -> Iterator[None]:
+    take_back = register(system)
+    try:
+        yield
+    finally:
+        take_back()
+
+
+def test_a_store_of_before_gets_a_new_structure_when_it_is_opened(make_store: MakeStore, toy_version: Any) -> None:
     store = make_store()
     fill(store)
     store.close()
-    take_back = register(TOY)
-    try:
+    with registered(TOY):
+        with kvstore.open(store.path, readonly=True) as again:
+            assert again.execute("SELECT count(*) FROM word_lengths").fetchall() == [(0,)]
         with kvstore.open(store.path) as again:
-            assert again.check()
-            assert again.repair().remaining == []
+            assert again.check() == []
             assert again.execute("SELECT count(*) FROM word_lengths").fetchall() != [(0,)]
-    finally:
-        take_back()
+            with again._context.environment.write() as view:
+                view.clear("toy_lengths")
+            assert again.check()
+        toy_version(2)
+        with kvstore.open(store.path) as again:
+            assert again.check() == []
+
+
+def test_what_is_not_maintained_is_not_changed(make_store: MakeStore, toy_version: Any) -> None:
+    store = make_store()
+    with registered(TOY):
+        toy_version(2)
+        store.close()
+        with kvstore.open(store.path) as newer:
+            fill(newer)
+        toy_version(1)
+        older = make_store()
+        with pytest.raises(ReadOnlyError, match=r"it keeps toy \(version 2\), which .*; update kvstore"):
+            older.put("milk", "Milk.")
+        older.close()
+    unknowing = make_store()
+    assert unknowing.readonly
+    for change in (lambda: unknowing.delete("tea"), unknowing.compact, lambda: unknowing.create_index("vectors")):
+        with pytest.raises(ReadOnlyError, match="update kvstore"):
+            change()
+    assert unknowing.check() == []
+    assert unknowing.retrieve("Who brought tea to Darjeeling?").hits[0].document == "tea"
+    unknowing.close()
+    with pytest.raises(StoreFormatError, match="update kvstore"):
+        kvstore.migrate(store.path)
+
+
+def test_a_writer_opened_before_another_added_a_structure_is_refused(make_store: MakeStore) -> None:
+    store = make_store()
+    with registered(TOY), pytest.raises(StoreFormatError, match="it has no toy .*open it again"):
+        store.put("milk", "Milk.")
+    store.put("milk", "Milk.")
+    with store._context.environment.write() as view:
+        view.put("meta", b"structures", records.pack({"passage_graph": 1, "later": 1}))
+    with pytest.raises(StoreFormatError, match=r"it keeps later \(version 1\)"):
+        store.put("tea", "Tea.")
+    store.close()
+
+
+@pytest.fixture
+def toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    return lambda version: monkeypatch.setattr(LengthStructure, "version", version)
 
 
 def test_what_is_taken_back_is_gone_and_names_are_taken_once(make_store: MakeStore) -> None:

@@ -31,6 +31,7 @@ from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, VectorWriter
 from ..systems import structures
 from ..systems.contract import RELATION_LINK
+from ..systems.versions import require_maintained
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
 from .facts import DocumentFact, StatedFact, Work, stated_of
@@ -43,6 +44,7 @@ class Changes:
     """The changes of one write transaction; :meth:`finish` must be called before the commit."""
 
     def __init__(self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter) -> None:
+        require_maintained(view)
         self._view = view
         self._settings = settings
         self.counters = Counters.load(view)

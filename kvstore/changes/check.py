@@ -33,6 +33,7 @@ from ..structures.postings import term_bytes
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE
 from ..systems import INDEXES, buffered_tables
+from ..systems.versions import unmaintained
 from ..text.normalize import entity_key, fold
 from ..text.words import chunk_terms, stemmer
 from .facts import DocumentFact, StatedFact, stated
@@ -89,7 +90,8 @@ class _Check:
                 yield str(error)
 
     def _check_change_buffer(self) -> Iterator[str]:
-        yield from check_change_buffer(self._view.lmdb.scan(tables.RECENT), buffered_tables())
+        if unmaintained(self._view.lmdb) is None:  # else there are changes of tables that are not known here
+            yield from check_change_buffer(self._view.lmdb.scan(tables.RECENT), buffered_tables())
 
     def _read_documents(self) -> Iterator[str]:
         for record in self._view.documents.scan():

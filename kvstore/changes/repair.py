@@ -32,6 +32,7 @@ from ..structures.names.entities import BLOCK
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from ..systems import INDEXES, store_tables
+from ..systems.versions import put_versions
 from . import facts
 from .changes import Changes
 from .pending import Pending, Prepared
@@ -99,6 +100,7 @@ class _Rebuild:
                 self._view.clear(table)
         self._view.delete(tables.META, tables.REBUILD)
         put_language_version(self._view, self._settings)
+        put_versions(self._view)
         counters.save(self._view)
         self._report.lost += IndexWriter(self._view).carry_over(Indexes(self._before.lmdb), INDEXES.values())
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)

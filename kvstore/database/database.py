@@ -240,7 +240,8 @@ class Database(Queryable):
         """Raise ClosedError or ReadOnlyError where nothing can be changed."""
         self._context.environment.require_open()
         if self.readonly:
-            raise ReadOnlyError(f"{self.path} was opened read-only; {remedy}")
+            why = self._context.environment.why_readonly
+            raise ReadOnlyError(why or f"{self.path} was opened read-only; {remedy}")
 
     @property
     def in_transaction(self) -> bool:

@@ -18,7 +18,6 @@ import os
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from ..errors import CorruptionError
 from . import records, tables
 
 #: Bytes of changes beyond which a transaction is large, and segments and bytes beyond which they are merged.
@@ -143,7 +142,7 @@ class ChangeBufferReader:
         follows = keys[: len(known.segments)] == [key for key, _ in known.segments]
         found = known.copy() if follows else ChangeBuffer()
         for key, value in segments[len(found.segments) :]:
-            for table, changes in _decoded(key, value, self.buffered).items():
+            for table, changes in records.unpack(value, tables.RECENT, key).items():
                 found.update(table, changes)
         found.segments = tuple((key, len(value)) for key, value in segments)
         self._read = found
@@ -162,11 +161,5 @@ def check_change_buffer(stored: Iterable[tuple[bytes, memoryview]], buffered: Se
         if number != 1 + (last or 0):
             yield f"table {tables.RECENT}: segment {number} follows segment {last or 0}"
         last = number
-        _decoded(key, value, buffered)
-
-
-def _decoded(key: bytes, value: memoryview, buffered: Set[str]) -> dict[str, Changes]:
-    changes: dict[str, Changes] = records.unpack(value, tables.RECENT, key)
-    if not changes.keys() <= buffered:
-        raise CorruptionError(f"table {tables.RECENT}, key {key.hex()}: changes of other tables; run CHECK")
-    return changes
+        if not records.unpack(value, tables.RECENT, key).keys() <= buffered:
+            yield f"table {tables.RECENT}, key {key.hex()}: changes of other tables"

@@ -71,6 +71,8 @@ class Environment:
     ) -> None:
         self.path = file.path
         self.readonly = readonly
+        #: Why a store that was opened for writing is read-only; None where it is not.
+        self.why_readonly: str | None = None
         self.lock_timeout = lock_timeout
         self._file = file
         self._writer_lock = lock
@@ -355,6 +357,10 @@ class Environment:
         self._file.require_open()
         return self._file.data.map_size
 
+    def refuse_changes(self, why: str) -> None:
+        """Be read-only from now on, because of something that is in the store."""
+        self.readonly, self.why_readonly = True, f"{self.path}: {why}"
+
     # -- What views call
 
     def create_table(self, transaction: lmdb.Transaction[memoryview], table: str) -> Handle:
@@ -400,7 +406,8 @@ class Environment:
         """Take the writer's lock, with the file open for writing."""
         self._file.require_open()
         if self.readonly:
-            raise ReadOnlyError(f"{self.path}: was opened read-only; open it for writing to change it")
+            reason = self.why_readonly or f"{self.path}: was opened read-only; open it for writing to change it"
+            raise ReadOnlyError(reason)
         self._writer_lock.acquire(self.lock_timeout if timeout is None else timeout)
         try:
             self._file.require_open()

@@ -40,7 +40,7 @@ INDEXES: dict[str, Index[Any, Any]] = {}
 def register(system: System) -> Callable[[], None]:
     """Add a system to those of every store that is opened from now on; what is returned takes it back.
 
-    A process that writes to a store must have registered the systems whose structures the store keeps. Raises
+    A store that keeps what no registered system knows is only read. Raises
     InputError where its name, or that of a strategy, a kind of index or a table, is taken.
     """
     for what, own, taken in (

@@ -103,6 +103,11 @@ class Structure(Protocol[Read]):
         ...
 
     @property
+    def version(self) -> int:
+        """Changes with whatever it makes of the same spine: a store that has another is brought up to this one."""
+        ...
+
+    @property
     def tables(self) -> Sequence[Table]:
         """The tables that are its own."""
         ...

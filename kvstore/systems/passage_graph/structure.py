@@ -62,6 +62,7 @@ class GraphStructure:
     """The graph among the structures of a store."""
 
     name = "passage_graph"
+    version = 1
     tables = (
         Table(PASSAGE_ENTITIES),
         Table(ENTITY_PASSAGES, buffered=True),

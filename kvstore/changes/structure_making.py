@@ -1,0 +1,40 @@
+"""What a store has not yet of what the systems keep beside the spine, or has in an older version, is made from it.
+
+In: an open environment. On disk: the tables of those structures, emptied and filled again in one commit, portion by
+portion; readers see the store as before, or with them.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ..settings import FixedSettings
+from ..storage.environment import Environment, WriteTransaction
+from ..structures.state import State
+from ..systems import structures
+from ..systems.versions import outdated, put_versions
+from .everything import everything
+
+_log = logging.getLogger("kvstore")
+
+
+def make_outdated(environment: Environment, settings: FixedSettings) -> None:
+    """Make every structure that the store has not as this kvstore maintains it; raises LockTimeoutError and
+    StoreFullError, and the store is as before then."""
+
+    def run(view: WriteTransaction) -> None:
+        names = outdated(view)  # another process may just have made them
+        made = [structure for structure in structures() if structure.name in names]
+        for table in (table for structure in made for table in structure.tables):
+            view.clear(table.name)
+        # LMDB keeps the last commit readable beside the transaction that follows it.
+        with environment.snapshot() as before:
+            state = State(before, settings)
+            followers = [structure.follower(state, view) for structure in made]
+            for delta in everything(state, state.documents.scan()):
+                for follower in followers:
+                    follower.follow(delta)
+        put_versions(view)
+        _log.info("%s: made anew: %s", environment.path, ", ".join(sorted(names)))
+
+    environment.write_with_growth(run)

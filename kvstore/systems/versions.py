@@ -1,0 +1,58 @@
+"""Versions of what the systems keep beside the spine: what a store has, and what this kvstore maintains.
+
+In: a view. On disk: ``structures`` in ``meta``: msgpack map, name → version; written when a store is made and whenever
+one of them is made anew. Out: what is missing or old, which can be made, and what is not known here, for whose sake
+this kvstore must not write: it would leave it behind.
+"""
+
+from __future__ import annotations
+
+from ..errors import StoreFormatError
+from ..storage import records
+from ..storage.view import View, WriteView
+from ..structures import tables
+from . import structures
+
+_KEY = b"structures"
+
+
+def maintained() -> dict[str, int]:
+    """The version that this kvstore makes of each."""
+    return {structure.name: structure.version for structure in structures()}
+
+
+def stored_versions(view: View) -> dict[str, int]:
+    """The version that a store has of each."""
+    value = view.get(tables.META, _KEY)
+    return {} if value is None else records.unpack(value, tables.META, _KEY)
+
+
+def put_versions(view: WriteView) -> None:
+    """Record that everything is there as this kvstore makes it."""
+    view.put(tables.META, _KEY, records.pack(maintained()))
+
+
+def outdated(view: View) -> set[str]:
+    """What a store has not, or in an older version."""
+    stored = stored_versions(view)
+    return {name for name, version in maintained().items() if stored.get(name, 0) < version}
+
+
+def unmaintained(view: View) -> str | None:
+    """Why a store must not be changed by this kvstore, as the end of a sentence; None where it may."""
+    known = maintained()
+    new = [
+        f"{name} (version {version})" for name, version in stored_versions(view).items() if version > known.get(name, 0)
+    ]
+    if not new:
+        return None
+    return f"it keeps {', '.join(new)}, which this kvstore does not maintain; update kvstore to change it"
+
+
+def require_maintained(view: View) -> None:
+    """Raise StoreFormatError unless a store has what this kvstore maintains, and nothing else."""
+    why = unmaintained(view)
+    if why is None and outdated(view):
+        why = f"it has no {', '.join(sorted(outdated(view)))} as this kvstore maintains it; open it again"
+    if why is not None:
+        raise StoreFormatError(f"the store cannot be changed: {why}")
