@@ -86,7 +86,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
         store.put("gone", "The Old Harbour is deleted again.")
         store.put_edge("Maria Lindqvist", "Laboratory", tree="staff")
         store.alias("The Pump", "Vacuum Pump")
-        store.merge("Detector", "Instrument")
+        store.merge("Turbine", "Instrument")
         store.delete("gone")
         assert store.check() == []
     with kvstore.open(path, readonly=True) as store:
