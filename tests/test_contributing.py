@@ -1,0 +1,120 @@
+"""CONTRIBUTING.md: its examples run, its picture of the floors is pyproject's, and what it names is there."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kvstore
+from kvstore import systems
+from kvstore.ingest import readers
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+#: A heading, and what stands below it before the next.
+SECTIONS = dict(re.findall(r"^##+ (.*?)\n(.*?)(?=^##|\Z)", re.sub(r"^#", "##", PAGE), re.MULTILINE | re.DOTALL))
+#: The first line of a block that is the content of a file.
+FILE = re.compile(r"# (kvstore/[\w/]+\.py)\n")
+
+
+def fenced(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def registries() -> Iterator[None]:
+    """What an example registers is forgotten after it."""
+    known: list[dict[str, Any]] = [systems.SYSTEMS, systems.STRATEGIES, systems.INDEXES, readers._REGISTRY]
+    before = [dict(registry) for registry in known]
+    yield
+    for registry, stood in zip(known, before, strict=True):
+        registry.clear()
+        registry.update(stood)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose files below ``kvstore`` are found as if they were in the package."""
+    loaded = set(sys.modules)
+    yield tmp_path
+    for name in sorted(set(sys.modules) - loaded, reverse=True):  # what is in a package before the package
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            parent, _, child = name.rpartition(".")
+            delattr(sys.modules[parent], child)
+            del sys.modules[name]
+
+
+def add_file(path: str, content: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a file beside the package, in the folder where the package's own would be."""
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(content, encoding="utf-8")
+    room = next(parent for parent in Path(path).parents if (ROOT / parent).is_dir())
+    module = importlib.import_module(".".join(room.parts))
+    if str(root / room) not in module.__path__:
+        monkeypatch.setattr(module, "__path__", [*module.__path__, str(root / room)])
+
+
+@pytest.mark.parametrize("section", [name for name, text in SECTIONS.items() if fenced(text, "python")])
+@pytest.mark.usefixtures("registries")
+def test_examples_print_what_is_shown(section: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(package)
+    monkeypatch.setattr(kvstore, "open", functools.partial(kvstore.open, settings={"language": "rules"}))
+    for block, shown in re.findall(
+        r"^```python\n(.*?)^```\n(?:\nprints\n\n```text\n(.*?)^```)?", SECTIONS[section], re.MULTILINE | re.DOTALL
+    ):
+        named = FILE.match(block)
+        if named:
+            add_file(named[1], block, package, monkeypatch)
+            continue
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(compile(block, f"CONTRIBUTING.md, {section}", "exec"), {"__name__": "example"})
+        assert printed.getvalue() == shown
+
+
+def test_every_kind_of_addition_has_an_example() -> None:
+    for kind in ("a strategy", "a reader", "an embedder", "a structure", "an index"):
+        assert fenced(SECTIONS[f"Add {kind}"], "python"), kind
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md"])
+def test_the_picture_of_the_floors_is_that_of_pyproject(page: str) -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    (picture,) = fenced((ROOT / page).read_text(encoding="utf-8"), "plain")
+    assert [re.split(r"   |\n", line)[0].strip() for line in picture.splitlines() if line[0] != " "] == layers
+
+
+def test_named_files_are_there() -> None:
+    links = re.findall(r"\]\(([\w./]+)\)", PAGE)
+    named = re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", PAGE)
+    made = set(FILE.findall(PAGE))
+    assert len(links) > 50
+    missing = [path for path in {*links, *named} if not (ROOT / path).exists()]
+    assert [path for path in missing if not any(file.startswith(path) for file in made)] == []
+
+
+def test_what_is_called_there_is_there() -> None:
+    """A link's text that is code names something in the file: a function, a class, or a method of one."""
+    for names, path in re.findall(r"\[`([\w.]+)`\]\(([\w./]+\.py)\)", PAGE):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        for name in [] if names.endswith(".py") else names.split("."):
+            assert re.search(rf"\b(def|class) {name}\b|^{name}\b", text, re.MULTILINE), (names, path)
+
+
+def test_targets_of_make_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"make ([a-z-]+)", "".join(re.findall(r"`[^`\n]*`", PAGE)))
+    assert {"install", "test", "test-slow", "lint"} <= set(targets)
+    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
