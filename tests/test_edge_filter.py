@@ -14,8 +14,8 @@ from kvstore.storage.environment import Environment
 from kvstore.structures.counters import Counters
 from kvstore.structures.forest import edge_filter
 from kvstore.structures.forest import transitive_reduction as accepted_edges
-from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, TRANSITIVE, Edge, judge, on_cycles
-from kvstore.structures.forest.forest import Statement
+from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, judge, on_cycles
+from kvstore.structures.forest.forest import Assertion
 from kvstore.structures.forest.forest_writer import ForestWriter
 from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
 
@@ -38,7 +38,7 @@ def brute_force(stated: list[Edge]) -> dict[Edge, int]:
     verdicts = dict.fromkeys(stated, CYCLIC)
     for child, parent in kept:
         longer = reach(child, parent, kept - {(child, parent)})
-        verdicts[child, parent] = TRANSITIVE if longer else ACCEPTED
+        verdicts[child, parent] = REDUNDANT if longer else ACCEPTED
     return verdicts
 
 
@@ -88,7 +88,7 @@ def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
                 forest.state_document(
                     document,
                     {
-                        ("t", child + 1, parent + 1): [Statement(document, "of", confidence, 7 * child, 7 * child + 5)]
+                        ("t", child + 1, parent + 1): [Assertion(document, "of", confidence, 7 * child, 7 * child + 5)]
                         for (child, parent), confidence in edges.items()
                     },
                 )

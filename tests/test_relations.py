@@ -20,7 +20,7 @@ from kvstore.extraction.extraction import derive, derive_all, extract
 from kvstore.extraction.noun_phrases import NounPhrases
 from kvstore.extraction.relations import statements
 from kvstore.extraction.syntax import sentences_of
-from kvstore.extraction.validation import examine
+from kvstore.extraction.validation import validate
 from kvstore.models.language import open_language
 from kvstore.settings import FixedSettings
 from kvstore.text.normalize import entity_key
@@ -295,7 +295,7 @@ def test_documents_derived_together_are_what_each_is_alone() -> None:
     told = "Aro is a town. The river of Aro belongs to the county."
     texts = [told, "| a | b |\n|---|---|\n| 1 | 2 |", NESTED, "tug,ship", "tug", told * 30, "---", TEXT]
     formats = ["text", "markdown", "markdown", "pairs", "pairs", "text", "markdown", "markdown"]
-    documents = [examine("k", text, format=form) for text, form in zip(texts, formats, strict=True)]
+    documents = [validate("k", text, format=form) for text, form in zip(texts, formats, strict=True)]
     for settings in (ENGLISH, RULES):
         together = list(derive_all(documents, settings))
         for document, found in zip(documents, together, strict=True):

@@ -22,7 +22,7 @@ from ..structures.documents.chunks import GROUP, AbstractRecord, AbstractWriter,
 from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, heading_path
 from ..structures.documents.ingested_files import IngestedFileWriter
 from ..structures.filter.entity_filter import EntityFilter
-from ..structures.forest.forest import Statement
+from ..structures.forest.forest import Assertion
 from ..structures.forest.forest_writer import ForestWriter
 from ..structures.names.entities import EntityWriter
 from ..structures.names.mentions import MentionWriter
@@ -177,12 +177,12 @@ class Changes:
 
     def _state_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
         """Store what a document says of its names; ``ids`` are those of the names introduced."""
-        edges: dict[tuple[str, int, int], list[Statement]] = {}
+        edges: dict[tuple[str, int, int], list[Assertion]] = {}
         for relation in extracted.relations:
             tree = relation.tree(extracted.key, extracted.meta)
             child, parent = (ids[entity_key(form)] for form in (relation.child, relation.parent))
-            statement = Statement(document, relation.kind, relation.confidence, relation.start, relation.end)
-            edges.setdefault((tree, child, parent), []).append(statement)
+            assertion = Assertion(document, relation.kind, relation.confidence, relation.start, relation.end)
+            edges.setdefault((tree, child, parent), []).append(assertion)
         linker.link_nodes(self.forest.state_document(document, edges))
 
     def _settle_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:

@@ -92,9 +92,9 @@ def dump(view: State) -> dict[str, Rows]:
             for child, parent in view.forest.edges()
         ],
         "statements": [
-            (logical.node(child), logical.node(parent), logical.document(statement.document), *statement[1:])
+            (logical.node(child), logical.node(parent), logical.document(assertion.document), *assertion[1:])
             for child, parent in view.forest.edges()
-            for statement in view.forest.statements(child, parent)
+            for assertion in view.forest.assertions(child, parent)
         ],
         "alias_members": [(target, tuple(names)) for target, names in view.aliases.members()],
         "nodes": [(logical.node(node),) for node, _ in view.forest.nodes()],

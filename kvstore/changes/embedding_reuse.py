@@ -14,7 +14,7 @@ from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 
 
-def kept_vectors(view: State, documents: Iterable[Extracted]) -> dict[str, Matrix]:
+def reusable_embeddings(view: State, documents: Iterable[Extracted]) -> dict[str, Matrix]:
     """The vectors, by embedding text, that documents can take over from those they take the place of."""
     kept: dict[str, Matrix] = {}
     for extracted in documents:

@@ -1,4 +1,4 @@
-"""CHECK of the entity forest: statements, verdicts, nodes and trees, each against the others.
+"""CHECK of the entity forest: assertions, verdicts, nodes and trees, each against the others.
 
 In: one view and the documents it stores, with their sizes. Out: a sentence for each violation; what is accepted must be
 what :mod:`~kvstore.structures.forest.edge_filter` makes of the stated edges.
@@ -20,7 +20,7 @@ def check_forest(view: State, sizes: Mapping[int, int]) -> Iterator[str]:
     """Every violated invariant of the forest, as a sentence."""
     forest = view.forest
     edges = list(forest.edges())
-    yield from _check_statements(view, sizes, edges)
+    yield from _check_assertions(view, sizes, edges)
     touched = {node for edge in edges for node in edge}
     for node, place in forest.nodes():
         if forest.find(place.tree, place.entity) != node or node not in touched:
@@ -40,12 +40,12 @@ def check_forest(view: State, sizes: Mapping[int, int]) -> Iterator[str]:
     yield from _check_directions(view, edges)
 
 
-def _check_statements(view: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
+def _check_assertions(view: State, sizes: Mapping[int, int], edges: Sequence[Edge]) -> Iterator[str]:
     forest = view.forest
     sizes = {USER: 0, **sizes}
     stating: dict[int, list[Edge]] = {document: [] for document in sizes}
     for child, parent in edges:
-        for document, _, _, start, end in forest.statements(child, parent):
+        for document, _, _, start, end in forest.assertions(child, parent):
             if not 0 <= start <= end <= sizes.get(document, -1):
                 yield f"edge {child} under {parent} is stated by a document that is not stored, or outside its text"
         for document in forest.stated_by(child, parent):

@@ -14,13 +14,13 @@ from typing import Any
 import numpy.typing as npt
 
 from ..extraction.extraction import Extracted, derive, vectors_for, with_vectors
-from ..extraction.validation import Examined
+from ..extraction.validation import ValidDocument
 from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, unit_rows
 from . import facts
-from .embedding_reuse import kept_vectors
+from .embedding_reuse import reusable_embeddings
 from .facts import Key, StatedFact, Value
 
 
@@ -89,7 +89,7 @@ class Pending:
 
 
 def prepare(
-    given: Examined, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
+    given: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
 ) -> Prepared:
     """What follows from a document, with the user's vectors of it, if any.
 
@@ -115,7 +115,7 @@ def embedded(
     new = [document.extracted for document in documents if document.vectors is None]
     if new:
         with state() as stored:
-            kept = kept_vectors(stored, new)
+            kept = reusable_embeddings(stored, new)
     made = vectors_for([(document.extracted, document.vectors) for document in documents], embed, kept)
     return [
         document if document.vectors is not None else replace(document, vectors=vectors)

@@ -19,7 +19,7 @@ from ..models.embedder import Embedder, open_embedder
 from ..models.language import open_language
 from ..settings import FixedSettings, SessionSettings
 from ..storage.environment import Environment, View
-from ..structures.filter.filter_cache import KeptFilter
+from ..structures.filter.filter_cache import FilterCache
 from ..structures.filter.temperatures import HitCounts
 from ..structures.forest.place_cache import PlaceCache
 from ..structures.open_indexes import OpenIndexes
@@ -46,7 +46,7 @@ class Context:
         self.open_indexes = OpenIndexes(environment)
         self.indexing = Indexing(self.open_indexes, settings, self.embed)
         self.place_cache = PlaceCache()
-        self.kept_filter = KeptFilter()
+        self.filter_cache = FilterCache()
         self._embedder = embedder
         #: Whether the embedder is an object of the program's own, which no other process has.
         self.embedder_given = embedder is not None

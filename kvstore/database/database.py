@@ -25,7 +25,7 @@ from ..arguments import check_options, check_path, check_text
 from ..changes.compaction import compacting_growth
 from ..changes.pending import embedded, prepare
 from ..errors import ClosedError, InputError, LockTimeoutError, ReadOnlyError
-from ..extraction.validation import examine
+from ..extraction.validation import validate
 from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.change_buffer import SOON_READ
 from ..storage.environment import CompactReport, Environment, WriteTransaction
@@ -277,7 +277,7 @@ class Database(Queryable):
     ) -> bool:
         # Everything that takes time is done before the writer's lock keeps others waiting.
         self._require_writable()
-        given = examine(key, text, **about)
+        given = validate(key, text, **about)
         if vectors is None:
             with self.state() as state:
                 record = state.documents.find(key)
@@ -490,7 +490,7 @@ class Database(Queryable):
 
         def fold(view: WriteTransaction) -> None:
             sorts = context.session.temperature_sort
-            entity_filter = context.kept_filter.take(view, hash_seed=self.settings.hash_seed, temperature_sort=sorts)
+            entity_filter = context.filter_cache.take(view, hash_seed=self.settings.hash_seed, temperature_sort=sorts)
             Changes(view, self.settings, entity_filter).finish(hits)
 
         with context.hits.taken() as hits:

@@ -23,7 +23,7 @@ from ..changes import facts
 from ..changes.facts import ExportReport, Given, ImportReport, report
 from ..changes.pending import Prepared, embedded, prepare
 from ..errors import DocumentNotFoundError, InputError, StoreFullError
-from ..extraction.validation import examine
+from ..extraction.validation import validate
 from ..storage.data_file import flush
 from ..storage.location import require_free
 from ..structures.state import State
@@ -152,7 +152,7 @@ class _Import:
                 self._batch.facts.setdefault(fact.name, []).append((number, key, value))
 
     def _take_document(self, key: str, given: Given) -> None:
-        examined = examine(
+        validated = validate(
             key,
             given.text,
             title=given.title,
@@ -161,7 +161,7 @@ class _Import:
             format=given.format,
             left_out=given.left_out or 0,
         )
-        document = prepare(examined, self._context.settings, given.vectors)
+        document = prepare(validated, self._context.settings, given.vectors)
         self._batch.documents[key] = document
         self._batch.chunks += len(document.extracted.chunks)
 

@@ -24,7 +24,7 @@ from ..changes.facts import DocumentFact, Key, StatedFact, Value
 from ..changes.pending import Pending, Prepared, embedded, prepare
 from ..errors import ClosedError, InputError, TransactionError
 from ..extraction.extraction import Extracted
-from ..extraction.validation import PAIRS, examine
+from ..extraction.validation import PAIRS, validate
 from ..sql.nearby import no_document, no_entity
 from ..storage.environment import MapFull, WriteTransaction
 from ..structures.documents.documents import DocumentRecord
@@ -123,7 +123,7 @@ class Transaction(Queryable):
         >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
         False
         """
-        given = examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out)
+        given = validate(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out)
         stands = self._document(key)
         if vectors is None and stands is not None and stands.digest == given.digest:
             return False
@@ -448,7 +448,7 @@ class Transaction(Queryable):
             if fits:
                 self._changes.finish(hits)
                 self._view.commit()
-                self._context.kept_filter.keep(self._changes.filter, self._view.change)
+                self._context.filter_cache.keep(self._changes.filter, self._view.change)
                 return
         except MapFull:
             self._view.abort()
@@ -512,7 +512,7 @@ class Transaction(Queryable):
     def _changes_of(self, view: WriteTransaction) -> Changes:
         settings = self._context.settings
         sorts = self._context.session.temperature_sort
-        entity_filter = self._context.kept_filter.take(view, hash_seed=settings.hash_seed, temperature_sort=sorts)
+        entity_filter = self._context.filter_cache.take(view, hash_seed=settings.hash_seed, temperature_sort=sorts)
         return Changes(view, settings, entity_filter)
 
     def _close(self) -> None:

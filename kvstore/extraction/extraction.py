@@ -43,7 +43,7 @@ from .outline_relations import outline_relations
 from .pairs import pairs_of
 from .prose import Prose, read_prose
 from .relation import Relation, tree_of
-from .validation import Examined, content_digest, examine
+from .validation import ValidDocument, content_digest, validate
 
 #: Makes something of embedding texts.
 TextsKnown = Callable[[list[str]], None]
@@ -72,7 +72,7 @@ class Introduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted(Examined):
+class Extracted(ValidDocument):
     """A document and all that is derived from it alone.
 
     Both names of every relation are among the introductions.
@@ -111,10 +111,12 @@ def extract(
     left_out: int = 0,
 ) -> Extracted:
     """Derive everything that follows from one document; raises InputError where it cannot be a document."""
-    return derive(examine(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out), settings)
+    return derive(
+        validate(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out), settings
+    )
 
 
-def derive(given: Examined, settings: FixedSettings) -> Extracted:
+def derive(given: ValidDocument, settings: FixedSettings) -> Extracted:
     """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
     found = next(derive_all([given], settings))
     if isinstance(found, InputError):
@@ -127,7 +129,7 @@ def forget_texts(texts: list[str]) -> None:
 
 
 def derive_all(
-    documents: Iterable[Examined],
+    documents: Iterable[ValidDocument],
     settings: FixedSettings,
     texts_known: TextsKnown = forget_texts,
 ) -> Iterator[Extracted | InputError]:
@@ -155,7 +157,7 @@ def derive_all(
 class _Written:
     """A document of prose, cut into chunks."""
 
-    given: Examined
+    given: ValidDocument
     text: str
     blocks: list[Block]
     sections: list[Heading]
@@ -179,7 +181,7 @@ class _Written:
         ]
 
 
-def _begun(given: Examined, settings: FixedSettings) -> _Written | Extracted:
+def _begun(given: ValidDocument, settings: FixedSettings) -> _Written | Extracted:
     text = given.text.decode()
     if given.format == "pairs":
         stated_tree(tree_of(given.key, given.meta))
@@ -225,11 +227,11 @@ def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extrac
     return extracted
 
 
-def _extracted(given: Examined, **derived: Any) -> Extracted:
+def _extracted(given: ValidDocument, **derived: Any) -> Extracted:
     return Extracted(**{field.name: getattr(given, field.name) for field in fields(given)}, **derived)
 
 
-def _has_tree(given: Examined) -> bool:
+def _has_tree(given: ValidDocument) -> bool:
     """Whether a document can have a tree of its own: a key too long for the name of a tree states no outline."""
     return len(tree_of(given.key, given.meta).encode()) <= LONGEST_ENTITY_KEY
 

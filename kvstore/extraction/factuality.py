@@ -25,7 +25,7 @@ _DOUBTED = frozenset(
 _CLAUSES = ("ccomp", "xcomp", "advcl", "conj", "csubj", "parataxis")
 
 
-class Statedness:
+class Factuality:
     """How far the clauses of one sentence are stated."""
 
     def __init__(self, sentence: Sentence) -> None:

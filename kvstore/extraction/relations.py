@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..text.normalize import entity_key
-from .factuality import Statedness
+from .factuality import Factuality
 from .noun_phrases import FINITE, NounPhrases
 from .relation_words import (
     ACT_ENDINGS,
@@ -81,7 +81,7 @@ class _Reading:
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = NounPhrases(sentence)
-        self._stated = Statedness(sentence)
+        self._factuality = Factuality(sentence)
         self._telling = Telling(sentence, self._phrases)
         # A sentence without a verb in it is a title, or a verb in it was taken for a noun.
         verbs = any(word.tag in FINITE or word.pos in ("VERB", "AUX") for word in self._words)
@@ -122,7 +122,7 @@ class _Reading:
         return lemma if lemma in FRAMES else ""
 
     def _verb(self, verb: int) -> Iterator[Statement]:
-        weight = self._stated.weight(verb)
+        weight = self._factuality.weight(verb)
         if not weight:
             return
         word = self._words[verb]
@@ -141,7 +141,7 @@ class _Reading:
 
     def _becoming(self, verb: int) -> Iterator[Statement]:
         """``X became a Y``, ``X forms part of Y``."""
-        weight = self._stated.weight(verb)
+        weight = self._factuality.weight(verb)
         if not weight or self._is_passive(verb):
             return
         predicates = [
@@ -156,7 +156,7 @@ class _Reading:
 
     def _predicate(self, predicate: int) -> Iterator[Statement]:
         """``X is a Y``."""
-        weight = self._stated.weight(predicate)
+        weight = self._factuality.weight(predicate)
         subjects = list(self._subjects(predicate))
         if not weight or not subjects:
             return

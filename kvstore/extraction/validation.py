@@ -1,7 +1,7 @@
 """A document as it is given, checked: nothing of it is derived yet but its digest.
 
-In: a key, a text and what goes with it. Out: an :class:`Examined`, whose digest says whether the store has it as it is
-already, before anything dear is done with it. What cannot be a document is an InputError.
+In: a key, a text and what goes with it. Out: a :class:`ValidDocument`, whose digest says whether the store has it as it
+is already, before anything dear is done with it. What cannot be a document is an InputError.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_KEY = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ValidDocument:
     """A document as given, its lines ended by ``\\n``; ``digest`` changes when any part of it does.
 
     ``left_out``: how many characters of the page it was read from were left out as navigation.
@@ -42,7 +42,7 @@ class Examined:
     left_out: int = 0
 
 
-def examine(
+def validate(
     key: str,
     text: str,
     *,
@@ -51,7 +51,7 @@ def examine(
     meta: Mapping[str, Any] | None = None,
     format: str = "text",
     left_out: int = 0,
-) -> Examined:
+) -> ValidDocument:
     """Take a document as it is given; raises InputError where it cannot be one."""
     check_whole("left_out", left_out, 0, LONGEST_TEXT)
     for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
@@ -70,7 +70,7 @@ def examine(
         raise InputError(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
-    return Examined(key, title, source, format, details, encoded, digest, left_out)
+    return ValidDocument(key, title, source, format, details, encoded, digest, left_out)
 
 
 def content_digest(

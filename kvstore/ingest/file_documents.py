@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
 from ..extraction.extraction import Extracted, TextsKnown, derive_all, forget_texts
-from ..extraction.validation import Examined, examine
+from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
 from .readers import LeftOut, RawDocument, RawFact, read
@@ -50,7 +50,7 @@ class NewDocument:
     """A document of a file that the store has not as it is, and its place there; nothing is derived from it yet."""
 
     place: str
-    examined: Examined
+    validated: ValidDocument
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -85,7 +85,7 @@ def documents_of(
     try:
         for number, item in enumerate(read(source.path, source.key, source.format or format, options), 1):
             if isinstance(item, RawDocument):
-                yield _examined(item, location, place if number == 1 else f"{place}, document {number}", stored)
+                yield _validated(item, location, place if number == 1 else f"{place}, document {number}", stored)
             elif isinstance(item, RawFact):
                 yield item
             else:
@@ -111,7 +111,7 @@ def portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
     size = 0
     for number, item in items:
         portion.append((number, item))
-        size += len(item.examined.text) if isinstance(item, NewDocument) else 0
+        size += len(item.validated.text) if isinstance(item, NewDocument) else 0
         if len(portion) >= PORTION_ITEMS or size >= PORTION_BYTES:
             yield portion
             portion, size = [], 0
@@ -126,7 +126,7 @@ def extracted(
 
     ``texts_known`` is told their embedding texts before anything is parsed, where one of them does not forbid it.
     """
-    documents = [item.examined for _, item in portion if isinstance(item, NewDocument)]
+    documents = [item.validated for _, item in portion if isinstance(item, NewDocument)]
     outcomes = iter(_extracted(documents, settings, texts_known))
     for number, item in portion:
         if not isinstance(item, NewDocument):
@@ -140,7 +140,7 @@ def extracted(
 
 
 def _extracted(
-    documents: Sequence[Examined], settings: FixedSettings, texts_known: TextsKnown = forget_texts
+    documents: Sequence[ValidDocument], settings: FixedSettings, texts_known: TextsKnown = forget_texts
 ) -> list[Extracted | InputError | str]:
     try:
         return list(derive_all(documents, settings, texts_known))
@@ -154,12 +154,12 @@ def _extracted(
         return [f"could not be extracted ({type(error).__name__}: {error}); please report it with the file"]
 
 
-def _examined(
+def _validated(
     raw: RawDocument, location: str, place: str, stored: StoredDigest
 ) -> NewDocument | FileDocument | Failure:
     try:
         left_out = sum(part.characters for part in raw.left_out)
-        examined = examine(
+        validated = validate(
             raw.key,
             raw.text,
             title=raw.title,
@@ -170,6 +170,6 @@ def _examined(
         )
     except InputError as error:
         return failure(place, error)
-    if stored(raw.key) == examined.digest:
-        return FileDocument(raw.key, place, examined.digest, None, None, raw.left_out)
-    return NewDocument(place, examined, raw.left_out)
+    if stored(raw.key) == validated.digest:
+        return FileDocument(raw.key, place, validated.digest, None, None, raw.left_out)
+    return NewDocument(place, validated, raw.left_out)

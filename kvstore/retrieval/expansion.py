@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from ..errors import InputError
-from ..structures.forest.forest import RELATIONS_TREE, Forest, Step
+from ..structures.forest.forest import RELATIONS_TREE, Forest, WalkStep
 from ..structures.state import State
 from ..text.normalize import entity_key
 from .evidence import Relative
-from .evidence_sentence import stating_text
+from .evidence_sentence import evidence_sentence
 from .places import Place, places_of
 
 DIRECTIONS = ("up", "down", "both")
@@ -73,14 +73,14 @@ def _nodes_of(view: State, nodes: list[int], tree: str | None) -> dict[str, list
     return nodes_of
 
 
-def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[Step], bool]:
+def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -> tuple[list[WalkStep], bool]:
     """The nearest steps, at most ``limit``, the line to the nearest root among them, and whether there are more.
 
     Of several roots that are as near the first by name is taken.
     """
-    steps: list[Step] = []
-    first: dict[int, Step] = {}
-    roots: list[Step] = []
+    steps: list[WalkStep] = []
+    first: dict[int, WalkStep] = {}
+    roots: list[WalkStep] = []
     for step in forest.walk(nodes, up=up, depth=depth):
         if step.node in nodes:
             continue  # names of one entity, one of them above the other: it is not its own relative
@@ -94,7 +94,7 @@ def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -
     else:
         if len(steps) <= limit:
             return steps, False
-    line: set[Step] = set()
+    line: set[WalkStep] = set()
     root = min(roots, key=lambda step: forest.key(step.node), default=None)
     while root is not None:
         line.add(root)
@@ -107,14 +107,14 @@ def _steps(forest: Forest, nodes: list[int], up: bool, depth: int, limit: int) -
 
 
 def _forest_relatives(
-    view: State, shown: str, tree: str, names: dict[int, str], steps: list[Step], up: bool
+    view: State, shown: str, tree: str, names: dict[int, str], steps: list[WalkStep], up: bool
 ) -> Iterator[Relative]:
     """The rows of some steps; ``names`` are those of the nodes they begin at."""
     for step in steps:
         if step.node not in names:
             names[step.node] = view.entities.get(view.forest.node(step.node).entity).name
         child, parent = (step.via, step.node) if up else (step.node, step.via)
-        text = stating_text(view, child, parent, (names[child], names[parent]))
+        text = evidence_sentence(view, child, parent, (names[child], names[parent]))
         level = -step.distance if up else step.distance
         yield Relative(shown, tree, level, names[step.node], names[step.via], text)
 

@@ -161,7 +161,7 @@ _NODES = SqlTable(
 
 
 def _stated(reader: Reader, child: int, parent: int) -> Iterator[Edge]:
-    return ((child, parent, statement) for statement in reader.view.forest.statements(child, parent))
+    return ((child, parent, assertion) for assertion in reader.view.forest.assertions(child, parent))
 
 
 def _edges_up(reader: Reader, nodes: Rows) -> Rows:

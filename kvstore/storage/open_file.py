@@ -22,7 +22,7 @@ from .data_file import CompactReport, DataFile, flush
 from .lmdb_errors import MapFull, translate
 from .location import DATA_FILE
 from .readers_table import MAX_READERS
-from .shared_open_lock import Presence
+from .shared_open_lock import SharedOpenLock
 from .transaction_gate import TransactionGate
 from .writer_lock import WriterLock
 
@@ -54,14 +54,14 @@ class OpenFile:
         self.unusable: str | None = None
         self._tables_lock = threading.RLock()
         self._writer_lock = writer_lock
-        self._presence = Presence(directory / DATA_FILE)
+        self._open_lock = SharedOpenLock(directory / DATA_FILE)
         try:
-            if self._presence.path.exists():
-                self._presence.begin(wait)
+            if self._open_lock.path.exists():
+                self._open_lock.begin(wait)
             self.data = DataFile(directory, readonly=readonly, durability=durability, map_size=map_size)
-            self._presence.begin(wait)  # a file just made: under the writer's lock nobody has replaced it
+            self._open_lock.begin(wait)  # a file just made: under the writer's lock nobody has replaced it
         except BaseException:
-            self._presence.end()
+            self._open_lock.end()
             raise
 
     # -- Use and its end
@@ -101,14 +101,14 @@ class OpenFile:
         self.unusable = "it was opened before a fork; open it again in this process"
         self.gate = TransactionGate()
         self.handles = {}
-        self._presence.after_fork()
+        self._open_lock.after_fork()
         del self.data
 
     def _end(self, reason: str) -> None:
         self.unusable = reason
         self.handles = {}
         self.data.close()
-        self._presence.end()
+        self._open_lock.end()
 
     # -- Transactions and tables
 
@@ -170,7 +170,7 @@ class OpenFile:
         purpose = f"{self.path}: another process wrote while this one opened the store, so it must be opened again"
         with self.gate.alone(wait, TransactionError, purpose):
             self.require_open()
-            self._presence.require_table(wait)
+            self._open_lock.require_table(wait)
             self.data.reopen_for_writing()
             self.handles = {}
 
@@ -202,9 +202,9 @@ class OpenFile:
         with self.gate.alone(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()
             before = self.data.size
-            with self._presence.alone(), self.data.compacted() as copy:
+            with self._open_lock.alone(), self.data.compacted() as copy:
                 try:
-                    self._presence.replace(copy)
+                    self._open_lock.replace(copy)
                     flush(self.path)
                     self.data.open_successor()
                     self.handles = {}

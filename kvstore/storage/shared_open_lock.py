@@ -24,7 +24,7 @@ from .readers_table import is_missing, take_room
 from .writer_lock import name_of_holder
 
 
-class Presence:
+class SharedOpenLock:
     """The lock of one open store. Not for concurrent use: ``open_file.py`` decides when."""
 
     def __init__(self, path: Path) -> None:

@@ -17,14 +17,14 @@ from ..storage.records import U64, u64
 from ..structures import tables
 from ..structures.documents.chunks import FIRST_UPPER
 from ..structures.filter import addresses
-from ..structures.forest.forest import Statement
+from ..structures.forest.forest import Assertion
 from ..structures.state import State
 from ..text.normalize import entity_key
 
 #: Name, value, and whether it was fixed when the store was made.
 Setting = tuple[str, Any, bool]
-#: Child node, parent node, and one statement of the edge between them.
-Edge = tuple[int, int, Statement]
+#: Child node, parent node, and one assertion of the edge between them.
+Edge = tuple[int, int, Assertion]
 
 #: Bytes of the longest key of LMDB: no stored name is longer.
 LONGEST_KEY = 511

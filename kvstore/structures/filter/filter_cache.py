@@ -14,7 +14,7 @@ from .entity_filter import EntityFilter
 MOST_PAGES = 4096
 
 
-class KeptFilter:
+class FilterCache:
     """Keeps one filter at most; any thread may call it."""
 
     def __init__(self) -> None:

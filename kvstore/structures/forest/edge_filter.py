@@ -12,9 +12,9 @@ The rule, in two steps:
 2. *Transitive edges.* Of what was kept, an edge is accepted unless a longer way leads from its child to its parent.
    That is the transitive reduction, which a graph without cycles has only one of (Aho, Garey and Ullman 1972).
 
-Strongly connected components and the transitive reduction are properties of the set, and the order of strength is
-total and made of what is stated (:class:`Strength`, then the names), so nothing depends on ids or on history. Every end
-of a stated edge has an accepted edge: an edge is refused only where accepted ones lead from its child to its parent, or
+Strongly connected components and the transitive reduction are properties of the set, and the order of strength is total
+and made of what is stated (:class:`Strength`, then the names), so nothing depends on ids or on history. Every end of a
+stated edge has an accepted edge: an edge is left out only where accepted ones lead from its child to its parent, or
 from its parent to its child.
 """
 
@@ -28,7 +28,7 @@ Edge = tuple[int, int]
 
 ACCEPTED = 0
 #: Refused because a longer way of accepted edges leads from the child to the parent.
-TRANSITIVE = 1
+REDUNDANT = 1
 #: Refused because stronger edges lead from the parent to the child.
 CYCLIC = 2
 
@@ -51,10 +51,10 @@ class Strength(NamedTuple):
 
 def judge(edges: Iterable[Edge], looped: Sequence[Edge]) -> dict[Edge, int]:
     """The verdict on every edge of a tree; ``looped`` are those that lie on cycles, the strongest first."""
-    refused = set(looped).difference(acyclic(looped))
-    verdicts = {edge: CYCLIC if edge in refused else ACCEPTED for edge in edges}
-    for edge in transitive(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
-        verdicts[edge] = TRANSITIVE
+    cyclic = set(looped).difference(acyclic(looped))
+    verdicts = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
+    for edge in redundant(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
+        verdicts[edge] = REDUNDANT
     return verdicts
 
 
@@ -120,7 +120,7 @@ def acyclic(edges: Sequence[Edge]) -> list[Edge]:
     return kept
 
 
-def transitive(edges: Iterable[Edge]) -> list[Edge]:
+def redundant(edges: Iterable[Edge]) -> list[Edge]:
     """Those of the edges of a graph without cycles whose parent is reached from the child by a longer way too.
 
     What lies above a node is a set of bits, joined from those of its parents; only parents of nodes that have several

@@ -37,7 +37,7 @@ EDGE_ARRAY = np.dtype([("child", "<u8"), ("parent", "<u8")])
 USER = 0
 #: The kind of an edge that the user states.
 STATED = "stated"
-#: Kinds of statements made by data: the user's, rows of pairs, nested lists, headings. All others are made in prose.
+#: Kinds of assertions made by data: the user's, rows of pairs, nested lists, headings. All others are made in prose.
 DATA_KINDS = frozenset({STATED, "pair", "list", "heading"})
 #: The tree of all relations found in prose.
 RELATIONS_TREE = "relations"
@@ -67,8 +67,8 @@ class StatedEdge:
         return self.tree, entity_key(self.child), entity_key(self.parent)
 
 
-class Statement(NamedTuple):
-    """One place where an edge is stated: by which document (or USER), how, and in which bytes of its text."""
+class Assertion(NamedTuple):
+    """One place where an edge is asserted: by which document (or USER), how, and in which bytes of its text."""
 
     document: int
     kind: str
@@ -80,12 +80,12 @@ class Statement(NamedTuple):
 #: Names that are kept at most, of nodes that were put in order.
 _MOST_KEYS = 1 << 17
 
-#: The one statement of an edge that the user makes.
-USER_STATEMENT = Statement(USER, STATED, 1.0, 0, 0)
+#: The one assertion of an edge that the user makes.
+USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WalkStep:
     """An edge met on a walk: the node it leads to, how many steps away that is, and the node it was met from."""
 
     node: int
@@ -162,21 +162,21 @@ class Forest:
         """The node's accepted children, in order of their ids."""
         return self._neighbours(tables.EDGES_DOWN, node)
 
-    def refused_parents(self, node: int) -> Iterator[int]:
+    def excluded_parents(self, node: int) -> Iterator[int]:
         """The parents that are stated and not accepted."""
         return self._neighbours(tables.REFUSED_UP, node)
 
-    def refused_children(self, node: int) -> Iterator[int]:
+    def excluded_children(self, node: int) -> Iterator[int]:
         """The children that are stated and not accepted."""
         return self._neighbours(tables.REFUSED_DOWN, node)
 
     def stated_parents(self, node: int) -> Iterator[int]:
         """All parents that are stated, accepted or not."""
-        return chain(self.parents(node), self.refused_parents(node))
+        return chain(self.parents(node), self.excluded_parents(node))
 
     def stated_children(self, node: int) -> Iterator[int]:
         """All children that are stated, accepted or not."""
-        return chain(self.children(node), self.refused_children(node))
+        return chain(self.children(node), self.excluded_children(node))
 
     def looped_parents(self, node: int) -> Iterator[int]:
         """The parents by edges that lie on a cycle of stated edges: those of the same strongly connected component."""
@@ -218,12 +218,12 @@ class Forest:
         return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
 
     def stated_strength(self, child: int, parent: int) -> Strength:
-        """How firmly an edge is stated, from its statements."""
-        statements = list(self.statements(child, parent))
+        """How firmly an edge is stated, from its assertions."""
+        assertions = list(self.assertions(child, parent))
         return Strength(
-            -sum(round(1000 * statement.confidence) for statement in statements),
-            min(0 if s.kind in DATA_KINDS else s.end - s.start for s in statements),
-            min(statement.start for statement in statements),
+            -sum(round(1000 * assertion.confidence) for assertion in assertions),
+            min(0 if a.kind in DATA_KINDS else a.end - a.start for a in assertions),
+            min(assertion.start for assertion in assertions),
         )
 
     def looped(self, child: int, parent: int) -> bool:
@@ -280,17 +280,17 @@ class Forest:
             entities.append(NODE.unpack(records.unseal(value, tables.NODES, key))[1])
         return [record.key for record in self._entities.get_many(entities)]
 
-    def statements(self, child: int, parent: int) -> Iterator[Statement]:
+    def assertions(self, child: int, parent: int) -> Iterator[Assertion]:
         """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
         prefix = records.U64_PAIR.pack(child, parent)
         for key, value in self._view.scan(tables.STATEMENTS, prefix, records.U64_PAIR.pack(child, parent + 1)):
             document = records.U64.unpack(key[len(prefix) :])[0]
             for row in records.unpack(value, tables.STATEMENTS, key):
-                yield Statement(document, *row)
+                yield Assertion(document, *row)
 
     def stated_by(self, child: int, parent: int) -> list[int]:
         """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""
-        return list(dict.fromkeys(statement.document for statement in self.statements(child, parent)))
+        return list(dict.fromkeys(assertion.document for assertion in self.assertions(child, parent)))
 
     def document_edges(self, document: int) -> list[Edge]:
         """The edges that a document states, as (child node, parent node), in order."""
@@ -322,7 +322,7 @@ class Forest:
             child, parent = records.U64_PAIR.unpack(key)
             yield child, parent, StatedEdge(*records.unpack(value, tables.STATED_EDGES, bytes(key)))
 
-    def walk(self, starts: Sequence[int], *, up: bool, depth: int) -> Iterator[Step]:
+    def walk(self, starts: Sequence[int], *, up: bool, depth: int) -> Iterator[WalkStep]:
         """The accepted edges above (or below) some nodes of one tree, at most ``depth`` steps away: nearest first, each
         once; those of one node in order of the names at their other ends.
 
@@ -335,7 +335,7 @@ class Forest:
             if distance == depth:
                 return
             for other in self.by_name(self.parents(here) if up else self.children(here)):
-                yield Step(other, distance + 1, here)
+                yield WalkStep(other, distance + 1, here)
                 if other not in seen:
                     seen.add(other)
                     queue.append((other, distance + 1))

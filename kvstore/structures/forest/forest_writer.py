@@ -1,6 +1,6 @@
 """Changes to the entity forest: edges stated and withdrawn, with the nodes and trees that come and go with them.
 
-In: statements of documents and of the user, by tree name and entity. On disk: the tables of
+In: assertions of documents and of the user, by tree name and entity. On disk: the tables of
 :mod:`~kvstore.structures.forest.forest`. Out: the nodes made or gone, for the entities' block lists.
 """
 
@@ -15,8 +15,8 @@ from ...storage import records
 from ...storage.environment import WriteView
 from .. import tables
 from ..counters import Counters
-from .forest import EDGE_ARRAY, NODE, USER, USER_STATEMENT, Forest, Statement
-from .transitive_reduction import AcceptedEdges
+from .forest import EDGE_ARRAY, NODE, USER, USER_ASSERTION, Assertion, Forest
+from .transitive_reduction import TransitiveReduction
 
 #: Nodes with their entities.
 Nodes = list[tuple[int, int]]
@@ -29,14 +29,14 @@ class ForestWriter(Forest):
         super().__init__(view)
         self._write = view
         self._counters = counters
-        self._accepted = AcceptedEdges(view, counters)
+        self._reduction = TransitiveReduction(view, counters)
 
-    def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Statement]]) -> Nodes:
+    def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> Nodes:
         """Take in all that a document states, by tree, child and parent entity; returns the nodes made for it."""
         made: Nodes = []
         pairs = []
-        for (tree, child, parent), statements in edges.items():
-            pairs.append(self._state(tree, child, parent, statements, made))
+        for (tree, child, parent), assertions in edges.items():
+            pairs.append(self._state(tree, child, parent, assertions, made))
         if pairs:
             rows = np.array(sorted(pairs), EDGE_ARRAY)
             self._write.put(tables.DOCUMENT_EDGES, records.u64(document), records.seal(rows.tobytes()))
@@ -53,7 +53,7 @@ class ForestWriter(Forest):
     def state(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> Nodes:
         """State an edge for the user, who typed these names; returns the nodes made for it."""
         made: Nodes = []
-        key = records.U64_PAIR.pack(*self._state(tree, child, parent, [USER_STATEMENT], made))
+        key = records.U64_PAIR.pack(*self._state(tree, child, parent, [USER_ASSERTION], made))
         self._write.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return made
 
@@ -69,33 +69,33 @@ class ForestWriter(Forest):
 
         Returns how many more (or fewer) accepted edges lead from an entity to another than before those changes.
         """
-        return self._accepted.settle()
+        return self._reduction.settle()
 
     def _state(
-        self, tree: str, child: int, parent: int, statements: Sequence[Statement], made: Nodes
+        self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], made: Nodes
     ) -> tuple[int, int]:
         """Write what one document (or the user) states of an edge; returns its nodes."""
         number = self._tree_for(tree)
         lower, upper = (self._node_for(number, entity, made) for entity in (child, parent))
         key = records.U64_PAIR.pack(lower, upper)
-        rows = sorted((statement[1:] for statement in statements), key=lambda row: (*row[2:], *row[:2]))
+        rows = sorted((assertion[1:] for assertion in assertions), key=lambda row: (*row[2:], *row[:2]))
         known = self.verdict(lower, upper) is not None
-        self._write.put(tables.STATEMENTS, key + records.u64(statements[0].document), records.pack(rows))
+        self._write.put(tables.STATEMENTS, key + records.u64(assertions[0].document), records.pack(rows))
         if known:
-            self._accepted.strengthen(lower, upper)
+            self._reduction.strengthen(lower, upper)
         else:
             self._counters.edges += 1
-            self._accepted.add(lower, upper)
+            self._reduction.add(lower, upper)
         return lower, upper
 
     def _withdraw(self, child: int, parent: int, document: int, gone: Nodes) -> None:
         key = records.U64_PAIR.pack(child, parent)
         self._write.delete(tables.STATEMENTS, key + records.u64(document))
-        if next(self.statements(child, parent), None) is not None:
-            self._accepted.strengthen(child, parent)
+        if next(self.assertions(child, parent), None) is not None:
+            self._reduction.strengthen(child, parent)
             return
         self._counters.edges -= 1
-        self._accepted.remove(child, parent)
+        self._reduction.remove(child, parent)
         for node in (child, parent):
             if next(chain(self.stated_parents(node), self.stated_children(node)), None) is None:
                 gone.append((node, self._remove_node(node)))

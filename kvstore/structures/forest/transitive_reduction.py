@@ -8,18 +8,18 @@ reach:
 
 - Let D be what is left of the stated edges when cycles are broken, A the accepted edges, that is D's transitive
   reduction. Both have the same reachability, so D's is asked of A. A new edge (c, p) of D that A reaches already is
-  refused, and nothing else changes: any longer way through it has a way around it. Otherwise it is accepted, and the
-  accepted edges (x, y) with x at or below c and y at or above p, which now have a longer way, are refused.
-- When (c, p) leaves D and was refused, nothing else changes. When it was accepted, only edges (x, y) refused as
-  transitive with x at or below c and y at or above p may have lost their longer way. They are offered again one by one,
+  redundant, and nothing else changes: any longer way through it has a way around it. Otherwise it is accepted, and the
+  accepted edges (x, y) with x at or below c and y at or above p, which now have a longer way, are redundant.
+- When (c, p) leaves D and was redundant, nothing else changes. When it was accepted, only redundant edges
+  (x, y) with x at or below c and y at or above p may have lost their longer way. They are offered again one by one,
   as if new; since a graph without cycles has one transitive reduction, their order does not matter.
 - D itself changes by one edge while that edge lies on no cycle of stated edges. Else the strongly connected component
   that it makes, or stood in, is broken anew, and what that changes leaves D first and enters it after.
 
 A search for a way goes from both ends in turn and stops where the shorter one is exhausted. Work is counted in nodes
 visited, to which a component that is broken anew adds what it costs. A transaction that has done more of it in a tree
-than judging the whole tree would take leaves the tree to :meth:`AcceptedEdges.settle`, which does just that, so that
-loading a large hierarchy takes one pass.
+than judging the whole tree would take leaves the tree to :meth:`TransitiveReduction.settle`, which does just that, so
+that loading a large hierarchy takes one pass.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ...storage import records
 from ...storage.environment import WriteView
 from .. import tables
 from ..counters import Counters
-from .edge_filter import ACCEPTED, CYCLIC, TRANSITIVE, Edge, acyclic, judge, on_cycles
+from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, acyclic, judge, on_cycles
 from .forest import STRENGTH, Forest
 
 Neighbours = Callable[[int], Iterable[int]]
@@ -45,7 +45,7 @@ _WORK_PER_LOOPED_EDGE = 4
 _MOST_READ = 1 << 16
 
 
-class _Edges(Forest):
+class _CachedForest(Forest):
     """The edges of a forest in one write transaction, which are changed here alone: those of a node are read once,
     until one of them changes."""
 
@@ -71,11 +71,11 @@ class _Edges(Forest):
         return iter(found)
 
 
-class AcceptedEdges:
+class TransitiveReduction:
     """The verdicts on the edges of a forest, in one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
-        self._forest = _Edges(view)
+        self._forest = _CachedForest(view)
         self._counters = counters
         self._work: Counter[int] = Counter()
         self._deferred: set[int] = set()
@@ -96,13 +96,13 @@ class AcceptedEdges:
             self._enter(child, parent)
 
     def strengthen(self, child: int, parent: int) -> None:
-        """Judge anew after an edge has won or lost one of several statements."""
+        """Judge anew after an edge has won or lost one of several assertions."""
         if not self._defers(child) and self._forest.looped(child, parent):
             self._put_looped(child, parent)
             self._break(self._component(child))
 
     def remove(self, child: int, parent: int) -> None:
-        """Judge the others after an edge has lost its last statement."""
+        """Judge the others after an edge has lost its last assertion."""
         verdict = self._forest.verdict(child, parent)
         looped = self._forest.looped(child, parent)
         deferred = self._defers(child)
@@ -150,11 +150,11 @@ class AcceptedEdges:
         """An edge without a verdict comes into D."""
         forest = self._forest
         if self._leads(child, parent, forest.parents, forest.children):
-            self._put(child, parent, TRANSITIVE)
+            self._put(child, parent, REDUNDANT)
         else:
             for edge in self._outdone(child, parent):
                 self._forget(*edge, ACCEPTED)
-                self._put(*edge, TRANSITIVE)
+                self._put(*edge, REDUNDANT)
             self._put(child, parent, ACCEPTED)
 
     def _leave(self, child: int, parent: int, verdict: int | None) -> None:
@@ -165,12 +165,12 @@ class AcceptedEdges:
         forest = self._forest
         nodes, below = self._smaller_side(child, parent)
         if below:
-            refused = [(node, other) for node in nodes for other in forest.refused_parents(node)]
+            redundant = [(node, other) for node in nodes for other in forest.excluded_parents(node)]
         else:
-            refused = [(other, node) for node in nodes for other in forest.refused_children(node)]
-        for edge in sorted(refused):
-            if forest.verdict(*edge) == TRANSITIVE:
-                self._forget(*edge, TRANSITIVE)
+            redundant = [(other, node) for node in nodes for other in forest.excluded_children(node)]
+        for edge in sorted(redundant):
+            if forest.verdict(*edge) == REDUNDANT:
+                self._forget(*edge, REDUNDANT)
                 self._enter(*edge)
 
     def _outdone(self, child: int, parent: int) -> list[Edge]:
@@ -195,13 +195,13 @@ class AcceptedEdges:
                 forest.delete(tables.LOOPED_EDGES, *edge)
             elif not forest.looped(*edge):
                 self._put_looped(*edge)
-        refused = looped.difference(acyclic(forest.strongest_first(looped)))
-        for edge in sorted(refused):
+        cyclic = looped.difference(acyclic(forest.strongest_first(looped)))
+        for edge in sorted(cyclic):
             verdict = forest.verdict(*edge)
             if verdict != CYCLIC:
                 self._leave(*edge, verdict)
                 self._put(*edge, CYCLIC)
-        for edge in sorted(edges - refused):
+        for edge in sorted(edges - cyclic):
             verdict = forest.verdict(*edge)
             if verdict in (None, CYCLIC):
                 self._forget(*edge, verdict)

@@ -17,7 +17,7 @@ import numpy as np
 from ...arguments import Option
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.evidence_sentence import best_statement
+from ...retrieval.evidence_sentence import best_assertion
 from ...retrieval.fusion import fuse
 from ...retrieval.hierarchy import Hierarchy
 from ...retrieval.places import nodes_in_order
@@ -81,10 +81,10 @@ def _stating_chunks(query: Query, nodes: Sequence[int], relatives: int) -> dict[
             for up in (True, False):
                 for other in islice(view.forest.walk([node], up=up, depth=relatives), relatives):
                     child, parent = (other.via, other.node) if up else (other.node, other.via)
-                    statement = best_statement(view, child, parent)
-                    if statement.document == USER or (allowed is not None and statement.document not in allowed):
+                    assertion = best_assertion(view, child, parent)
+                    if assertion.document == USER or (allowed is not None and assertion.document not in allowed):
                         continue
-                    chunk = _chunk_at(view, statement.document, statement.start)
+                    chunk = _chunk_at(view, assertion.document, assertion.start)
                     if chunk is not None and chunk not in found:
                         found[chunk] = f"{view.forest.key(child)} under {view.forest.key(parent)}"
         step.count = len(found)
