@@ -17,6 +17,7 @@ import pytest
 
 import kvstore
 from kvstore import systems
+from kvstore.changes import facts
 from kvstore.ingest import readers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +37,9 @@ def registries() -> Iterator[None]:
     """What an example registers is forgotten after it."""
     known: list[dict[str, Any]] = [systems.SYSTEMS, systems.STRATEGIES, systems.INDEXES, readers._REGISTRY]
     before = [dict(registry) for registry in known]
+    kinds = list(facts.FACTS)
     yield
+    facts.FACTS[:] = kinds
     for registry, stood in zip(known, before, strict=True):
         registry.clear()
         registry.update(stood)
@@ -83,7 +86,7 @@ def test_examples_print_what_is_shown(section: str, package: Path, monkeypatch: 
 
 
 def test_every_kind_of_addition_has_an_example() -> None:
-    for kind in ("a strategy", "a reader", "an embedder", "a structure", "an index"):
+    for kind in ("a strategy", "a reader", "an embedder", "a structure", "an index", "a fact"):
         assert fenced(SECTIONS[f"Add {kind}"], "python"), kind
 
 
