@@ -289,7 +289,7 @@ def ask(
 ) -> int:
     """Answer QUESTION from STORE, with citations."""
     from .console import Console
-    from .script import Piece
+    from .script import ScriptItem
 
     if as_json and mode not in (None, "json"):
         raise click.UsageError("--json and --mode name two ways to write the answer; leave one out")
@@ -300,7 +300,7 @@ def ask(
         # In parentheses, so that it is one condition and no more.
         statement += "" if where is None else f" WHERE ({where}\n)"
         console = Console(opened, mode="json" if as_json else mode)
-        console.run(Piece(statement), parameters=(question, *given.values()))
+        console.run(ScriptItem(statement), parameters=(question, *given.values()))
         return FAILED if console.failed else 0
 
 
@@ -379,11 +379,11 @@ def demo(store: Path | None, embedder: str | None) -> int:
 
 def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
     from .console import Console
-    from .script import Piece
+    from .script import ScriptItem
 
     with _open(store, readonly=readonly) as opened:
         console = Console(opened, mode=mode)
-        console.run(Piece(statement))
+        console.run(ScriptItem(statement))
         return FAILED if console.failed else 0
 
 

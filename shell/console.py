@@ -22,7 +22,7 @@ from kvstore.errors import KvstoreError, StatementError
 from . import render
 from .opening import Opening
 from .pager import Paged
-from .script import Piece, ScriptError, pieces_of
+from .script import ScriptError, ScriptItem, pieces_of
 
 #: How deep .read may call .read.
 _DEEPEST_READ = 16
@@ -97,7 +97,7 @@ class Console:
         """Cells of the terminal that results go to; None where they go elsewhere."""
         return shutil.get_terminal_size().columns if self.on_terminal else None
 
-    def run_all(self, pieces: Iterable[Piece], name: str = "") -> None:
+    def run_all(self, pieces: Iterable[ScriptItem], name: str = "") -> None:
         """Run the pieces of a script called ``name``; raises Bail after the first failure where ``bail`` is set."""
         try:
             for piece in pieces:
@@ -105,7 +105,7 @@ class Console:
         except ScriptError as error:
             self.fail(f"{name}: {error}" if name else str(error))
 
-    def run(self, piece: Piece, name: str = "", parameters: Sequence[Any] = ()) -> None:
+    def run(self, piece: ScriptItem, name: str = "", parameters: Sequence[Any] = ()) -> None:
         """Run one piece; a failure is told, with the script's ``name`` and the line where it has one."""
         try:
             if piece.is_command and self._run_command is not None:
@@ -119,7 +119,7 @@ class Console:
                 raise
             self.fail(_placed(error, piece, name) if name else described(error))
 
-    def _statement(self, piece: Piece, parameters: Sequence[Any]) -> None:
+    def _statement(self, piece: ScriptItem, parameters: Sequence[Any]) -> None:
         if self.confirm is not None and _is_sweeping(piece.text) and not self.confirm(piece.text):
             self.tell("not run")
             return
@@ -240,7 +240,7 @@ class Console:
             raise Bail
 
 
-def _placed(error: Exception, piece: Piece, name: str) -> str:
+def _placed(error: Exception, piece: ScriptItem, name: str) -> str:
     """An error within the script ``name``; where it does not show its place itself, with the line of its piece."""
     placed = isinstance(error, StatementError) and error.line is not None
     return f"{name}: {described(error)}" if placed else f"{name}: line {piece.line}: {described(error)}"

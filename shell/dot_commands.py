@@ -21,7 +21,7 @@ from .configuration import config_file, switch
 from .console import Console, Leave, state_folder
 from .pager import default_pager
 from .render import MODES
-from .script import Piece
+from .script import ScriptItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _import(console: Console, arguments: list[str]) -> None:
     path, *rest = arguments
     # sqlite3 names a table here; the only one that can be filled is documents.
     form = f" AS {identifier(rest[0])}" if rest and rest[0].lower() != "documents" else ""
-    console.run(Piece(f"INGEST {literal(path)}{form}"))
+    console.run(ScriptItem(f"INGEST {literal(path)}{form}"))
 
 
 def _dump(console: Console, arguments: list[str]) -> None:

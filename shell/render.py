@@ -97,11 +97,11 @@ def _csv(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iter
     """RFC 4180, lines ending in a line feed."""
     line: list[str] = []
 
-    class Line:
+    class LineWriter:
         def write(self, text: str) -> None:
             line.append(text)
 
-    writer = csv.writer(Line(), lineterminator="\r\n")  # what ends lines is quoted inside a field
+    writer = csv.writer(LineWriter(), lineterminator="\r\n")  # what ends lines is quoted inside a field
     for row in chain([columns], rows):
         writer.writerow([_plain(value) for value in row])
         yield "".join(line).removesuffix("\r\n")

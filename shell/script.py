@@ -1,8 +1,8 @@
 """Scripts: a stream of bytes in, statements and dot commands out, each as soon as it is complete.
 
-In: UTF-8 from a file, a pipe or a string. Out: :class:`Piece` by piece, with the line it begins on. A dot command is a
-line that begins with ``.`` where no statement is under way. A statement whose ``;`` is missing at the end counts as
-complete. Bytes that are not UTF-8 are a ScriptError that names the line.
+In: UTF-8 from a file, a pipe or a string. Out: :class:`ScriptItem` by piece, with the line it begins on. A dot command
+is a line that begins with ``.`` where no statement is under way. A statement whose ``;`` is missing at the end counts
+as complete. Bytes that are not UTF-8 are a ScriptError that names the line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ScriptError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ScriptItem:
     """A statement with its ``;``, or a dot command, and the line and column (from 1) where it begins."""
 
     text: str
@@ -31,7 +31,7 @@ class Piece:
     is_command: bool = False
 
 
-def pieces_of(stream: BinaryIO) -> Iterator[Piece]:
+def pieces_of(stream: BinaryIO) -> Iterator[ScriptItem]:
     """The pieces of a stream, read as it comes; an unfinished line is waited for."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = getattr(stream, "read1", stream.read)
@@ -55,12 +55,12 @@ def pieces_of(stream: BinaryIO) -> Iterator[Piece]:
         waiting, position = waiting[done:], position - done
 
 
-def pieces(text: str) -> list[Piece]:
+def pieces(text: str) -> list[ScriptItem]:
     """The pieces of a whole text."""
     return [piece for piece, _ in _pieces(text, 0, 1, True)]
 
 
-def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[Piece, int]]:
+def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[ScriptItem, int]]:
     """Complete pieces of ``text`` from ``position`` on, and the character after each; ``line`` numbers its first
     line."""
     counted = 0
@@ -72,7 +72,7 @@ def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[
         if text[start] == "." and not text[line_start:start].strip():
             end = text.find("\n", start)
             position = len(text) if end < 0 else end + 1
-            yield Piece(text[start:position].strip(), line, column, is_command=True), position
+            yield ScriptItem(text[start:position].strip(), line, column, is_command=True), position
             continue
         for token in tokens(text, start):
             if token.kind == "semicolon":
@@ -80,9 +80,9 @@ def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[
                 break
         else:
             if ended:
-                yield Piece(text[start:].rstrip(), line, column), len(text)
+                yield ScriptItem(text[start:].rstrip(), line, column), len(text)
             return
-        yield Piece(text[start:position], line, column), position
+        yield ScriptItem(text[start:position], line, column), position
 
 
 def _beginning(text: str, position: int) -> int | None:

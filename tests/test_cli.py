@@ -346,14 +346,14 @@ def test_ctrl_c_of_an_ingest_says_what_is_kept(kv: Run, folder: Path, monkeypatc
     from kvstore.ingest import pipeline
 
     monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 1)
-    original = pipeline._Ingest._take_document
+    original = pipeline._IngestRun._take_document
 
     def interrupted(self: Any, found: Any, visit: Any) -> None:
         original(self, found, visit)
         if self._report.documents == most:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline._Ingest, "_take_document", interrupted)
+    monkeypatch.setattr(pipeline._IngestRun, "_take_document", interrupted)
     for most, kept in ((1, "1 document is committed and kept (1 chunk)"), (0, "nothing was committed")):
         if most == 0:
             monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 9)

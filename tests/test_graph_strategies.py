@@ -14,7 +14,7 @@ from kvstore.retrieval.recognition import Seed
 from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import FilterEntry
 from kvstore.structures.names.aliases import Identity
-from kvstore.systems.passage_graph.graph import HEADS, Graph, GraphWriter
+from kvstore.systems.passage_graph.graph import HEADS, GraphWriter, PassageGraph
 
 FILMS = {
     "harbour": ("Blue Harbour (film)", "Blue Harbour is a 1934 drama directed by Nora Quill and shot in six weeks."),
@@ -160,4 +160,4 @@ def test_entities_of_many_pages_of_heads_are_kept(tmp_path: Path) -> None:
             writer.put_passage(5, row)
             writer.flush()
         with environment.snapshot() as snapshot:
-            assert Graph(snapshot).heads(entities).degrees.tolist() == [1] * len(entities)
+            assert PassageGraph(snapshot).heads(entities).degrees.tolist() == [1] * len(entities)

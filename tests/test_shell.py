@@ -27,7 +27,7 @@ from kvstore.language.syntax import parse
 from kvstore_shell import cli, layout, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
-from kvstore_shell.script import Piece, ScriptError, pieces, pieces_of
+from kvstore_shell.script import ScriptError, ScriptItem, pieces, pieces_of
 
 PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 EXAMPLES: list[str] = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -221,10 +221,10 @@ def test_the_command_line_offers_the_modes_and_formats_there_are() -> None:
 def test_pieces_of_a_script() -> None:
     script = "-- first\nSELECT 1; SELECT\n'a;\n.b';\n.mode csv\n ;; .tables \n/* . */ CHECK"
     assert pieces(script) == [
-        Piece("SELECT 1;", 2, 1),
-        Piece("SELECT\n'a;\n.b';", 2, 11),
-        Piece(".mode csv", 5, 1, True),
-        Piece(".tables \n/* . */ CHECK", 6, 5),
+        ScriptItem("SELECT 1;", 2, 1),
+        ScriptItem("SELECT\n'a;\n.b';", 2, 11),
+        ScriptItem(".mode csv", 5, 1, True),
+        ScriptItem(".tables \n/* . */ CHECK", 6, 5),
     ]
 
 
@@ -270,7 +270,7 @@ def test_a_statement_is_run_when_it_is_complete() -> None:
     with open(reader, "rb") as stream, open(writer, "wb", buffering=0) as sink:
         found = pieces_of(stream)
         sink.write(b"SELECT 1;\nSELECT 2")
-        assert next(found) == Piece("SELECT 1;")
+        assert next(found) == ScriptItem("SELECT 1;")
 
 
 # Completion ----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from kvstore.structures.logical import Logical
 from kvstore.structures.ranking import best
 from kvstore.structures.state import State
 from kvstore.systems import register, structures
-from kvstore.systems.contract import Delta, Row, System, Table
+from kvstore.systems.contract import Delta, LmdbTable, Row, System
 from kvstore.systems.sql_table import listed
 
 MakeStore = Callable[..., kvstore.Store]
@@ -81,7 +81,7 @@ class LengthFollower(Lengths):
 class LengthStructure:
     name = "toy"
     version = 1
-    tables = (Table("toy_lengths"), Table("toy_words", buffered=True))
+    tables = (LmdbTable("toy_lengths"), LmdbTable("toy_words", buffered=True))
 
     def read(self, state: State) -> Lengths:
         return Lengths(state.lmdb)

@@ -17,7 +17,7 @@ from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import plain
 from ..text.words import terms
 from .citations import Citation, citation_of, without_citations
-from .passages import Passage, Statement
+from .passages import Passage, Snippet
 from .question_kinds import kind_of
 from .runs import Place, Run, chosen_runs
 
@@ -188,7 +188,7 @@ def _is_history(passage: Passage) -> bool:
     return any(_HISTORY.fullmatch(plain(name).strip()) for name in names)
 
 
-def _told(statement: Statement) -> str:
+def _told(statement: Snippet) -> str:
     return f"{statement.label}: {statement.text}" if statement.label else statement.text
 
 
@@ -218,7 +218,7 @@ def _cut(text: str) -> str:
     return text if len(words) <= _LONGEST else " ".join(words[:_LONGEST]) + " …"
 
 
-def _subject(passage: Passage, statements: Sequence[Statement], relevance: Relevance) -> str:
+def _subject(passage: Passage, statements: Sequence[Snippet], relevance: Relevance) -> str:
     """The title and heading that a run cannot be understood without."""
     first = statements[0]
     said = set(terms(" ".join(map(_told, statements)), relevance.stem))

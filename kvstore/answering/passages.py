@@ -64,7 +64,7 @@ _SHOWN_LINES = 8
 
 
 @dataclass(slots=True)
-class Statement:
+class Snippet:
     """One statement: characters ``start`` to ``end`` of its passage, and ``text`` as it is shown.
 
     ``kind`` is prose, item, table or code; ``block`` and ``section`` are numbers of the block and the part between
@@ -102,7 +102,7 @@ class Passage:
     text: str
     hits: list[Hit]
     whole: bool
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[Snippet] = field(default_factory=list)
 
 
 def passages_of(hits: Sequence[Hit], view: State) -> list[Passage]:
@@ -185,15 +185,15 @@ def _assign(passage: Passage) -> None:
                 statement.hit = hit
 
 
-def _statements(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Statement]:
+def _statements(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:
     """The statements of a passage, in order; ``cut`` says that it begins within a line."""
     made = _of_markdown(text) if format == "markdown" else _of_text(text, cut)
     synopsis = heading.rpartition(" > ")[2].strip().lower() in _SYNOPSES
     begins = True
-    last: Statement | None = None
+    last: Snippet | None = None
     section = 0
     for statement in made:
-        if isinstance(statement, _Heading):
+        if isinstance(statement, _TextHeading):
             synopsis = statement.title.strip().lower() in _SYNOPSES
             section, begins = section + 1, True
             continue
@@ -213,7 +213,7 @@ def _statements(text: str, format: str, heading: str, *, cut: bool) -> Iterator[
         begins, last = False, statement
 
 
-def _reads(statement: Statement) -> bool:
+def _reads(statement: Snippet) -> bool:
     """Whether a statement is one that people read: words in a sentence, and no drawing or list of contents."""
     found = _WORD.findall(f"{statement.label} {statement.text}")
     signs = sum(1 for character in statement.text if not (character.isalnum() or character.isspace()))
@@ -231,19 +231,19 @@ def shown(piece: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heading:
+class _TextHeading:
     """A heading between statements."""
 
     title: str
 
 
-def _of_markdown(text: str) -> Iterator[Statement | _Heading]:
+def _of_markdown(text: str) -> Iterator[Snippet | _TextHeading]:
     term, level = "", 0
     for number, part in enumerate(parts(text)):
         start, end = part.start, part.end
         if part.kind == "heading":
             term = ""
-            yield _Heading(shown(text[start:end]).lstrip("# "))
+            yield _TextHeading(shown(text[start:end]).lstrip("# "))
         elif part.kind == "code":
             yield _code(text, start, end, number)
         elif part.kind == "table":
@@ -258,7 +258,7 @@ def _of_markdown(text: str) -> Iterator[Statement | _Heading]:
 
 def _prose(
     text: str, start: int, end: int, number: int, kind: str, term: str, *, names_itself: bool, leads: bool
-) -> Iterator[Statement]:
+) -> Iterator[Snippet]:
     """The sentences of a paragraph or an item; ``term`` is what it defines, which its first one may name itself."""
     for place, (first, last) in enumerate(sentences(text[start:end])):
         piece = text[start + first : start + last]
@@ -267,18 +267,18 @@ def _prose(
             continue
         label = "" if place == 0 and names_itself else term
         announces = leads and start + last == end
-        yield Statement(start + first, start + last, told, kind, number, label=label, term=term, leads=announces)
+        yield Snippet(start + first, start + last, told, kind, number, label=label, term=term, leads=announces)
 
 
-def _code(text: str, start: int, end: int, number: int) -> Statement:
+def _code(text: str, start: int, end: int, number: int) -> Snippet:
     begin = text.rfind("\n", 0, start) + 1
     inner = _FENCE_LINE.sub("", text[begin if text[begin:start].isspace() else start : end])
     lines = [line.rstrip() for line in _QUOTE.sub("", dedent(inner)).splitlines() if line.strip()]
     told = "\n".join(lines[:_SHOWN_LINES])
-    return Statement(start, end, told, "code", number, fit=False, before=True)
+    return Snippet(start, end, told, "code", number, fit=False, before=True)
 
 
-def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> Iterator[Statement]:
+def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> Iterator[Snippet]:
     """The rows of a table, each told under the words of the head row where the passage has that."""
     head: list[str] = []
     place = start
@@ -292,11 +292,11 @@ def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> It
             pairs = zip(head if named else cells, cells, strict=True)
             parts = [f"{name}: {cell}" if named else cell for name, cell in pairs if cell]
             told = "; ".join(parts)
-            yield Statement(place, place + len(line.rstrip()), told, "table", number)
+            yield Snippet(place, place + len(line.rstrip()), told, "table", number)
         place += len(line)
 
 
-def _of_text(text: str, cut: bool) -> Iterator[Statement | _Heading]:
+def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
     """The statements of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
     term, depth = "", 0
     announced: int | None = None  # the indentation of what announced the next block
@@ -316,7 +316,7 @@ def _of_text(text: str, cut: bool) -> Iterator[Statement | _Heading]:
             piece = text[part.start : part.end]
             if part.heads and (part.indent == 0 or not piece.startswith("-")) and piece.upper() == piece:
                 term, depth = "", 0
-                yield _Heading(shown(piece))
+                yield _TextHeading(shown(piece))
                 continue
             if part.heads:
                 term, depth = shown(piece), part.indent
@@ -338,17 +338,17 @@ def _is_code(piece: str) -> bool:
     return bool(_PROMPT.match(piece)) or not (spoken or _ENDS.search(piece.rstrip()))
 
 
-def _fields(text: str, start: int, end: int, number: int) -> Iterator[Statement]:
+def _fields(text: str, start: int, end: int, number: int) -> Iterator[Snippet]:
     """The fields at the head of a mail, a line each but for those that are folded (RFC 5322, 2.2); its subject is a
     heading, which answers nothing."""
     for first, last in mail_fields(text, start, end):
         told = shown(text[first:last])
         fit = not told.lower().startswith("subject:")
-        yield Statement(first, first + len(text[first:last].rstrip()), told, "table", number, fit=fit)
+        yield Snippet(first, first + len(text[first:last].rstrip()), told, "table", number, fit=fit)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _TextPart:
     start: int
     end: int
     indent: int
@@ -356,7 +356,7 @@ class _Part:
     hangs: bool = False
 
 
-def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[_Part]:
+def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[_TextPart]:
     """A paragraph of plain text, parted where a line stands over deeper ones, as a term or a heading does; where its
     first line is ``cut``, that is taken to stand as deep as the next one."""
     lines: list[tuple[int, int, int]] = []
@@ -370,7 +370,7 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
     while first < len(lines):
         begin, stop, depth = lines[first]
         if _heads(text, lines, first):
-            yield _Part(begin + depth, stop, depth, heads=True)
+            yield _TextPart(begin + depth, stop, depth, heads=True)
             first, floor = first + 1, depth + 1
             continue
         hangs = _hangs(text, lines, first)
@@ -382,7 +382,7 @@ def _parts(text: str, start: int, end: int, indent: int, cut: bool) -> Iterator[
         ):
             last += 1
         alone = len(lines) == 1 and len(text[begin:stop].split()) <= 8 and not _ENDS.search(text[begin:stop])
-        yield _Part(begin + depth, lines[last - 1][1], depth, heads=alone and not hangs, hangs=hangs)
+        yield _TextPart(begin + depth, lines[last - 1][1], depth, heads=alone and not hangs, hangs=hangs)
         first = last
 
 

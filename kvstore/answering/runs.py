@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .passages import Passage, Statement
+from .passages import Passage, Snippet
 
 #: Words that an answer has at most, unless its best statement alone has more; most have no more than 90.
 WORDS = 118
@@ -87,7 +87,7 @@ def _raised(passages: Sequence[Passage], place: Place, score: float, taken: Mapp
     return score
 
 
-def _together(one: Statement, other: Statement) -> bool:
+def _together(one: Snippet, other: Snippet) -> bool:
     return one.section == other.section and one.term == other.term
 
 
@@ -138,7 +138,7 @@ def _rest_of_definition(passage: Passage, place: Place, needed: Sequence[Place])
     return found
 
 
-def _only_announces(statements: Sequence[Statement], at: int) -> bool:
+def _only_announces(statements: Sequence[Snippet], at: int) -> bool:
     """Whether a statement of a few words ("For example:") does nothing but announce what comes behind its paragraph."""
     if at >= len(statements) or statements[at].words > _LEAD_IN:
         return False

@@ -44,10 +44,10 @@ from .structure_check import check_structures
 
 def check(view: State) -> Iterator[str]:
     """Every violated invariant of the store, as a sentence."""
-    yield from _Check(view).run()
+    yield from _Checker(view).run()
 
 
-class _Check:
+class _Checker:
     def __init__(self, view: State) -> None:
         self._view = view
         self._stem = stemmer(view.settings.stemmer)

@@ -216,7 +216,7 @@ class Given:
     vectors: npt.ArrayLike | None = None
 
 
-class _Documents(Fact[str, Given]):
+class _StatedDocuments(Fact[str, Given]):
     name = "document"
     plural = "documents"
     fields: ClassVar[Fields] = {
@@ -274,7 +274,7 @@ class _Documents(Fact[str, Given]):
             yield f"how much of {pages:,} pages was left out is in no statement; EXPORT TO keeps that", ()
 
 
-class _Triples(DocumentFact[DocumentTriples]):
+class _StatedTriples(DocumentFact[DocumentTriples]):
     """The triples of each document that has some, by its key."""
 
     name = "triples"
@@ -314,7 +314,7 @@ class _Triples(DocumentFact[DocumentTriples]):
         return ((one, other, TRIPLE_LINK) for one, other in joined(value, state.filter) if one != other)
 
 
-class _Edges(StatedFact[EdgeKey, StatedEdge]):
+class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     """The edges that the user states, by their trees and the normal forms of their names."""
 
     name = "edge"
@@ -380,7 +380,7 @@ class _Edges(StatedFact[EdgeKey, StatedEdge]):
         work.linker.link_nodes(work.forest.state(tree, ids[child], ids[parent], (value.child, value.parent)))
 
 
-class _Aliases(StatedFact[str, Alias]):
+class _StatedAliases(StatedFact[str, Alias]):
     """What the user says that names stand for, by the normal forms of the names."""
 
     kinds = (ALIAS,)
@@ -456,10 +456,10 @@ class _Aliases(StatedFact[str, Alias]):
         AliasWriter(work.write).put(value)
 
 
-DOCUMENTS = _Documents()
-TRIPLES = _Triples()
-EDGES = _Edges()
-ALIASES = _Aliases()
+DOCUMENTS = _StatedDocuments()
+TRIPLES = _StatedTriples()
+EDGES = _StatedEdges()
+ALIASES = _StatedAliases()
 
 #: All kinds of facts, in the order in which they are exported and taken in: what others need comes first.
 FACTS: list[Fact[Any, Any]] = [DOCUMENTS, TRIPLES, EDGES, ALIASES]

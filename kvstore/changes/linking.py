@@ -24,7 +24,7 @@ from ..structures.names.mentions import MentionWriter, Occurrence
 from ..structures.names.places import Places, places_of
 from ..structures.names.recognition import Mention, headed_places, mentions_in
 from ..structures.state import State
-from ..systems.contract import Added, Chunk, Delta
+from ..systems.contract import Added, AddedChunk, Delta
 from ..text.normalize import fold
 from ..text.words import stemmer, terms, words
 
@@ -80,13 +80,13 @@ class Linker:
     def link_document(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[ChunkDraft]) -> None:
         """Find every known name in a new document's chunks, title and headings, and link it."""
         rows: dict[int, list[Occurrence]] = {}
-        written: list[Chunk] = []
+        written: list[AddedChunk] = []
         for chunk, draft in zip(record.chunk_ids(), chunks, strict=True):
             found = self._mentions_in(draft.text)
             rows[chunk] = self._mentions.put_chunk(
                 chunk, [Occurrence(entity, start, end - start) for entity, start, end, _ in found]
             )
-            written.append(Chunk(chunk, draft.text.encode(), draft.section, rows[chunk]))
+            written.append(AddedChunk(chunk, draft.text.encode(), draft.section, rows[chunk]))
         self._new[record.id] = Added(record, outline, written)
         place_rows = {
             place.occurrence(mention.entity, mention.key)

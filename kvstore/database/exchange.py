@@ -72,7 +72,7 @@ def import_file(context: Context, begin: Callable[[], Transaction], path: str | 
     What has the same key is replaced. The settings of the store stay its own; only own vectors must fit its dimension
     and its chunks. Raises InputError for a file or a line that cannot be read, and what a commit raises.
     """
-    return _Import(context, begin, Path(path)).run()
+    return _Importer(context, begin, Path(path)).run()
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class _Batch:
         return self.chunks >= _BATCH_CHUNKS or self.lines >= _BATCH_LINES
 
 
-class _Import:
+class _Importer:
     def __init__(self, context: Context, begin: Callable[[], Transaction], path: Path) -> None:
         self._context = context
         self._begin = begin

@@ -27,7 +27,7 @@ _SUMMARY_WORDS = 60
 
 
 @dataclass(slots=True)
-class Draft:
+class DraftAbstract:
     """An abstract to be: numbers of its children among the drafts, the chunks (by ordinal) below it, and the spans of
     the sentences that sum them up, the most telling first."""
 
@@ -44,7 +44,7 @@ class Draft:
 class AbstractTree:
     """The drafts of a document: the leaves first, in order of the text, and the root last."""
 
-    drafts: list[Draft]
+    drafts: list[DraftAbstract]
     leaves: int
     of_section: list[int]  # for each section, the draft that stands for it
 
@@ -87,7 +87,7 @@ class _TreeBuilder:
         self._stem = stem
         self._spans = [list(found) for found in sentences]
         self._sentences = {span: sentence for found in sentences for span, sentence in found.items()}
-        self._drafts: list[Draft] = []
+        self._drafts: list[DraftAbstract] = []
         self._leaf_ends: list[int] = []
 
     @cached_property  # most documents are too short to need it
@@ -104,7 +104,7 @@ class _TreeBuilder:
     def build(self) -> AbstractTree:
         for first, last in self._leaf_spans():
             section = self._common_section(first, last)
-            self._drafts.append(Draft(0, first, last, [], section))
+            self._drafts.append(DraftAbstract(0, first, last, [], section))
         leaves = len(self._drafts)
         self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
         for draft in self._drafts:
@@ -198,7 +198,7 @@ class _TreeBuilder:
     def _parent(self, children: list[int], section: int) -> int:
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
-        parent = Draft(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
+        parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
         parent.summary = self._choose([span for draft in drafts for span in draft.summary])
         number = len(self._drafts)
         for draft in drafts:

@@ -138,23 +138,23 @@ def derive_all(
     It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster. ``texts_known`` is
     told all their embedding texts before anything is parsed.
     """
-    begun: list[_Written | Extracted | InputError] = []
+    begun: list[_ChunkedDocument | Extracted | InputError] = []
     for document in documents:
         try:
             begun.append(_begun(document, settings))
         except InputError as error:
             begun.append(error)
-    written = [item for item in begun if isinstance(item, _Written)]
+    written = [item for item in begun if isinstance(item, _ChunkedDocument)]
     texts_known([text for item in written for text in item.embedding_texts()])
     pipeline = open_language(settings.language)
     parsed = [(item.text, item.parsed_by(settings.language), item.to_bytes) for item in written]
     prose = repeat(Prose()) if pipeline is None else read_prose(parsed, pipeline)
     for item in begun:
-        yield _derived(item, next(prose), settings) if isinstance(item, _Written) else item
+        yield _derived(item, next(prose), settings) if isinstance(item, _ChunkedDocument) else item
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _ChunkedDocument:
     """A document of prose, cut into chunks."""
 
     given: ValidDocument
@@ -181,7 +181,7 @@ class _Written:
         ]
 
 
-def _begun(given: ValidDocument, settings: FixedSettings) -> _Written | Extracted:
+def _begun(given: ValidDocument, settings: FixedSettings) -> _ChunkedDocument | Extracted:
     text = given.text.decode()
     if given.format == "pairs":
         stated_tree(tree_of(given.key, given.meta))
@@ -193,10 +193,10 @@ def _begun(given: ValidDocument, settings: FixedSettings) -> _Written | Extracte
     if not chunks:
         raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
     english = are_english([text[chunk.start : chunk.end] for chunk in chunks])
-    return _Written(given, text, found, sections, chunks, _byte_offsets(text, len(given.text)), english)
+    return _ChunkedDocument(given, text, found, sections, chunks, _byte_offsets(text, len(given.text)), english)
 
 
-def _derived(written: _Written, prose: Prose, settings: FixedSettings) -> Extracted:
+def _derived(written: _ChunkedDocument, prose: Prose, settings: FixedSettings) -> Extracted:
     given, text, sections, chunks = written.given, written.text, written.sections, written.chunks
     to_bytes = written.to_bytes
     stem = stemmer(settings.stemmer)
@@ -290,7 +290,7 @@ def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict
     return {(int(to_bytes[start]), int(to_bytes[end])): summary_sentence(text[start:end]) for start, end in spans}
 
 
-def _names(written: _Written) -> Iterator[Name]:
+def _names(written: _ChunkedDocument) -> Iterator[Name]:
     """The names found by rule."""
     text, english = written.text, any(written.english)
     if written.given.title:

@@ -23,14 +23,14 @@ from ..text.names import Name, singular
 from .chunking import Chunk, Unit
 from .noun_phrases import NounPhrases, Term
 from .relation import Relation
-from .relations import Statement, statements
+from .relations import StatedRelation, statements
 from .syntax import sentences_of
 
 #: How often a document uses the head of a term that it uses once.
 _REPEATED = 2
 
 #: What a passage states, and its noun phrases.
-_Found = tuple[list[Statement], list[Term]]
+_Found = tuple[list[StatedRelation], list[Term]]
 
 _MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
@@ -69,7 +69,7 @@ class Prose:
 
 
 @dataclass(slots=True)
-class _Passage:
+class _ChunkProse:
     """The prose of a chunk; ``starts[i]`` is where unit *i* begins in it."""
 
     text: str = ""
@@ -104,7 +104,7 @@ def read_prose(
         yield _prose(zip(of_document, read, strict=False), to_bytes)
 
 
-def _prose(passages: Iterable[tuple[_Passage, _Found]], to_bytes: npt.NDArray[np.int64]) -> Prose:
+def _prose(passages: Iterable[tuple[_ChunkProse, _Found]], to_bytes: npt.NDArray[np.int64]) -> Prose:
     prose = Prose()
     for passage, (stated, phrases) in passages:
         prose.phrases.update(phrases)
@@ -118,7 +118,7 @@ def _prose(passages: Iterable[tuple[_Passage, _Found]], to_bytes: npt.NDArray[np
 
 
 def _read(_: str, parses: Sequence[Parse]) -> _Found:
-    stated: list[Statement] = []
+    stated: list[StatedRelation] = []
     phrases: list[Term] = []
     for parse in parses:
         for sentence in sentences_of(parse.doc):
@@ -129,8 +129,8 @@ def _read(_: str, parses: Sequence[Parse]) -> _Found:
     return stated, phrases
 
 
-def _passage(text: str, chunk: Chunk) -> _Passage:
-    passage = _Passage()
+def _passage(text: str, chunk: Chunk) -> _ChunkProse:
+    passage = _ChunkProse()
     end = chunk.start
     for unit in chunk.units:
         if unit.kind in ("prose", "item"):

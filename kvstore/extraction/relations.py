@@ -1,6 +1,6 @@
 """Relations that prose states (CFT-RAG §2.2, Bridge-RAG §3.2): which of two names stands under the other.
 
-In: a parsed sentence. Out: :class:`Statement` objects, always from child to parent: belonging, parts, kinds,
+In: a parsed sentence. Out: :class:`StatedRelation` objects, always from child to parent: belonging, parts, kinds,
 dependence, place, and ``X of Y``. A noun before a noun states nothing that its words do not say (*disk space*). Rules
 over the heads and labels of Universal Dependencies; what is denied, asked, supposed or doubted states nothing.
 Conjuncts stand under one parent each.
@@ -44,7 +44,7 @@ _OUTRIGHT, _LISTED, _PREDICATE, _APPOSED, _POSSESSED = 0.9, 0.85, 0.85, 0.75, 0.
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class StatedRelation:
     """That ``child`` stands under ``parent``; ``start`` to ``end`` are the characters that the two names lie in.
 
     ``telling`` where it says something outside its sentence too (:mod:`~kvstore.extraction.telling`).
@@ -58,15 +58,15 @@ class Statement:
     end: int
     telling: bool = True
 
-    def shifted(self, by: int) -> Statement:
+    def shifted(self, by: int) -> StatedRelation:
         """The same statement in a text that begins ``by`` characters earlier."""
         return replace(self, start=self.start + by, end=self.end + by) if by else self
 
 
-def statements(sentence: Sentence) -> list[Statement]:
+def statements(sentence: Sentence) -> list[StatedRelation]:
     """The relations that a sentence states, each pair of names once a kind, the most confident."""
     found = _Reading(sentence).statements()
-    best: dict[tuple[str, str, str], Statement] = {}
+    best: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in found:
         key = entity_key(statement.child), entity_key(statement.parent), statement.kind
         if key[0] != key[1] and (key not in best or best[key].confidence < statement.confidence):
@@ -89,7 +89,7 @@ class _Reading:
         # Nouns whose "of" was already read: "the capital of France" said of Paris.
         self._described: set[int] = set()
 
-    def statements(self) -> Iterator[Statement]:
+    def statements(self) -> Iterator[StatedRelation]:
         if self._words[-1].text == "?":
             return
         for place, word in enumerate(self._words):
@@ -121,7 +121,7 @@ class _Reading:
             return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""
         return lemma if lemma in FRAMES else ""
 
-    def _verb(self, verb: int) -> Iterator[Statement]:
+    def _verb(self, verb: int) -> Iterator[StatedRelation]:
         weight = self._factuality.weight(verb)
         if not weight:
             return
@@ -139,7 +139,7 @@ class _Reading:
                 lower, upper = ([subject], others) if frame.upward else (others, [subject])
                 yield from self._relate(lower, upper, kind, _OUTRIGHT * weight)
 
-    def _becoming(self, verb: int) -> Iterator[Statement]:
+    def _becoming(self, verb: int) -> Iterator[StatedRelation]:
         """``X became a Y``, ``X forms part of Y``."""
         weight = self._factuality.weight(verb)
         if not weight or self._is_passive(verb):
@@ -154,7 +154,7 @@ class _Reading:
             predicates = [place for place in predicates if self._words[place].lemma == "part"]
         yield from self._describe(list(self._subjects(verb)), predicates, _PREDICATE * weight)
 
-    def _predicate(self, predicate: int) -> Iterator[Statement]:
+    def _predicate(self, predicate: int) -> Iterator[StatedRelation]:
         """``X is a Y``."""
         weight = self._factuality.weight(predicate)
         subjects = list(self._subjects(predicate))
@@ -245,7 +245,7 @@ class _Reading:
 
     # Nouns.
 
-    def _describe(self, subjects: list[int], predicates: Iterable[int], confidence: float) -> Iterator[Statement]:
+    def _describe(self, subjects: list[int], predicates: Iterable[int], confidence: float) -> Iterator[StatedRelation]:
         """What nouns said of others state: kinds, parts, members, and what they are the Y of."""
         for predicate in predicates:
             word = self._words[predicate]
@@ -281,7 +281,7 @@ class _Reading:
             and not any(True for _ in self._sentence.having(predicate, "det", "nmod:poss", "nummod"))
         )
 
-    def _apposition(self, noun: int, apposed: int) -> Iterator[Statement]:
+    def _apposition(self, noun: int, apposed: int) -> Iterator[StatedRelation]:
         """``X, a Y`` and ``Ys, X and Z``."""
         if not (self._words[noun].nominal and self._words[apposed].nominal):
             return
@@ -310,7 +310,7 @@ class _Reading:
             return False
         return tuple(word.text.lower() for word in self._words[place : place + 2]) in EXAMPLE_PHRASES
 
-    def _examples_by_preposition(self, place: int) -> Iterator[Statement]:
+    def _examples_by_preposition(self, place: int) -> Iterator[StatedRelation]:
         """``Ys such as X``, ``such Ys as X``, ``Ys including X``."""
         words = self._words
         if words[place].text.lower() == "such":
@@ -332,7 +332,7 @@ class _Reading:
         kind = PART_OF if words[place].text.lower() == "including" and not plural else IS_A
         yield from self._relate(self._listed_from(first), self._led_to(upper), kind, _LISTED)
 
-    def _examples_by_adverb(self, place: int) -> Iterator[Statement]:
+    def _examples_by_adverb(self, place: int) -> Iterator[StatedRelation]:
         """``Ys, especially X``, ``Ys, for example X``."""
         if place == 0 or self._words[place - 1].text not in (",", "(", ";", ":", "–", "—"):
             return
@@ -373,7 +373,7 @@ class _Reading:
             found += [other for other in self._phrases.members(word.head) if other > first]
         return found
 
-    def _noun(self, place: int) -> Iterator[Statement]:
+    def _noun(self, place: int) -> Iterator[StatedRelation]:
         """What a noun phrase says by itself."""
         word = self._words[place]
         if word.label == "conj" and word.head >= 0 and "other" in self._sentence.lemmas(place, "amod", "det"):
@@ -389,7 +389,7 @@ class _Reading:
         if place not in self._described:
             yield from self._possession(place)
 
-    def _possession(self, place: int) -> Iterator[Statement]:
+    def _possession(self, place: int) -> Iterator[StatedRelation]:
         """``X of Y``, ``Y's X``, ``Y, whose X``."""
         word = self._words[place]
         for owner in self._sentence.having(place, "nmod:poss"):
@@ -415,7 +415,9 @@ class _Reading:
             place = self._words[place].head
         return place if place >= 0 and self._words[place].head >= 0 else -1
 
-    def _relate(self, lower: Iterable[int], upper: Iterable[int], kind: str, confidence: float) -> Iterator[Statement]:
+    def _relate(
+        self, lower: Iterable[int], upper: Iterable[int], kind: str, confidence: float
+    ) -> Iterator[StatedRelation]:
         parents = [(place, self._phrases.name(place)) for place in upper]
         for place in lower:
             child = self._phrases.name(place)
@@ -423,8 +425,10 @@ class _Reading:
                 if child and parent:
                     yield self._statement(child, parent, kind, confidence, place, above)
 
-    def _statement(self, child: str, parent: str, kind: str, confidence: float, lower: int, upper: int) -> Statement:
+    def _statement(
+        self, child: str, parent: str, kind: str, confidence: float, lower: int, upper: int
+    ) -> StatedRelation:
         first, last = min(lower, upper), max(lower, upper)
         span = self._words[first].start, self._words[last].end
         telling = self._telling.tells(kind, lower, upper, confidence)
-        return Statement(child, parent, kind, round(confidence, 3), *span, telling)
+        return StatedRelation(child, parent, kind, round(confidence, 3), *span, telling)

@@ -174,10 +174,10 @@ def ingest(
     if memory_limit is not None and (not isinstance(memory_limit, (int, float)) or not memory_limit > 0):
         raise InputError(f"the memory limit is a number of megabytes above 0, not {memory_limit!r}")
     limits = Limits(time_limit, memory_limit)
-    return _Ingest(destination, format, include, dict(options or {}), progress, workers, limits).run(paths, prune)
+    return _IngestRun(destination, format, include, dict(options or {}), progress, workers, limits).run(paths, prune)
 
 
-class _Ingest:
+class _IngestRun:
     def __init__(
         self,
         destination: Destination,

@@ -89,7 +89,7 @@ def find_sources(
     """
     if format is not None:
         check_format(format)
-    search = _Search(format, include)
+    search = _FileSearch(format, include)
     for path in paths:
         search.add(os.fspath(path))
     return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
@@ -105,7 +105,7 @@ def by_reason(skipped: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {reason.removeprefix('suffix ')}" for reason, number in found)
 
 
-class _Search:
+class _FileSearch:
     def __init__(self, format: str | None, include: Sequence[str]) -> None:
         self.files: list[Source] = []
         self.covered: list[Covered] = []

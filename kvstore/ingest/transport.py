@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import msgpack
 import numpy as np
 
-from ..extraction.abstracts import AbstractTree, Draft
+from ..extraction.abstracts import AbstractTree, DraftAbstract
 from ..extraction.extraction import ChunkDraft, Extracted, Introduction
 from ..extraction.relation import Relation
 from ..settings import FixedSettings
@@ -25,8 +25,8 @@ from .sources import Source
 
 _LENGTH = struct.Struct(">Q")
 _CLASSES: tuple[type, ...] = (
-    FixedSettings, Section, AbstractTree, Draft, ChunkDraft, Extracted, Introduction, Failure, FileDocument, RawFact,
-    Relation, Source, LeftOut,
+    FixedSettings, Section, AbstractTree, DraftAbstract, ChunkDraft, Extracted, Introduction, Failure, FileDocument,
+    RawFact, Relation, Source, LeftOut,
 )  # fmt: skip
 _CODES = {kind: code for code, kind in enumerate(_CLASSES)}
 _TUPLE, _PATH, _MATRIX = 100, 101, 102

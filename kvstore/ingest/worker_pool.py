@@ -44,7 +44,7 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} impor
 Task = list[tuple[int, int, Source]]
 
 
-class _Worker:
+class _WorkerProcess:
     """One process, the files it has yet to finish, and when it was last heard."""
 
     def __init__(self, job: Job, threads: int, memory: int) -> None:
@@ -100,7 +100,7 @@ class WorkerPool:
         self._threads = max(1, (os.cpu_count() or 1) // workers)
         self._tasks = deque(_tasks(sources, workers))
         self._most = workers
-        self._workers: list[_Worker] = []
+        self._workers: list[_WorkerProcess] = []
         self._found: list[deque[tuple[Found, int]]] = [deque() for _ in sources]
         self._received = [0] * len(sources)
         self._done = [False] * len(sources)
@@ -135,13 +135,13 @@ class WorkerPool:
     def _give_out(self) -> None:
         """Give every worker something to do, and start those that are wanted and missing."""
         while self._tasks and len(self._workers) < self._most:
-            self._workers.append(_Worker(self._job, self._threads, self._memory))
+            self._workers.append(_WorkerProcess(self._job, self._threads, self._memory))
             self._assign(self._workers[-1])
         for worker in self._workers:
             if not worker.task and self._tasks and self._waiting < MOST_WAITING:
                 self._assign(worker)
 
-    def _assign(self, worker: _Worker) -> None:
+    def _assign(self, worker: _WorkerProcess) -> None:
         worker.task = self._tasks.popleft()
         worker.heard = time.monotonic()
         worker.tell(worker.task)
@@ -173,7 +173,7 @@ class WorkerPool:
                     worker.at,
                 )
 
-    def _hear(self, worker: _Worker, data: bytes) -> None:
+    def _hear(self, worker: _WorkerProcess, data: bytes) -> None:
         for message, size in worker.inbox.feed(data):
             match message:
                 case ("begin", number):
@@ -195,7 +195,7 @@ class WorkerPool:
         self._found[number].append((found, size))
         self._waiting += size
 
-    def _replace(self, worker: _Worker, reason: str, culprit: int | None) -> None:
+    def _replace(self, worker: _WorkerProcess, reason: str, culprit: int | None) -> None:
         """Go on without a worker: the file that ended it failed, if it is known, and the others are another's."""
         self._workers.remove(worker)
         if not worker.started:

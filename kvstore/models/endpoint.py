@@ -177,7 +177,7 @@ class Endpoint:
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         request = urllib.request.Request(url, data=json.dumps(payload).encode(), headers=headers, method="POST")
-        line = _Line(self.patience, deadline)
+        line = _TimedConnection(self.patience, deadline)
         opener = urllib.request.build_opener(_NoRedirection, _Plain(line), _Secure(line))
         reply = Reply(opener.open(request, timeout=line.left(self.patience.connect)), line)
         try:
@@ -225,7 +225,7 @@ class Endpoint:
 class Reply:
     """An answer that is being received; ``close`` it, or leave its context."""
 
-    def __init__(self, response: http.client.HTTPResponse, line: _Line) -> None:
+    def __init__(self, response: http.client.HTTPResponse, line: _TimedConnection) -> None:
         self._response = response
         self._line = line
         self.content_type: str = response.headers.get_content_type()
@@ -255,7 +255,7 @@ class Reply:
         self.close()
 
 
-class _Line:
+class _TimedConnection:
     """The connection of one attempt: how long each wait on it may be."""
 
     def __init__(self, patience: Patience, deadline: float) -> None:
@@ -284,7 +284,7 @@ class _Line:
 class _PlainConnection(http.client.HTTPConnection):
     """Tells its line when it is connected: the time to wait for an answer is not that for a connection."""
 
-    def __init__(self, *arguments: Any, line: _Line, **options: Any) -> None:
+    def __init__(self, *arguments: Any, line: _TimedConnection, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._line = line
 
@@ -298,7 +298,7 @@ class _SecureConnection(_PlainConnection, http.client.HTTPSConnection):
 
 
 class _Plain(urllib.request.HTTPHandler):
-    def __init__(self, line: _Line) -> None:
+    def __init__(self, line: _TimedConnection) -> None:
         super().__init__()
         self._line = line
 
@@ -307,7 +307,7 @@ class _Plain(urllib.request.HTTPHandler):
 
 
 class _Secure(urllib.request.HTTPSHandler):
-    def __init__(self, line: _Line) -> None:
+    def __init__(self, line: _TimedConnection) -> None:
         super().__init__()
         self._line = line
 

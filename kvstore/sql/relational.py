@@ -53,7 +53,7 @@ _WORDS = (
 _END = object()
 
 
-class _Cursor:
+class _TableScan:
     """One scan of a table, as SQLite drives it."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
@@ -110,7 +110,7 @@ class _Cursor:
         self._rows = iter(())
 
 
-class _MeasuredCursor(_Cursor):
+class _MeasuredCursor(_TableScan):
     """A scan that says what it costs."""
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
@@ -143,7 +143,7 @@ class _MeasuredCursor(_Cursor):
     _under_way = False
 
 
-class _Table:
+class _VirtualTable:
     """A table of one connection: says how a query may enter it, and opens it."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
@@ -182,9 +182,9 @@ class _Table:
                 return lower + upper, size / (2 if not (lower and upper) else 8)
         return [], size
 
-    def Open(self) -> _Cursor:
+    def Open(self) -> _TableScan:
         measured = self._connection.open_reader.measured is not None
-        return (_MeasuredCursor if measured else _Cursor)(self._connection, self._table)
+        return (_MeasuredCursor if measured else _TableScan)(self._connection, self._table)
 
     def Disconnect(self) -> None:
         pass
@@ -199,8 +199,8 @@ class _Module:
         self._connection = connection
         self._table = table
 
-    def Connect(self, *_: object) -> tuple[str, _Table]:
-        return self._table.declaration, _Table(self._connection, self._table)
+    def Connect(self, *_: object) -> tuple[str, _VirtualTable]:
+        return self._table.declaration, _VirtualTable(self._connection, self._table)
 
     Create = Connect
 

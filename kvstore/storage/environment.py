@@ -32,7 +32,7 @@ from .mapped_pages import release_pages
 from .open_file import PAGE, OpenFile
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
-from .view import LmdbView, Snapshot, View, WriteView
+from .view import LmdbView, ReadTransaction, View, WriteView
 from .write_transaction import WriteTransaction
 from .writer_lock import WriterLock
 
@@ -47,7 +47,7 @@ __all__ = [
     "Environment",
     "FileStatistics",
     "MapFull",
-    "Snapshot",
+    "ReadTransaction",
     "View",
     "WriteTransaction",
     "WriteView",
@@ -214,7 +214,7 @@ class Environment:
 
     # -- Transactions
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> ReadTransaction:
         """A read transaction on the last commit; raises ClosedError after :meth:`close` or in the child of a fork."""
         while True:
             self._file.require_open()
@@ -225,7 +225,7 @@ class Environment:
                 if shared is not None:
                     release(shared)
                 raise
-            snapshot = Snapshot(self, transaction, handles)
+            snapshot = ReadTransaction(self, transaction, handles)
             self._views.add(snapshot)
             snapshot.shared_lock = shared
             # Another process may have added tables; a transaction begun before their handles cannot use them.

@@ -9,7 +9,7 @@ RECENT = "recent"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LmdbTable:
     """A table: its name, and whether its records are small and scattered, so that they go through the change buffer."""
 
     name: str

@@ -310,7 +310,7 @@ class LmdbView:
         self._handles = {}
 
 
-class Snapshot(LmdbView):
+class ReadTransaction(LmdbView):
     """A read transaction: the store as it was when the snapshot was taken, whatever others commit meanwhile.
 
     A context manager. Any thread may use it, one at a time. Drop every buffer it gave before closing it: the bytes

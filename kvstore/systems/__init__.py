@@ -15,7 +15,7 @@ from ..errors import InputError, KvstoreError, UnknownStrategyError
 from ..retrieval.query import Strategy
 from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
-from .contract import Structure, System, Table
+from .contract import LmdbTable, Structure, System
 
 Named = TypeVar("Named")
 
@@ -70,7 +70,7 @@ def structures() -> list[Structure[Any]]:
     return [structure for system in SYSTEMS.values() for structure in system.structures]
 
 
-def store_tables() -> list[Table]:
+def store_tables() -> list[LmdbTable]:
     """The tables of a store: the spine's, and those of what the systems keep."""
     return [*SPINE, *(table for structure in structures() for table in structure.tables)]
 

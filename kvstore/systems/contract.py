@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..retrieval.query import Strategy
-from ..storage.tables import Table
+from ..storage.tables import LmdbTable
 from ..storage.view import WriteView
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.indexes.index import Index
@@ -24,7 +24,7 @@ from ..structures.names.mentions import Occurrence
 from ..structures.state import State
 from .sql_table import SqlTable
 
-__all__ = ["Added", "Chunk", "Delta", "Follower", "Row", "Structure", "System", "Table"]
+__all__ = ["Added", "AddedChunk", "Delta", "Follower", "LmdbTable", "Row", "Structure", "System"]
 
 Read = TypeVar("Read")
 
@@ -32,7 +32,7 @@ Read = TypeVar("Read")
 Row = tuple[Any, ...]
 
 
-class Chunk(NamedTuple):
+class AddedChunk(NamedTuple):
     """A chunk with what is at hand of it: its text as stored (UTF-8), its section (-1: none), the names in it."""
 
     id: int
@@ -41,11 +41,11 @@ class Chunk(NamedTuple):
     mentions: Sequence[Occurrence]
 
 
-def stored_chunks(state: State, document: int, chunks: Sequence[int]) -> list[Chunk]:
+def stored_chunks(state: State, document: int, chunks: Sequence[int]) -> list[AddedChunk]:
     """Some chunks of a stored document."""
     text = state.documents.text(document)
     rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.in_chunks(chunks), strict=True)
-    return [Chunk(chunk, text[one.start : one.end], one.section, mentions) for chunk, one, mentions in rows]
+    return [AddedChunk(chunk, text[one.start : one.end], one.section, mentions) for chunk, one, mentions in rows]
 
 
 class Added(NamedTuple):
@@ -53,7 +53,7 @@ class Added(NamedTuple):
 
     record: DocumentRecord
     outline: list[Section]
-    chunks: Sequence[Chunk]
+    chunks: Sequence[AddedChunk]
 
 
 #: Kinds of links between entities: somebody found them joined in a document; an accepted edge does, in any tree.
@@ -108,7 +108,7 @@ class Structure(Protocol[Read]):
         ...
 
     @property
-    def tables(self) -> Sequence[Table]:
+    def tables(self) -> Sequence[LmdbTable]:
         """The tables that are its own."""
         ...
 

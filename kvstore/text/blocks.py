@@ -45,7 +45,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BlockPart:
     """A block of a chunk's text, or the part of one that the chunk has, in characters of that text.
 
     ``kind`` is heading, prose, item, table or code; ``level`` that of a heading, or how deep an item stands (1: the
@@ -97,7 +97,7 @@ def is_lead_in(text: str) -> bool:
     return text.rstrip().rstrip("*`_ ").endswith((":", "："))
 
 
-def parts(text: str, format: str = "markdown") -> list[Part]:
+def parts(text: str, format: str = "markdown") -> list[BlockPart]:
     """The parts of a chunk's text, in order; ``format`` is that of its document, ``text`` or ``markdown``.
 
     >>> [(part.kind, part.leads) for part in parts("Ask it:\\n\\n```sh\\nls\\n```")]
@@ -106,19 +106,19 @@ def parts(text: str, format: str = "markdown") -> list[Part]:
     found = (
         _line_parts(text)
         if format == "markdown"
-        else [Part("prose", block.start, block.end, term_end=block.start) for block in _paragraphs(text)]
+        else [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _paragraphs(text)]
     )
     return [replace(part, leads=_leads(text, part, after)) for part, after in zip_longest(found, found[1:])]
 
 
-def _leads(text: str, part: Part, after: Part | None) -> bool:
+def _leads(text: str, part: BlockPart, after: BlockPart | None) -> bool:
     if after is None or after.kind == "heading" or part.kind not in ("prose", "item"):
         return False
     return after.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
 
 
-def _line_parts(text: str) -> list[Part]:
-    found: list[Part] = []
+def _line_parts(text: str) -> list[BlockPart]:
+    found: list[BlockPart] = []
     kind, start, end, level, continues = "", 0, 0, 0, False
     fence, depth, position, shallow = "", 0, 0, False
     lines = text.splitlines(keepends=True)
@@ -126,7 +126,7 @@ def _line_parts(text: str) -> list[Part]:
     def close() -> None:
         nonlocal kind
         if kind:
-            found.append(Part(kind, start, end, level, _term_end(text, start, end, kind), False, continues))
+            found.append(BlockPart(kind, start, end, level, _term_end(text, start, end, kind), False, continues))
         kind = ""
 
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
@@ -141,7 +141,7 @@ def _line_parts(text: str) -> list[Part]:
                 fence = ""
             continue
         if closes and kind in ("prose", "item"):  # no blank line before it: its code begins in an earlier chunk
-            found[:] = [Part("code", 0, stop, continues=True)]
+            found[:] = [BlockPart("code", 0, stop, continues=True)]
             kind = ""
             continue
         if stop < first:

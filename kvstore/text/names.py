@@ -345,7 +345,7 @@ def singular(form: str) -> str | None:
 OPENING = frozenset(":|([")
 
 
-class _Run(NamedTuple):
+class _CapitalRun(NamedTuple):
     """Capitalised words in a row, particles between them, and whether the first opens a sentence."""
 
     words: list[str]
@@ -375,7 +375,7 @@ class SentenceNames:
         for title in self._titles.get(sentence, ()):
             yield Name(title, "name")
         for number, found in enumerate(self._every[sentence]):
-            if isinstance(found, _Run):
+            if isinstance(found, _CapitalRun):
                 yield from self._finish(found.words, found.at_start)
             elif found[0] == "`":
                 code = found.strip("`")
@@ -387,7 +387,7 @@ class SentenceNames:
                 if _is_emphasised_term(term):
                     yield Name(term, "term")
 
-    def _found(self, sentence: int) -> Iterator[_Run | str]:
+    def _found(self, sentence: int) -> Iterator[_CapitalRun | str]:
         """The runs of capitalised words of a sentence, and its pieces of code and emphasis."""
         run: list[str] = []
         pending: list[str] = []
@@ -402,10 +402,10 @@ class SentenceNames:
                     ended = True  # an identifier, or what is no name
                 elif _is_capitalised(word, bool(run) and not pending):
                     if pending == ["and"] and not _goes_on(run, pieces, number):
-                        yield _Run(run, at_start)
+                        yield _CapitalRun(run, at_start)
                         run, pending = [], []
                     elif run and not pending and run[-1].isdigit() and word.isupper() and run[0].isupper():
-                        yield _Run(run[:-1], at_start)  # columns of a table
+                        yield _CapitalRun(run[:-1], at_start)  # columns of a table
                         run = []
                     if stroked and len(run) == 1 and not pending:
                         run = []  # "Tool/API Name": the stroke joins it to what is before
@@ -428,7 +428,7 @@ class SentenceNames:
                 # "Debian GNU/Linux", "Diffie- Hellman": the mark joins it to what is behind.
                 run = _without_last(run)
             if run:
-                yield _Run(run, at_start)
+                yield _CapitalRun(run, at_start)
                 run, pending = [], []
             if piece in OPENING or piece[0] == " ":
                 first = True
@@ -436,7 +436,7 @@ class SentenceNames:
                 first = False
                 yield piece
         if run:
-            yield _Run(run, at_start)
+            yield _CapitalRun(run, at_start)
 
     def _finish(self, run: list[str], at_start: bool) -> Iterator[Name]:
         """The names a run makes: itself, and what stands for itself inside it."""
@@ -516,14 +516,14 @@ class SentenceNames:
             yield Name(" ".join(part), "name")
 
     @cached_property
-    def _every(self) -> list[list[_Run | str]]:
+    def _every(self) -> list[list[_CapitalRun | str]]:
         """The runs, and the pieces of code and emphasis, of each sentence."""
         return [list(self._found(sentence)) for sentence in range(len(self._pieces))]
 
     @cached_property
     def _alone(self) -> Counter[tuple[str, ...]]:
         """How often each run stands alone in the document, not at the start of a sentence where it is a single word."""
-        runs = (found for of_sentence in self._every for found in of_sentence if isinstance(found, _Run))
+        runs = (found for of_sentence in self._every for found in of_sentence if isinstance(found, _CapitalRun))
         return Counter(tuple(run.words) for run in runs if len(run.words) > 1 or not run.at_start)
 
     def _only_opens(self, run: list[str]) -> bool:

@@ -14,7 +14,17 @@ from typing import Any
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsmap, qn
 
-from .markdown_blocks import Block, Inline, code_block, heading, item_list, one_line, paragraph, pipe_table, quote
+from .markdown_blocks import (
+    Inline,
+    MarkdownBlock,
+    code_block,
+    heading,
+    item_list,
+    one_line,
+    paragraph,
+    pipe_table,
+    quote,
+)
 
 _HEADING_STYLE = re.compile(r"heading ([1-9])$")
 _LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-9]))?$")
@@ -42,11 +52,11 @@ class _Gathered:
     """Blocks, and the list items or lines of code that stand behind them and are not finished yet."""
 
     def __init__(self) -> None:
-        self._blocks: list[Block] = []
-        self._items: list[tuple[int, str, Block]] = []
+        self._blocks: list[MarkdownBlock] = []
+        self._items: list[tuple[int, str, MarkdownBlock]] = []
         self._code: list[str] = []
 
-    def add(self, *blocks: Block) -> None:
+    def add(self, *blocks: MarkdownBlock) -> None:
         """Add finished blocks."""
         if self._code:
             self._blocks.append(code_block("\n".join(self._code)))
@@ -64,22 +74,22 @@ class _Gathered:
             self.add()
         self._code.append(line)
 
-    def add_item(self, depth: int, marker: str, block: Block) -> None:
+    def add_item(self, depth: int, marker: str, block: MarkdownBlock) -> None:
         """Add a list item."""
         if self._code:
             self.add()
         self._items.append((depth, marker, block))
 
-    def finished(self) -> list[Block]:
+    def finished(self) -> list[MarkdownBlock]:
         """All blocks."""
         self.add()
         return self._blocks
 
 
-def _nested_list(items: list[tuple[int, str, Block]], start: int) -> tuple[Block, int]:
+def _nested_list(items: list[tuple[int, str, MarkdownBlock]], start: int) -> tuple[MarkdownBlock, int]:
     """The list that begins at ``items[start]``, and the index of the first item that is not in it."""
     level, first_marker, _ = items[start]
-    entries: list[tuple[str, list[Block]]] = []
+    entries: list[tuple[str, list[MarkdownBlock]]] = []
     while start < len(items) and items[start][0] >= level:
         depth, marker, block = items[start]
         if depth > level:
@@ -108,7 +118,7 @@ class Body:
         # Below a title, headings of level one are its sections.
         self._below = int(any(self._style_name(element) == "title" for element in self._body.iter(_P)))
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[MarkdownBlock]:
         """All blocks of the document, footnotes last."""
         blocks = self._gather(self._body)
         number = 0
@@ -118,7 +128,7 @@ class Body:
             blocks.append(paragraph(f"[{number}] {text}"))
         return blocks
 
-    def _gather(self, container: Any, plain: bool = False) -> list[Block]:
+    def _gather(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
         """The blocks of the body, a table cell, a text box or a footnote."""
         gathered = _Gathered()
         for element in _unwrapped(container):
@@ -151,7 +161,7 @@ class Body:
         made = [paragraph(text) for text in texts]
         place = self._list_place(element, style)
         if place is not None:
-            gathered.add_item(*place, Block("paragraph", "\n".join(block.text for block in made)))
+            gathered.add_item(*place, MarkdownBlock("paragraph", "\n".join(block.text for block in made)))
         elif _QUOTE_STYLE.match(style):
             gathered.add(quote(made))
         else:
@@ -246,7 +256,7 @@ class Body:
             inline.end_emphasis(started)
         return inline
 
-    def _table(self, table: Any) -> list[Block]:
+    def _table(self, table: Any) -> list[MarkdownBlock]:
         rows = [[cell for cell in _unwrapped(row) if cell.tag == _TC] for row in _unwrapped(table) if row.tag == _TR]
         if sum(map(len, rows)) == 1:  # a box around text
             return self._gather(next(cell for row in rows for cell in row))

@@ -21,7 +21,7 @@ from .html_blocks import convert
 from .html_navigation import Keep
 from .html_parts import strip_numbering
 from .html_survey import Survey
-from .markdown_blocks import Block, document
+from .markdown_blocks import MarkdownBlock, document
 from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
 
 _DECLARED = re.compile(
@@ -65,13 +65,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, _title(tree, blocks), document(blocks) + "\n", {}, "markdown", tuple(left_out))
 
 
-def _content(tree: LexborHTMLParser, keep: Keep) -> tuple[list[Block], list[LeftOut]]:
+def _content(tree: LexborHTMLParser, keep: Keep) -> tuple[list[MarkdownBlock], list[LeftOut]]:
     """The blocks of a page, and what was left out: as much as leaves more than headings."""
     body = tree.body
     if body is None:
         return [], []
     survey = Survey(tree, body)
-    found: tuple[list[Block], list[LeftOut]] = [], []
+    found: tuple[list[MarkdownBlock], list[LeftOut]] = [], []
     for more in Keep:
         if more >= keep:
             found = convert(body, survey, more)
@@ -132,7 +132,7 @@ def _refuse_depth(markup: str, name: str) -> None:
             )
 
 
-def _title(tree: LexborHTMLParser, blocks: list[Block]) -> str | None:
+def _title(tree: LexborHTMLParser, blocks: list[MarkdownBlock]) -> str | None:
     for block in blocks:
         if block.kind == "heading" and block.text.startswith("# "):
             return block.text[2:]

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from selectolax.lexbor import LexborNode
 
 from .html_navigation import CONTROLS, LINE_NUMBERS, Keep, Navigation, is_sectioning
-from .html_parts import Flow, List, Table, strip_numbering
+from .html_parts import Flow, HtmlTable, List, strip_numbering
 from .html_survey import NEVER_TEXT, Survey
-from .markdown_blocks import Block, Inline, code_block, heading, item_list, one_line, paragraph, quote
+from .markdown_blocks import Inline, MarkdownBlock, code_block, heading, item_list, one_line, paragraph, quote
 from .raw_document import LeftOut
 
 _DEEPEST = 24
@@ -50,7 +50,7 @@ _EXPONENT = re.compile(r"[-−+]?\d+|[-−]?n")
 _Leave = Callable[[], None]
 
 
-def convert(body: LexborNode, survey: Survey, keep: Keep) -> tuple[list[Block], list[LeftOut]]:
+def convert(body: LexborNode, survey: Survey, keep: Keep) -> tuple[list[MarkdownBlock], list[LeftOut]]:
     """The blocks of a page, and what was left out of it as navigation because ``keep`` does not keep it."""
     page = _Page(survey, keep)
     page.walk(body)
@@ -63,7 +63,7 @@ class _Page:
     def __init__(self, survey: Survey, keep: Keep) -> None:
         self.flow = Flow()
         self.left_out: list[LeftOut] = []
-        self._open: list[Flow | List | Table] = [self.flow]
+        self._open: list[Flow | List | HtmlTable] = [self.flow]
         self._survey = survey
         self._navigation = Navigation(survey, keep)
         self._inside = 0  # the content
@@ -179,7 +179,7 @@ class _Page:
             leave = self._layout() if boxed or _is_layout(node) else self._table()
         elif isinstance(innermost, List):
             leave = self._list_part(innermost, tag)
-        elif isinstance(innermost, Table):
+        elif isinstance(innermost, HtmlTable):
             leave = self._table_part(innermost, node, tag)
         else:
             leave = self.flow.flush
@@ -188,7 +188,7 @@ class _Page:
     def _is_box_title(self, node: LexborNode, tag: str) -> bool:
         """Whether an element of an admonition is its title; some are tables, with the title in a cell."""
         if tag == "th":
-            return not isinstance(self._open[-1], Table)
+            return not isinstance(self._open[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLES.isdisjoint(_classes(node))
 
     def _count_marks(self, node: LexborNode, tag: str) -> _Leave | None:
@@ -209,7 +209,7 @@ class _Page:
         count(1)
         return lambda: count(-1)
 
-    def _gather(self, use: Callable[[list[Block]], None], flow: Flow | None = None) -> _Leave:
+    def _gather(self, use: Callable[[list[MarkdownBlock]], None], flow: Flow | None = None) -> _Leave:
         """Let a new flow gather what follows; at the end ``use`` gets its blocks."""
         outer = self.flow
         inner = flow or Flow(contents=self._contents > 0)
@@ -223,7 +223,7 @@ class _Page:
 
         return leave
 
-    def _heading(self, level: int, blocks: list[Block]) -> None:
+    def _heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
         title = strip_numbering(" ".join(one_line(blocks).split()))
         if not title:
             return
@@ -270,7 +270,7 @@ class _Page:
         return leave
 
     def _table(self) -> _Leave:
-        this = Table()
+        this = HtmlTable()
         self._open.append(this)
 
         def leave() -> None:
@@ -279,7 +279,7 @@ class _Page:
 
         return leave
 
-    def _table_part(self, this: Table, node: LexborNode, tag: str) -> _Leave:
+    def _table_part(self, this: HtmlTable, node: LexborNode, tag: str) -> _Leave:
         if tag == "tr":
             this.start_row()
             return this.end_row
@@ -365,7 +365,7 @@ def _only_text(node: LexborNode) -> str:
     return ""
 
 
-def _terms(blocks: list[Block]) -> list[str]:
+def _terms(blocks: list[MarkdownBlock]) -> list[str]:
     lines = (line.strip().rstrip(",") for block in blocks for line in block.text.split("\n"))
     return [line for line in lines if line]
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from .markdown_blocks import Block, Inline, item_list, paragraph, pipe_table
+from .markdown_blocks import Inline, MarkdownBlock, item_list, paragraph, pipe_table
 
 _NUMBERING = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
@@ -30,7 +30,7 @@ class Flow:
     """What gathers blocks: the page, a heading, a list item, a table cell or a quotation."""
 
     inline: Inline = field(default_factory=Inline)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[MarkdownBlock] = field(default_factory=list)
     contents: bool = False  # in a table of contents
     lead: str = ""  # the label of an admonition, until its first paragraph
 
@@ -38,7 +38,7 @@ class Flow:
         """End the current paragraph."""
         for text in self.inline.take():
             if self.inline.plain:
-                self.blocks.append(Block("paragraph", text))
+                self.blocks.append(MarkdownBlock("paragraph", text))
             else:
                 if (
                     self.blocks
@@ -49,7 +49,7 @@ class Flow:
                 self.blocks.append(paragraph(self.lead + (strip_numbering(text) if self.contents else text)))
             self.lead = ""
 
-    def add(self, *blocks: Block) -> None:
+    def add(self, *blocks: MarkdownBlock) -> None:
         """Add finished blocks."""
         self.flush()
         if self.lead:
@@ -57,7 +57,7 @@ class Flow:
             self.lead = ""
         self.blocks += blocks
 
-    def finished(self) -> list[Block]:
+    def finished(self) -> list[MarkdownBlock]:
         """All blocks."""
         self.add()
         return self.blocks
@@ -69,10 +69,10 @@ class List:
 
     number: int | None  # of the next item; None: a bullet
     contents: bool
-    items: list[tuple[str, list[Block]]] = field(default_factory=list)
+    items: list[tuple[str, list[MarkdownBlock]]] = field(default_factory=list)
     terms: list[str] = field(default_factory=list)  # not yet defined
 
-    def add(self, blocks: list[Block]) -> None:
+    def add(self, blocks: list[MarkdownBlock]) -> None:
         """Add an item, unless it is empty."""
         if not blocks:
             return
@@ -82,7 +82,7 @@ class List:
             self.items.append((f"{self.number}.", blocks))
             self.number += 1
 
-    def define(self, blocks: list[Block]) -> None:
+    def define(self, blocks: list[MarkdownBlock]) -> None:
         """Add the terms read, with what defines them, as one item."""
         terms = ", ".join(self.terms)
         self.terms.clear()
@@ -90,26 +90,26 @@ class List:
             self.items[-1][1].extend(blocks)
             return
         if not terms or self.contents:
-            self.add([Block("paragraph", terms), *blocks] if terms else blocks)
+            self.add([MarkdownBlock("paragraph", terms), *blocks] if terms else blocks)
             return
         label = terms if terms.endswith(":") or not blocks else terms + ":"
         if blocks and blocks[0].kind == "paragraph":
-            self.add([Block("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]])
+            self.add([MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]])
         else:
-            self.add([Block("paragraph", label), *blocks])
+            self.add([MarkdownBlock("paragraph", label), *blocks])
 
     def close_terms(self) -> None:
         """Add each term that nothing defines as an item."""
         for term in self.terms:
-            self.add([Block("paragraph", term)])
+            self.add([MarkdownBlock("paragraph", term)])
         self.terms.clear()
 
 
 @dataclass
-class Table:
+class HtmlTable:
     """A table being read; a cell that spans rows stands in each of them, one that spans columns in the first."""
 
-    caption: list[Block] = field(default_factory=list)
+    caption: list[MarkdownBlock] = field(default_factory=list)
     header: list[list[str]] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
     row: list[str] = field(default_factory=list)
@@ -153,12 +153,12 @@ class Table:
                 joined.append(row)
         self.rows = joined
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[MarkdownBlock]:
         """The caption and the table; one column without a header is a list."""
         if not self.header and not self.rows:
             return self.caption
         if not self.header and max(map(len, self.rows)) == 1:
-            return [*self.caption, item_list([("-", [Block("paragraph", row[0])]) for row in self.rows])]
+            return [*self.caption, item_list([("-", [MarkdownBlock("paragraph", row[0])]) for row in self.rows])]
         self._join_terms()
         columns = zip_longest(*self.header, fillvalue="")
         header = [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]

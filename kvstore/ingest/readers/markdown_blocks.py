@@ -1,8 +1,8 @@
 """Markdown out: what the HTML and DOCX readers write, so that every later stage parses one form only.
 
-:class:`Inline` gathers the running text of one paragraph; the functions make :class:`Block` objects of finished parts;
-:func:`document` joins them. Literal text is escaped only where it would open a block (``#``, ``- ``, ``1. `` at the
-start of a line, ``|`` in a table cell): everything else stays as it was written, so that names are found verbatim.
+:class:`Inline` gathers the running text of one paragraph; the functions make :class:`MarkdownBlock` objects of finished
+parts; :func:`document` joins them. Literal text is escaped only where it would open a block (``#``, ``- ``, ``1. `` at
+the start of a line, ``|`` in a table cell): everything else stays as it was written, so that names are found verbatim.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TICKS = re.compile(r"`+")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MarkdownBlock:
     """A finished part of a document: ``kind`` is paragraph, heading, list, code, table or quote."""
 
     kind: str
@@ -146,9 +146,9 @@ def code_span(text: str) -> str:
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def paragraph(text: str) -> Block:
+def paragraph(text: str) -> MarkdownBlock:
     """A paragraph of one or more lines."""
-    return Block("paragraph", "\n".join(map(_escaped, text.split("\n"))) if "\n" in text else _escaped(text))
+    return MarkdownBlock("paragraph", "\n".join(map(_escaped, text.split("\n"))) if "\n" in text else _escaped(text))
 
 
 def _escaped(line: str) -> str:
@@ -159,26 +159,26 @@ def _escaped(line: str) -> str:
     return "\\" + line if first in _OPENERS and _OPENS_BLOCK.match(line) else line
 
 
-def heading(level: int, text: str) -> Block:
+def heading(level: int, text: str) -> MarkdownBlock:
     """A heading of level 1 to 6, on one line."""
     title = _CLOSING_MARKS.sub("", " ".join(text.split()))
-    return Block("heading", f"{'#' * level} {title}")
+    return MarkdownBlock("heading", f"{'#' * level} {title}")
 
 
-def code_block(code: str, language: str = "") -> Block:
+def code_block(code: str, language: str = "") -> MarkdownBlock:
     """Fenced code; the fence is longer than any run of backticks inside."""
     code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
     longest = max((len(run) for run in _TICKS.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
-    return Block("code", f"{fence}{language}\n{code}\n{fence}")
+    return MarkdownBlock("code", f"{fence}{language}\n{code}\n{fence}")
 
 
-def quote(blocks: Sequence[Block]) -> Block:
+def quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
     """A block quotation."""
-    return Block("quote", "\n".join(f"> {line}".rstrip() for line in document(blocks).split("\n")))
+    return MarkdownBlock("quote", "\n".join(f"> {line}".rstrip() for line in document(blocks).split("\n")))
 
 
-def item_list(items: Sequence[tuple[str, Sequence[Block]]]) -> Block:
+def item_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
     """A list of (marker, blocks of the item); what follows an item's first line is indented beneath it."""
     parts: list[str] = []
     loose = False
@@ -189,21 +189,21 @@ def item_list(items: Sequence[tuple[str, Sequence[Block]]]) -> Block:
         body = ("\n" if tight else "\n\n").join(block.text for block in blocks)
         indent = " " * (len(marker) + 1)
         parts.append(f"{marker} " + re.sub(r"\n(?=[^\n])", "\n" + indent, body))
-    return Block("list", ("\n\n" if loose else "\n").join(parts))
+    return MarkdownBlock("list", ("\n\n" if loose else "\n").join(parts))
 
 
-def pipe_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Block:
+def pipe_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
     """A table; ``header`` may be empty, and rows may be shorter than it."""
     width = max([len(header), *map(len, rows)])
     lines = [_row([*header, *[""] * (width - len(header))]), "|" + " --- |" * width, *map(_row, rows)]
-    return Block("table", "\n".join(lines))
+    return MarkdownBlock("table", "\n".join(lines))
 
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
-def one_line(blocks: Sequence[Block]) -> str:
+def one_line(blocks: Sequence[MarkdownBlock]) -> str:
     """Blocks as one line, for a table cell: items, rows and unfinished sentences are parted by semicolons."""
     line = ""
     for block in blocks:
@@ -222,6 +222,6 @@ def one_line(blocks: Sequence[Block]) -> str:
     return line
 
 
-def document(blocks: Sequence[Block]) -> str:
+def document(blocks: Sequence[MarkdownBlock]) -> str:
     """The blocks with a blank line between two."""
     return "\n\n".join(block.text for block in blocks)

@@ -82,7 +82,7 @@ def _silence(library: str) -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class _Line:
+class _PageLine:
     """A line of a page: its pieces with the place where each begins, and the size of its letters, in points.
 
     A line of several pieces has wide gaps: a row of a table, a term beside its definition, or columns of text.
@@ -200,8 +200,8 @@ class _Gathering:
     """
 
     def __init__(self, fonts: _Fonts) -> None:
-        self.lines: list[_Line] = []
-        self._open: _Line | None = None
+        self.lines: list[_PageLine] = []
+        self._open: _PageLine | None = None
         self._blank = False
         self._shown: list[_Shown] = []
         self._fonts = fonts
@@ -243,7 +243,7 @@ class _Gathering:
     def _add(self, text: str, x: float, y: float, size: float) -> None:
         line = self._open
         if line is None or abs(line.y - y) > 0.7 * max(size, line.size):
-            self._open = _Line(x, y, size, [(x, text)], self._blank)
+            self._open = _PageLine(x, y, size, [(x, text)], self._blank)
             self.lines.append(self._open)
             self._blank = False
             return
@@ -345,7 +345,9 @@ def _page_text(page: Any, fonts: _Fonts) -> str:
     return "\n\n".join(paragraphs)
 
 
-def _joint(above: _Line, line: _Line, below: _Line | None, length: int, leading: float, usual: int) -> str | None:
+def _joint(
+    above: _PageLine, line: _PageLine, below: _PageLine | None, length: int, leading: float, usual: int
+) -> str | None:
     """What joins a line to the one above it: a space, the end of a line, or nothing where a paragraph begins."""
     down, right, em = above.y - line.y, line.x - above.x, line.size
     if line.after_blank or _BULLET.match(line.text) or len(line.pieces) > 1:
@@ -376,7 +378,7 @@ def _joined(text: str, line: str) -> str:
     return (text[:-1] if line[0].islower() else text) + line
 
 
-def _columns(lines: list[_Line]) -> list[_Line]:
+def _columns(lines: list[_PageLine]) -> list[_PageLine]:
     """The lines of a page; where most have two long pieces that begin at two places, those of the left come first."""
     wide = [line for line in lines if len(line.pieces) == 2]
     if len(wide) < max(5, 0.5 * len(lines)):
@@ -387,11 +389,11 @@ def _columns(lines: list[_Line]) -> list[_Line]:
     lengths = [sorted(len(line.pieces[side][1].strip()) for line in columns) for side in (0, 1)]
     if len(columns) < 0.8 * len(wide) or min(each[len(each) // 2] for each in lengths) < _COLUMN:
         return lines
-    left: list[_Line] = []
-    right: list[_Line] = []
+    left: list[_PageLine] = []
+    right: list[_PageLine] = []
     for line in lines:
         for x, text in line.pieces:
             (right if x > middle - line.size else left).append(
-                _Line(x, line.y, line.size, [(x, text)], line.after_blank)
+                _PageLine(x, line.y, line.size, [(x, text)], line.after_blank)
             )
     return left + right

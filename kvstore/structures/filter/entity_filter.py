@@ -36,7 +36,7 @@ from kvstore_cext.filter import (
 
 from ...errors import EntityNotFoundError, InputError, ReadOnlyError
 from ...storage import records
-from ...storage.environment import Snapshot, View, WriteView
+from ...storage.environment import ReadTransaction, View, WriteView
 from ...text.normalize import Folded
 from .block_lists import BlockLists
 from .filter_check import check_filter
@@ -136,7 +136,7 @@ class EntityFilter:
 
     def __init__(self, view: View, *, hash_seed: int, temperature_sort: bool = True) -> None:
         self._view = view
-        self._snapshot = view if isinstance(view, Snapshot) else None
+        self._snapshot = view if isinstance(view, ReadTransaction) else None
         self._temperature_sort = temperature_sort
         # A snapshot's transaction serves one thread at a time.
         self._lock = Lock()

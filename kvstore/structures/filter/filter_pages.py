@@ -78,7 +78,7 @@ class _Head:
     directory: tuple[int, ...] = (0, 0, 0, 0, 0, 0, 0)
 
 
-class _Part(NamedTuple):
+class _PageKind(NamedTuple):
     """The pages of one kind, the table they are in, what their keys begin with, and their list of free numbers."""
 
     pages: PageTable
@@ -164,7 +164,7 @@ class FilterPages:
         if self._lmdb_view is not None and self._lmdb_view.closed:
             raise ClosedError("the snapshot or transaction is closed; open another")
 
-    def _flush_part(self, view: WriteView, part: _Part) -> None:
+    def _flush_part(self, view: WriteView, part: _PageKind) -> None:
         released, taken = part.pages.freed()
         listed = part.pages is self.block_pages
         roomy = self._roomy if listed else {}
@@ -208,11 +208,11 @@ class FilterPages:
 
     def _part(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free: bytes | None = None
-    ) -> _Part:
+    ) -> _PageKind:
         load = self._loader(table, prefix, encoding)
         more = None if free is None else self._lister(free, table)
         pages = PageTable(table, encoding, load, more, CorruptionError, StoreFullError, *counts, self.view.writable)
-        return _Part(pages, table, prefix, free)
+        return _PageKind(pages, table, prefix, free)
 
     def _loader(self, table: str, prefix: bytes, encoding: bytes) -> Callable[[int], memoryview]:
         def load(number: int) -> memoryview:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...arguments import Option
 from ...storage.index_file import Arrays, Head
 from ..state import State
-from ..vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, Graph, stored_vectors
+from ..vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, HnswGraph, stored_vectors
 from ..vectors.vector_cache import Coverage, HeldVectors, VectorCache, covered_further, reach
 from ..vectors.vectors import Ids, Matrix
 from .index import BuildTools, Content, Index, IndexRecord, States
@@ -30,7 +30,7 @@ _READ, _ADDED = 4096, 128
 class ChunkGraph:
     """A graph of chunk vectors as it was read from its file; ``newer`` are vectors that were read after it."""
 
-    graph: Graph
+    graph: HnswGraph
     labels: Ids
     vectors: Matrix
     coverage: Coverage
@@ -73,7 +73,7 @@ class VectorIndex(Index[ChunkGraph, ChunkGraph]):
         """The chunks of ``old``, unless too many of them are no more, and those after them."""
         options = record.counts(GRAPH_OPTIONS)
         with states() as state:
-            graph: Graph | None = None
+            graph: HnswGraph | None = None
             coverage: Coverage = ()
             total = state.counters.chunks
             if old is not None and old.options == options:
@@ -86,7 +86,7 @@ class VectorIndex(Index[ChunkGraph, ChunkGraph]):
         if start >= end and coverage:
             return None
         if graph is None:
-            graph = Graph.new(dimension, **options)
+            graph = HnswGraph.new(dimension, **options)
         coverage = _grow(graph, coverage, states, start, end, total, tools)
         if not coverage:
             return None
@@ -98,7 +98,9 @@ class VectorIndex(Index[ChunkGraph, ChunkGraph]):
         labels, vectors = stored_vectors(head["numbers"], arrays)
         coverage = tuple((int(change), int(stop)) for change, stop in head["coverage"])
         newer = VectorCache(HeldVectors(coverage))
-        return ChunkGraph(Graph.restored(head["numbers"], arrays), labels, vectors, coverage, head["options"], newer)
+        return ChunkGraph(
+            HnswGraph.restored(head["numbers"], arrays), labels, vectors, coverage, head["options"], newer
+        )
 
     def bound(self, read: ChunkGraph, record: IndexRecord, state: State) -> ChunkGraph:
         """The graph: what it proposes is looked up in the state, see :mod:`.vector_search`."""
@@ -124,7 +126,7 @@ class VectorIndex(Index[ChunkGraph, ChunkGraph]):
 
 
 def _grow(
-    graph: Graph, coverage: Coverage, states: States, start: int, end: int, total: int, tools: BuildTools
+    graph: HnswGraph, coverage: Coverage, states: States, start: int, end: int, total: int, tools: BuildTools
 ) -> Coverage:
     """Add the chunks with ``start`` <= id < ``end``, or until it is cancelled; what the graph covers then."""
     covered, done = coverage, 0

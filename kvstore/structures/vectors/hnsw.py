@@ -43,14 +43,14 @@ def _library() -> Any:
     return hnswlib
 
 
-class Graph:
+class HnswGraph:
     """Vectors and the links between near ones. Any number of threads may search it while none adds."""
 
     def __init__(self, index: hnswlib.Index) -> None:
         self._index = index
 
     @classmethod
-    def new(cls, dimension: int, *, m: int, ef_construction: int) -> Graph:
+    def new(cls, dimension: int, *, m: int, ef_construction: int) -> HnswGraph:
         """A graph of nothing; ``m`` links a vector and layer (twice as many in the lowest), ``ef_construction``
         candidates looked at for them."""
         index = _library().Index("ip", dimension)
@@ -58,7 +58,7 @@ class Graph:
         return cls(index)
 
     @classmethod
-    def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Graph:
+    def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> HnswGraph:
         """The graph that :meth:`parts` took apart; a copy, which later changes of the arrays do not touch."""
         kind = _library().Index
         index = kind.__new__(kind)

@@ -52,7 +52,7 @@ def block_shape(dimension: int) -> tuple[int, int]:
     return best[1], best[2]
 
 
-class _Block:
+class _VectorBlock:
     """One block: a buffer, with its ids and matrix as views of it."""
 
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
@@ -101,13 +101,13 @@ class Vectors:
         value = self._view.get(tables.VECTOR_SPACE, records.u32(number))
         return 0 if value is None else int(_SPACE.unpack(value)[0])
 
-    def _block(self, number: int) -> _Block:
+    def _block(self, number: int) -> _VectorBlock:
         value = self._view.get(tables.VECTORS, records.u32(number))
         if value is None:
             raise CorruptionError(f"vector block {number} is referred to but not stored; run CHECK")
         return self._open(value, number)
 
-    def _open(self, value: memoryview | bytes, number: int) -> _Block:
+    def _open(self, value: memoryview | bytes, number: int) -> _VectorBlock:
         if len(value) == self._size:
             encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
             if (
@@ -115,7 +115,7 @@ class Vectors:
                 and (rows, dimension) == (self._rows, self.dimension)
                 and checksum == zlib.crc32(memoryview(value)[_BODY:])
             ):
-                return _Block(value, self.dimension, self._rows)
+                return _VectorBlock(value, self.dimension, self._rows)
         raise CorruptionError(f"vector block {number} is damaged; run CHECK REPAIR, or restore from a backup")
 
 
@@ -125,7 +125,7 @@ class VectorWriter(Vectors):
     def __init__(self, view: WriteView, dimension: int) -> None:
         super().__init__(view, dimension)
         self._write = view
-        self._dirty: dict[int, _Block] = {}
+        self._dirty: dict[int, _VectorBlock] = {}
         self._space: list[int] | None = None
 
     def add(self, chunk: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
@@ -136,7 +136,7 @@ class VectorWriter(Vectors):
             self._space.reverse()
         if not self._space:
             buffer = bytearray(self._size)
-            block = _Block(buffer, self.dimension, self._rows)
+            block = _VectorBlock(buffer, self.dimension, self._rows)
             block.ids[:] = FREE
             self._dirty[next_block] = block
             self._space.append(next_block)
@@ -200,14 +200,14 @@ class VectorWriter(Vectors):
         self._dirty.clear()
         self._space = None
 
-    def _block(self, number: int) -> _Block:
+    def _block(self, number: int) -> _VectorBlock:
         return self._dirty.get(number) or super()._block(number)
 
-    def _private(self, number: int) -> _Block:
+    def _private(self, number: int) -> _VectorBlock:
         block = self._dirty.get(number)
         if block is None:
             stored = super()._block(number)
-            block = _Block(bytearray(stored.buffer), self.dimension, self._rows)
+            block = _VectorBlock(bytearray(stored.buffer), self.dimension, self._rows)
             self._dirty[number] = block
         return block
 

@@ -107,7 +107,7 @@ class Heads:
 
     @property
     def only(self) -> npt.NDArray[np.int64]:
-        """The passage of each that has no other, with its strength, as :class:`Graph` keeps them; else 0."""
+        """The passage of each that has no other, with its strength, as :class:`PassageGraph` keeps them; else 0."""
         return np.where(self._many, 0, self._passage)
 
     @cached_property
@@ -134,7 +134,7 @@ class Link(NamedTuple):
     times: int
 
 
-class Graph:
+class PassageGraph:
     """The graph of one view."""
 
     def __init__(self, view: View) -> None:
@@ -243,7 +243,7 @@ class Graph:
         self._page_places.update(zip(missing, range(first, needed), strict=True))
 
 
-class GraphWriter(Graph):
+class GraphWriter(PassageGraph):
     """The graph of one write transaction; what entities are told of changed passages and links is gathered and written
     by :meth:`flush`."""
 

@@ -29,7 +29,7 @@ from ...errors import InputError
 from ...structures.state import State
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from . import graph
-from .graph import Graph, Heads
+from .graph import Heads, PassageGraph
 from .structure import GRAPH
 
 _ENTITY = 1 << 63
@@ -205,7 +205,7 @@ _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 class _Rows:
     """Rows of one snapshot's graph, weighed."""
 
-    def __init__(self, stored: Graph, passages: int, weights: EdgeWeights) -> None:
+    def __init__(self, stored: PassageGraph, passages: int, weights: EdgeWeights) -> None:
         self._graph = stored
         self._passages = max(1, passages)
         self._weights = weights

@@ -23,7 +23,7 @@ from ...structures.state import State
 from ...text.names import is_name_key, title_forms
 from ...text.normalize import entity_key, fold
 from ...text.words import FUNCTION_WORDS
-from ..contract import Chunk
+from ..contract import AddedChunk
 from . import graph
 
 _CAPITALISED_MOST = graph.CAPITALISED
@@ -71,7 +71,7 @@ class DocumentRows:
         self._title = self._named(record.title or "", graph.TITLE_WHOLE, graph.TITLE_PART)
         self._headings: dict[int, dict[int, int]] = {-1: {}}
 
-    def row(self, chunk: Chunk, unmentioned: set[EntityPair]) -> graph.Row:
+    def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> graph.Row:
         """The entities of a chunk with their strengths; ``unmentioned`` are the pairs of which no chunk of the
         document mentions a name."""
         strengths = dict(_counted(chunk))
@@ -115,7 +115,7 @@ def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurre
     return {pair for pair in pairs if named.isdisjoint(pair)}
 
 
-def _counted(chunk: Chunk) -> Iterator[tuple[int, int]]:
+def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
     """The entities mentioned in a chunk, each with the counts of its mentions."""
     counts: dict[int, list[int]] = {}
     mentions = [

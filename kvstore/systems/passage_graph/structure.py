@@ -8,15 +8,15 @@ from ...storage.view import WriteView
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.logical import Logical
 from ...structures.state import State
-from ..contract import Chunk, Delta, Row, Table, stored_chunks
+from ..contract import AddedChunk, Delta, LmdbTable, Row, stored_chunks
 from .graph import (
     ENTITY_HEADS,
     ENTITY_LINKS,
     ENTITY_PASSAGES,
     PASSAGE_ENTITIES,
     TITLE_LINK,
-    Graph,
     GraphWriter,
+    PassageGraph,
 )
 from .rows import DocumentRows, stated_pairs, title_pair, unmentioned
 
@@ -44,7 +44,7 @@ class GraphFollower:
             self._put_rows(self._state.documents.get(document), self._state.documents.outline(document), chunks)
         self._graph.flush()
 
-    def _put_rows(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[Chunk]) -> None:
+    def _put_rows(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[AddedChunk]) -> None:
         pairs = stated_pairs(self._state, record.id)
         lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
@@ -64,19 +64,19 @@ class GraphStructure:
     name = "passage_graph"
     version = 1
     tables = (
-        Table(PASSAGE_ENTITIES),
-        Table(ENTITY_PASSAGES, buffered=True),
-        Table(ENTITY_HEADS, buffered=True),
-        Table(ENTITY_LINKS, buffered=True),
+        LmdbTable(PASSAGE_ENTITIES),
+        LmdbTable(ENTITY_PASSAGES, buffered=True),
+        LmdbTable(ENTITY_HEADS, buffered=True),
+        LmdbTable(ENTITY_LINKS, buffered=True),
     )
 
-    def read(self, state: State) -> Graph:
-        return Graph(state.lmdb)
+    def read(self, state: State) -> PassageGraph:
+        return PassageGraph(state.lmdb)
 
     def follower(self, state: State, write: WriteView) -> GraphFollower:
         return GraphFollower(state, write)
 
-    def dump(self, read: Graph, names: Logical) -> Mapping[str, Iterable[Row]]:
+    def dump(self, read: PassageGraph, names: Logical) -> Mapping[str, Iterable[Row]]:
         return {
             PASSAGE_ENTITIES: (
                 (names.chunk(chunk), names.entity(entity), strength)
@@ -96,7 +96,7 @@ class GraphStructure:
             ),
         }
 
-    def counts(self, read: Graph) -> Mapping[str, int]:
+    def counts(self, read: PassageGraph) -> Mapping[str, int]:
         return read.counts()
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...structures.names.entities import Entities
-from ...structures.vectors.hnsw import Graph
+from ...structures.vectors.hnsw import HnswGraph
 from ...structures.vectors.vectors import Matrix, cosines
 
 #: Candidates kept during a search, at least.
@@ -33,7 +33,7 @@ class SynonymGraph:
     ``digests`` tell the form of a name that its vector is of.
     """
 
-    graph: Graph
+    graph: HnswGraph
     vectors: Matrix
     entities: Rows
     digests: npt.NDArray[np.uint64]

@@ -17,7 +17,7 @@ from ...arguments import Option
 from ...storage.index_file import Arrays, Head
 from ...structures.indexes.index import BuildTools, Content, Index, IndexRecord, States
 from ...structures.state import State
-from ...structures.vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, Graph, stored_vectors
+from ...structures.vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, HnswGraph, stored_vectors
 from ...structures.vectors.vectors import Matrix
 from .synonym_graph import SEARCHED, Rows, SynonymGraph, Synonyms
 
@@ -56,7 +56,7 @@ class SynonymIndex(Index[SynonymGraph, Synonyms]):
         new = sorted(names.keys() - set(entities.tolist()))
         pairs = _NO_PAIRS
         if old is None or old.options != options or len(kept) - kept.sum() > MOST_DEAD * len(kept):
-            graph = Graph.new(dimension, **graph_options)
+            graph = HnswGraph.new(dimension, **graph_options)
             vectors = np.empty((0, dimension), np.float32) if old is None else old.vectors[kept]
             start, entities = 0, entities[kept]
         else:
@@ -83,7 +83,7 @@ class SynonymIndex(Index[SynonymGraph, Synonyms]):
 
     def read(self, arrays: Arrays, head: Head) -> SynonymGraph:
         return SynonymGraph(
-            graph=Graph.restored(head["numbers"], arrays),
+            graph=HnswGraph.restored(head["numbers"], arrays),
             vectors=stored_vectors(head["numbers"], arrays)[1],
             change=head["change"],
             options=head["options"],
@@ -109,7 +109,7 @@ def _digest(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
-def _near(graph: Graph, row: int, vector: Matrix, entities: Rows, options: Mapping[str, float]) -> _Pairs:
+def _near(graph: HnswGraph, row: int, vector: Matrix, entities: Rows, options: Mapping[str, float]) -> _Pairs:
     """The rows near to one, with their cosines: names that still are, the nearest first, at most ``neighbours``."""
     most = int(options["neighbours"])
     others, cosines = graph.search(vector, max(SEARCHED, 2 * most))

@@ -1,0 +1,38 @@
+"""A name of a class or of a module means one thing in the whole house."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import kvstore
+import kvstore_shell
+
+HOUSE = [
+    (package.__name__, path)
+    for package in (kvstore, kvstore_shell)
+    for path in sorted(Path(str(package.__file__)).parent.rglob("*.py"))
+]
+
+
+def twice(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The names that stand for several things, with where these are."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for name, place in named:
+        places[name].append(place)
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def classes() -> Iterator[tuple[str, str]]:
+    """Every class, a private one without its underscore."""
+    for package, path in HOUSE:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                yield node.name.lstrip("_"), f"{package}, {path.name}:{node.lineno}"
+
+
+def test_no_class_name_means_two_things() -> None:
+    assert twice(classes()) == {}
+    assert twice([*classes(), ("Store", "elsewhere")])["Store"][1:] == ["elsewhere"]
