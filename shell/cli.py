@@ -119,7 +119,7 @@ def shell(
 
 
 def _converse(store: Path, open_store: Callable[[], kvstore.Store], *, mode: str | None, bail: bool, warn: bool) -> int:
-    from .opening import Opening, collecting_nothing
+    from .background_opening import Opening, collecting_nothing
 
     with collecting_nothing():
         from .console import Console

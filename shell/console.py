@@ -20,7 +20,7 @@ import kvstore
 from kvstore.errors import KvstoreError, StatementError
 
 from . import render
-from .opening import Opening
+from .background_opening import Opening
 from .pager import Paged
 from .script import ScriptError, ScriptItem, pieces_of
 

@@ -30,12 +30,12 @@ from kvstore import language
 from kvstore.errors import KvstoreError
 from kvstore.language import is_complete, tokens
 
+from .background_opening import Opening
 from .completion import SQL_WORDS, complete
 from .configuration import configure
 from .console import Bail, Console, Leave, state_folder
 from .dot_commands import COMMANDS
 from .masking import masked, masked_lines
-from .opening import Opening
 from .pager import default_pager
 from .render import MODES
 from .script import pieces

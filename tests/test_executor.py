@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
-from kvstore.language.syntax import keywords, parse
+from kvstore.language.parser import keywords, parse
 
 PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
 LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it at Acme Corporation."

@@ -15,7 +15,7 @@ import kvstore
 from kvstore import errors
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
-from kvstore.structures.documents.triples import KIND
+from kvstore.structures.documents.document_triples import KIND
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
 NOTES = "notes"
@@ -151,6 +151,6 @@ def test_dump_tells_that_parts_of_pages_were_left_out(store: kvstore.Store) -> N
 
 def test_few_files_know_one_kind_of_fact_by_name() -> None:
     package = Path(kvstore.__file__).parent
-    own = {"changes/facts.py", "structures/documents/triples.py"}
+    own = {"changes/facts.py", "structures/documents/document_triples.py"}
     known = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if "triples" in path.read_text()}
     assert len([name for name in known - own if not name.startswith("language/")]) <= 8

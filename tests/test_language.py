@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvstore.errors import StatementError
+from kvstore.language import parser
 from kvstore.language import statements as s
-from kvstore.language import syntax
-from kvstore.language.syntax import expected, keywords, parse
+from kvstore.language.parser import expected, keywords, parse
 from kvstore.sql import condition, diagnosis, literals
 from kvstore.sql import tokens as token_module
-from kvstore.sql.tables import sql_tables
+from kvstore.sql.store_tables import sql_tables
 from kvstore.sql.tokens import is_complete, split, tokens
 from kvstore_shell import layout
 
@@ -340,7 +340,7 @@ def test_wrong_parameters_get_an_error(text: str, parameters: Any, said: str) ->
         parse(text, parameters)
 
 
-@pytest.mark.parametrize("module", [condition, diagnosis, literals, syntax, token_module, layout])
+@pytest.mark.parametrize("module", [condition, diagnosis, literals, parser, token_module, layout])
 def test_the_examples_of_docstrings_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kvstore.storage.environment import Environment
-from kvstore.structures.names.mentions import Mentions, MentionWriter, Occurrence, PlaceOccurrence
+from kvstore.structures.names.mentions import HeadingOccurrence, Mentions, MentionWriter, Occurrence
 
 small, large = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 chunk_rows = st.lists(st.tuples(large, small, small), max_size=40)
-place_rows = st.lists(st.tuples(large, large, st.integers(0, 2**41)), max_size=8)
+heading_rows = st.lists(st.tuples(large, large, st.integers(0, 2**41)), max_size=8)
 
 
 @pytest.fixture
@@ -24,26 +24,26 @@ def environment(tmp_path: Path) -> Iterator[Environment]:
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(puts=st.lists(st.tuples(st.integers(1, 3), chunk_rows, place_rows), min_size=1, max_size=6))
+@given(puts=st.lists(st.tuples(st.integers(1, 3), chunk_rows, heading_rows), min_size=1, max_size=6))
 def test_mentions_are_those_put_last(
     environment: Environment,
     puts: list[tuple[int, list[tuple[int, int, int]], list[tuple[int, int, int]]]],
 ) -> None:
     in_chunks: dict[int, list[tuple[int, int, int]]] = {}
-    in_places: dict[int, list[tuple[int, int, int]]] = {}
+    in_headings: dict[int, list[tuple[int, int, int]]] = {}
     with environment.write() as view:
         view.clear("mentions")
         view.clear("place_mentions")
         writer = MentionWriter(view)
         for number, chunk, places in puts:
             writer.put_chunk(number, map(Occurrence._make, chunk))
-            writer.put_places(number, map(PlaceOccurrence._make, places))
+            writer.put_headings(number, map(HeadingOccurrence._make, places))
             in_chunks[number] = sorted(chunk, key=lambda row: (row[1], row[2], row[0]))
-            in_places[number] = sorted(places, key=lambda row: (row[1], row[2], row[0]))
+            in_headings[number] = sorted(places, key=lambda row: (row[1], row[2], row[0]))
     with environment.snapshot() as snapshot:
         mentions = Mentions(snapshot)
         for number in range(1, 5):
             assert mentions.in_chunk(number) == in_chunks.get(number, [])
-            assert mentions.in_places(number) == in_places.get(number, [])
+            assert mentions.in_headings(number) == in_headings.get(number, [])
         scanned = dict(mentions.scan())
         assert scanned == {number: rows for number, rows in sorted(in_chunks.items()) if rows}

@@ -36,3 +36,15 @@ def classes() -> Iterator[tuple[str, str]]:
 def test_no_class_name_means_two_things() -> None:
     assert twice(classes()) == {}
     assert twice([*classes(), ("Store", "elsewhere")])["Store"][1:] == ["elsewhere"]
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Every module but ``__init__`` and ``__main__``. The ``strategy`` of a system is one thing, in each of them."""
+    for package, path in HOUSE:
+        is_strategy = path.parts[-3] == "systems" and path.stem == "strategy"
+        if not (path.stem.startswith("__") or is_strategy):
+            yield path.stem, f"{package}, {path.parent.name}"
+
+
+def test_no_module_name_means_two_things() -> None:
+    assert twice(modules()) == {}

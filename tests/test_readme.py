@@ -21,7 +21,7 @@ import pytest
 
 import kvstore
 from kvstore import sample
-from kvstore.language import syntax
+from kvstore.language import parser
 from kvstore.models.embedder import EMBEDDER_FORMS
 from kvstore.settings import FixedSettings, SessionSettings
 from kvstore.systems import STRATEGIES
@@ -120,7 +120,7 @@ def test_statements_can_be_parsed() -> None:
     found = list(statements())
     assert len(found) > 15
     for statement in found:
-        assert syntax.parse(statement), statement
+        assert parser.parse(statement), statement
 
 
 def test_tables_tell_the_settings_embedders_and_strategies() -> None:

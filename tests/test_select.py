@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError, StatementError
-from kvstore.sql.tables import sql_tables
+from kvstore.sql.store_tables import sql_tables
 
 LEAVE = """# Leave
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.errors import StatementError
 from kvstore.language import is_complete, tokens
-from kvstore.language.syntax import parse
+from kvstore.language.parser import parse
 from kvstore_shell import cli, layout, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS

@@ -26,9 +26,9 @@ from ..structures.indexes.indexes import Indexes
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.entities import BLOCK
+from ..structures.names.mention_addresses import mention_addresses
+from ..structures.names.mention_recognition import headed_abstracts, mentions_in
 from ..structures.names.mentions import Occurrence
-from ..structures.names.places import places_of
-from ..structures.names.recognition import headed_places, mentions_in
 from ..structures.postings import term_bytes
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE
@@ -156,15 +156,15 @@ class _Checker:
             )
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
-        place_rows = view.mentions.in_places(record.id)
+        heading_rows = view.mentions.in_headings(record.id)
         found = {
-            place.occurrence(mention.entity, mention.key)
-            for place in headed_places(record, outline)
-            for mention in mentions_in(view.filter, fold(place.text), view.settings.name_words)
+            headed.occurrence(mention.entity, mention.key)
+            for headed in headed_abstracts(record, outline)
+            for mention in mentions_in(view.filter, fold(headed.text), view.settings.name_words)
         }
-        if found != set(place_rows) or len(found) != len(place_rows):
+        if found != set(heading_rows) or len(found) != len(heading_rows):
             yield f"document {record.key!r}: the mentions in its title and headings are not those stored"
-        for entity, pairs in places_of(rows, place_rows).items():
+        for entity, pairs in mention_addresses(rows, heading_rows).items():
             for address in addresses.best(pairs):
                 self._addresses.add(entity, (address,))
         yield from self._check_abstracts(record, outline)

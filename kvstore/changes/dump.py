@@ -77,7 +77,7 @@ def dump(view: State) -> dict[str, Rows]:
         "place_mentions": [
             (logical.entity(entity), rank, logical.abstract(abstract))
             for r in documents.values()
-            for entity, rank, abstract in view.mentions.in_places(r.id)
+            for entity, rank, abstract in view.mentions.in_headings(r.id)
         ],
         "addresses": [
             (key, logical.address(number)) for key in in_filter for number in view.filter.addresses(key).tolist()

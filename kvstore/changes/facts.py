@@ -20,9 +20,9 @@ from ..errors import InputError
 from ..storage import records
 from ..storage.view import WriteView
 from ..structures import tables
+from ..structures.documents.document_triples import KIND, DocumentTriples, joined, stated_triples
+from ..structures.documents.document_triples import Triple as Triple
 from ..structures.documents.documents import DocumentRecord
-from ..structures.documents.triples import KIND, DocumentTriples, joined, stated_triples
-from ..structures.documents.triples import Triple as Triple
 from ..structures.forest.forest import EdgeKey, StatedEdge
 from ..structures.forest.forest_writer import ForestWriter
 from ..structures.names.aliases import ALIAS, MERGE, Alias, AliasWriter

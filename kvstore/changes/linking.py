@@ -20,9 +20,9 @@ from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import occurrences
 from ..structures.forest.forest_writer import Nodes
+from ..structures.names.mention_addresses import Places, mention_addresses
+from ..structures.names.mention_recognition import Mention, headed_abstracts, mentions_in
 from ..structures.names.mentions import MentionWriter, Occurrence
-from ..structures.names.places import Places, places_of
-from ..structures.names.recognition import Mention, headed_places, mentions_in
 from ..structures.state import State
 from ..systems.contract import Added, AddedChunk, Delta
 from ..text.normalize import fold
@@ -88,25 +88,25 @@ class Linker:
             )
             written.append(AddedChunk(chunk, draft.text.encode(), draft.section, rows[chunk]))
         self._new[record.id] = Added(record, outline, written)
-        place_rows = {
-            place.occurrence(mention.entity, mention.key)
-            for place in headed_places(record, outline)
-            for mention in self._mentions_in(place.text)
+        heading_rows = {
+            headed.occurrence(mention.entity, mention.key)
+            for headed in headed_abstracts(record, outline)
+            for mention in self._mentions_in(headed.text)
         }
-        self._mentions.put_places(record.id, place_rows)
-        for entity, pairs in places_of(rows, place_rows).items():
+        self._mentions.put_headings(record.id, heading_rows)
+        for entity, pairs in mention_addresses(rows, heading_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
 
     def unlink_document(self, record: DocumentRecord) -> None:
         """Remove all mentions of a document that is about to go, and their addresses."""
         rows = dict(zip(record.chunk_ids(), self._mentions.in_chunks(record.chunk_ids()), strict=True))
-        place_rows = self._mentions.in_places(record.id)
-        for entity, pairs in places_of(rows, place_rows).items():
+        heading_rows = self._mentions.in_headings(record.id)
+        for entity, pairs in mention_addresses(rows, heading_rows).items():
             self._removed.setdefault(self._key(entity), []).extend(pairs)
         for chunk in rows:
             self._mentions.put_chunk(chunk, [])
         self._touched.pop(record.id, None)
-        self._mentions.put_places(record.id, ())
+        self._mentions.put_headings(record.id, ())
 
     def unlink_entity(self, entity: int, key: str) -> None:
         """Remove the mentions of a name that nothing introduces any more; its block list goes with the filter entry."""
@@ -114,10 +114,10 @@ class Linker:
         for number in self._filter.addresses(key):
             _, place = addresses.split(int(number))
             document = self._state.abstracts.get(place).document
-            place_rows = self._mentions.in_places(document)
-            kept = [row for row in place_rows if row.entity != entity]
-            if len(kept) < len(place_rows):
-                self._mentions.put_places(document, kept)
+            heading_rows = self._mentions.in_headings(document)
+            kept = [row for row in heading_rows if row.entity != entity]
+            if len(kept) < len(heading_rows):
+                self._mentions.put_headings(document, kept)
                 self.touch(document, self._state.documents.get(document).chunk_ids())
             if place < FIRST_UPPER:
                 for chunk in range(GROUP * place, GROUP * place + GROUP):
@@ -181,15 +181,15 @@ class Linker:
         self.touch(document, rows)
         record = self._state.documents.get(document)
         every = sorted({key for keys in candidates.values() for key in keys})
-        place_rows = {
-            place.occurrence(new[key], key)
-            for place in headed_places(record, self._state.documents.outline(document))
-            for key in self._occurring(fold(place.text).data, every)
+        heading_rows = {
+            headed.occurrence(new[key], key)
+            for headed in headed_abstracts(record, self._state.documents.outline(document))
+            for key in self._occurring(fold(headed.text).data, every)
         }
-        if place_rows:
-            self._mentions.put_places(document, [*self._mentions.in_places(document), *place_rows])
+        if heading_rows:
+            self._mentions.put_headings(document, [*self._mentions.in_headings(document), *heading_rows])
             self.touch(document, record.chunk_ids())
-        for entity, pairs in places_of(rows, place_rows).items():
+        for entity, pairs in mention_addresses(rows, heading_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
 
     def _occurring(self, data: bytes, keys: Iterable[str]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from ..retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_option
 from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
-from ..structures.documents.triples import Triple, Triples
+from ..structures.documents.document_triples import Triple, Triples
 from ..structures.indexes.index_reading import statuses
 from ..structures.indexes.indexes import IndexStatus
 from ..structures.names.aliases import Alias

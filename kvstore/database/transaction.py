@@ -27,9 +27,9 @@ from ..extraction.extraction import Extracted
 from ..extraction.validation import PAIRS, validate
 from ..sql.nearby import no_document, no_entity
 from ..storage.environment import MapFull, WriteTransaction
+from ..structures.documents.document_triples import stated_triples
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
-from ..structures.documents.triples import stated_triples
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..structures.state import State
 from ..text.normalize import entity_key

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..sql.literals import literal, name
     from .cursor import Cursor
     from .index_handlers import index_kinds
-    from .syntax import expected, keywords
+    from .parser import expected, keywords
 
 __all__ = ["Cursor", "Token", "expected", "index_kinds", "is_complete", "keywords", "literal", "name", "tokens"]
 

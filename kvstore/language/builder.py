@@ -162,7 +162,7 @@ class Builder:
 
 
 def _place(terminal: Terminal) -> int:
-    assert terminal.start_pos is not None  # syntax.py gives every terminal its place
+    assert terminal.start_pos is not None  # parser.py gives every terminal its place
     return terminal.start_pos
 
 

@@ -26,8 +26,8 @@ from . import (
 )
 from . import statements as s
 from .cursor import Cursor
+from .parser import Parameters, Parsed, parse
 from .statement_context import Progress, StatementContext
-from .syntax import Parameters, Parsed, parse
 
 _HANDLERS: dict[type, Callable[[StatementContext, Any], Cursor]] = {
     s.Lookup: query_handlers.lookup,

@@ -18,7 +18,7 @@ from ..structures.state import State
 from ..text.normalize import entity_key
 from .evidence import Relative
 from .evidence_sentence import evidence_sentence
-from .places import Place, places_of
+from .ordered_addresses import AbstractAddress, ordered_addresses
 
 DIRECTIONS = ("up", "down", "both")
 #: Steps up that are taken at most to find the nearest root.
@@ -43,7 +43,7 @@ def expand(view: State, name: str, *, direction: str, depth: int, tree: str | No
     downs = direction in ("down", "both")
     rows: list[Relative] = []
     cut = False
-    places, abstracts = places_of(view, identity, limit)
+    places, abstracts = ordered_addresses(view, identity, limit)
     for tree_name, nodes in _nodes_of(view, places, tree).items():
         rows.append(Relative(shown, tree_name, 0, shown, "", ""))
         for wanted, up in ((ups, True), (downs, False)):
@@ -120,7 +120,7 @@ def _forest_relatives(
 
 
 def _abstract_relatives(
-    view: State, places: list[Place], shown: str, ups: bool, downs: bool, depth: int, tree: str | None
+    view: State, places: list[AbstractAddress], shown: str, ups: bool, downs: bool, depth: int, tree: str | None
 ) -> Iterator[Relative]:
     """The abstract tree around the best places of the entity, a few documents' at most."""
     seen: set[int] = set()

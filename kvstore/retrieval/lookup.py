@@ -21,7 +21,7 @@ from ..text.blocks import plain
 from ..text.normalize import entity_key
 from ..text.sentences import sentences
 from .evidence import Location
-from .places import Place, places_of
+from .ordered_addresses import AbstractAddress, ordered_addresses
 
 #: Addresses that are looked at beyond the limit, so that ties are broken by what they hold.
 _AHEAD = 64
@@ -34,7 +34,7 @@ def lookup(view: State, name: str, limit: int) -> Iterator[Location]:
     if identity is None:
         return
     shown = view.entities.get(identity.entry.entity).name
-    nodes, places = places_of(view, identity, limit + _AHEAD)
+    nodes, places = ordered_addresses(view, identity, limit + _AHEAD)
     stated, told = _parted(view, nodes)
     most = max(limit - len(places), (limit + 1) // 2)
     above = list(islice((row for node in stated for row in _tree_locations(view, node, shown, identity)), most))
@@ -72,7 +72,7 @@ def _node_name(view: State, node: int) -> str:
     return view.entities.get(view.forest.node(node).entity).name
 
 
-def _abstract_location(view: State, place: Place, shown: str, identity: Identity) -> Location:
+def _abstract_location(view: State, place: AbstractAddress, shown: str, identity: Identity) -> Location:
     rank, abstract, record = place
     document = view.documents.get(record.document)
     above = None if record.parent is None else view.abstracts.get(record.parent)

@@ -18,7 +18,7 @@ from ..systems.sql_table import SqlTable
 from ..text.normalize import entity_key
 from .diagnosis import nearest
 from .nearby import no_document, no_entity
-from .tables import sql_tables
+from .store_tables import sql_tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The tables of documents, of their parts, and of the files they came from; see ``tables.py``."""
+"""The tables of documents, of their parts, and of the files they came from; see ``store_tables.py``."""
 
 from __future__ import annotations
 

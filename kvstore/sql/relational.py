@@ -26,7 +26,7 @@ from ..systems.sql_table import Row, Rows, SqlTable, SqlValue
 from . import condition as conditions
 from .diagnosis import nearest
 from .literals import literal
-from .tables import sql_tables
+from .store_tables import sql_tables
 from .tokens import unquote
 
 #: Makes the error for a place in the query (None: no place is known) and a reason.

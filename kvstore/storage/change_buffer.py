@@ -18,7 +18,7 @@ import os
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from . import records, tables
+from . import engine_tables, records
 
 #: Bytes of changes beyond which a transaction is large, and segments and bytes beyond which they are merged.
 LARGE = 2 << 20
@@ -142,7 +142,7 @@ class ChangeBufferReader:
         follows = keys[: len(known.segments)] == [key for key, _ in known.segments]
         found = known.copy() if follows else ChangeBuffer()
         for key, value in segments[len(found.segments) :]:
-            for table, changes in records.unpack(value, tables.RECENT, key).items():
+            for table, changes in records.unpack(value, engine_tables.RECENT, key).items():
                 found.update(table, changes)
         found.segments = tuple((key, len(value)) for key, value in segments)
         self._read = found
@@ -159,7 +159,7 @@ def check_change_buffer(stored: Iterable[tuple[bytes, memoryview]], buffered: Se
     for key, value in stored:
         number = records.U32.unpack_from(key)[0]
         if number != 1 + (last or 0):
-            yield f"table {tables.RECENT}: segment {number} follows segment {last or 0}"
+            yield f"table {engine_tables.RECENT}: segment {number} follows segment {last or 0}"
         last = number
-        if not records.unpack(value, tables.RECENT, key).keys() <= buffered:
-            yield f"table {tables.RECENT}, key {key.hex()}: changes of other tables"
+        if not records.unpack(value, engine_tables.RECENT, key).keys() <= buffered:
+            yield f"table {engine_tables.RECENT}, key {key.hex()}: changes of other tables"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
-from . import tables
+from . import engine_tables
 from .change_buffer import ChangeBufferReader
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun
 from .file_lock import release
@@ -336,7 +336,7 @@ class Environment:
     def release_pages(self) -> None:
         """Let go the memory that holds pages of the file, all of which can be read again."""
         with self.snapshot() as snapshot:
-            for _, value in snapshot.scan(tables.META):
+            for _, value in snapshot.scan(engine_tables.META):
                 release_pages(value)
                 return
 

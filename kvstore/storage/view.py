@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import lmdb
 
 from ..errors import ClosedError, TransactionError
-from . import tables
+from . import engine_tables
 from .change_buffer import ChangeBuffer, ChangeBufferReader
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
@@ -259,7 +259,7 @@ class LmdbView:
     def _buffer(self) -> ChangeBuffer:
         """The change buffer as this view sees it."""
         if self._known_buffer is None:
-            self._known_buffer = self._owner.buffer_reader.buffer(self._stored(tables.RECENT, b"", None, False))
+            self._known_buffer = self._owner.buffer_reader.buffer(self._stored(engine_tables.RECENT, b"", None, False))
         return self._known_buffer
 
     def _stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import lmdb
 
 from ..errors import KvstoreError, TransactionError
-from . import records, tables
+from . import engine_tables, records
 from .change_buffer import LARGE, ChangeBuffer, Changes, segment_key
 from .lmdb_errors import LONGEST_KEY, key_error, translate
 from .view import LmdbView, Record, TransactionOwner
@@ -80,7 +80,7 @@ class WriteTransaction(LmdbView):
 
     def clear(self, table: str) -> None:
         """Remove every record of ``table``."""
-        if table == tables.RECENT:
+        if table == engine_tables.RECENT:
             self._known_buffer, self._own = ChangeBuffer(), {}
         elif table in self._buffered:
             self.merge_buffer()
@@ -103,7 +103,7 @@ class WriteTransaction(LmdbView):
             else:
                 self._put(table, key, value)
         for key, _ in buffer.segments:
-            self._delete(tables.RECENT, key)
+            self._delete(engine_tables.RECENT, key)
         self._known_buffer, self._own, self._buffers = ChangeBuffer(), {}, False
 
     def scan(
@@ -131,7 +131,7 @@ class WriteTransaction(LmdbView):
             else:
                 key = segment_key(buffer.segments[-1][0] if buffer.segments else None)
                 segment = records.pack(self._own)
-                self._put(tables.RECENT, key, segment)
+                self._put(engine_tables.RECENT, key, segment)
                 buffer.segments = (*buffer.segments, (key, len(segment)))
         transaction = self._current()
         try:

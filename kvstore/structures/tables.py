@@ -5,9 +5,9 @@ Those of the systems are in :func:`kvstore.systems.store_tables`.
 
 from __future__ import annotations
 
-from ..storage.tables import META as META
-from ..storage.tables import RECENT as RECENT
-from ..storage.tables import LmdbTable
+from ..storage.engine_tables import META as META
+from ..storage.engine_tables import RECENT as RECENT
+from ..storage.engine_tables import LmdbTable
 
 DOCUMENTS = "documents"
 DOCUMENT_KEYS = "document_keys"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..retrieval.query import Strategy
-from ..storage.tables import LmdbTable
+from ..storage.engine_tables import LmdbTable
 from ..storage.view import WriteView
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.indexes.index import Index

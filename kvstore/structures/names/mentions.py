@@ -27,7 +27,7 @@ class Occurrence(NamedTuple):
 _ORDER = itemgetter(1, 2, 0)
 
 
-class PlaceOccurrence(NamedTuple):
+class HeadingOccurrence(NamedTuple):
     """An occurrence in a title or heading: the rank of its address, and the abstract that stands for it."""
 
     entity: int
@@ -51,12 +51,12 @@ class Mentions:
         values = self._view.get_many(tables.MENTIONS, keys)
         return [[] if value is None else _occurrences(value, key) for key, value in zip(keys, values, strict=True)]
 
-    def in_places(self, document: int) -> list[PlaceOccurrence]:
+    def in_headings(self, document: int) -> list[HeadingOccurrence]:
         """Occurrences in a document's title and headings, in order of rank, abstract and entity."""
         key = records.u64(document)
         value = self._view.get(tables.PLACE_MENTIONS, key)
         row = iter(() if value is None else records.unpack(value, tables.PLACE_MENTIONS, key))
-        return list(map(PlaceOccurrence._make, zip(row, row, row, strict=True)))
+        return list(map(HeadingOccurrence._make, zip(row, row, row, strict=True)))
 
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
         """All chunks with mentions, in order of their ids."""
@@ -94,7 +94,7 @@ class MentionWriter(Mentions):
         """Read from now on what is stored."""
         self._at_hand.clear()
 
-    def put_places(self, document: int, mentions: Iterable[PlaceOccurrence]) -> None:
+    def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
         ordered = sorted((rank, abstract, entity) for entity, rank, abstract in mentions)
         row = [number for rank, abstract, entity in ordered for number in (entity, rank, abstract)]
         self._put(tables.PLACE_MENTIONS, document, row)

@@ -20,7 +20,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.evidence_sentence import best_assertion
 from ...retrieval.fusion import fuse
 from ...retrieval.hierarchy import Hierarchy
-from ...retrieval.places import nodes_in_order
+from ...retrieval.ordered_addresses import nodes_in_order
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.forest.forest import USER

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from ...structures.documents.document_triples import EntityPair, Triples, joined
 from ...structures.documents.documents import DocumentRecord, Section
-from ...structures.documents.triples import EntityPair, Triples, joined
 from ...structures.filter.entity_filter import EntityFilter
+from ...structures.names.mention_recognition import Mention, mentions_in
 from ...structures.names.mentions import Occurrence
-from ...structures.names.recognition import Mention, mentions_in
 from ...structures.state import State
 from ...text.names import is_name_key, title_forms
 from ...text.normalize import entity_key, fold

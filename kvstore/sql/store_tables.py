@@ -13,7 +13,7 @@ from typing import Any
 
 from ..storage.records import U32
 from ..structures import tables
-from ..structures.documents.triples import Triple, Triples
+from ..structures.documents.document_triples import Triple, Triples
 from ..structures.filter import addresses
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.forest.forest import USER

@@ -15,7 +15,7 @@ from ...text.normalize import Folded, entity_key
 from ..documents.documents import DocumentRecord, Section
 from ..filter.addresses import HEADING_PART, HEADING_WHOLE, TITLE_PART, TITLE_WHOLE
 from ..filter.entity_filter import EntityFilter
-from .mentions import PlaceOccurrence
+from .mentions import HeadingOccurrence
 
 _WORD = re.compile(r"\w")
 
@@ -38,7 +38,7 @@ def mentions_in(entity_filter: EntityFilter, folded: Folded, most_words: int) ->
             yield Mention(entity, folded.original(start), folded.original(end), key)
 
 
-class Place(NamedTuple):
+class HeadedAbstract(NamedTuple):
     """A title or heading: its text, the ranks of a name that is all or part of it, and the abstract it stands for."""
 
     text: str
@@ -46,14 +46,14 @@ class Place(NamedTuple):
     part: int
     abstract: int
 
-    def occurrence(self, entity: int, key: str) -> PlaceOccurrence:
+    def occurrence(self, entity: int, key: str) -> HeadingOccurrence:
         """That an entity, by its normal form, is named here."""
-        return PlaceOccurrence(entity, self.whole if key == entity_key(self.text) else self.part, self.abstract)
+        return HeadingOccurrence(entity, self.whole if key == entity_key(self.text) else self.part, self.abstract)
 
 
-def headed_places(record: DocumentRecord, outline: list[Section]) -> Iterator[Place]:
+def headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:
     """The title and the headings of a document, those that an abstract stands for."""
     if record.title and record.root is not None:
-        yield Place(plain(record.title), TITLE_WHOLE, TITLE_PART, record.root)
+        yield HeadedAbstract(plain(record.title), TITLE_WHOLE, TITLE_PART, record.root)
     for section in outline:
-        yield Place(section.title, HEADING_WHOLE, HEADING_PART, section.abstract)
+        yield HeadedAbstract(section.title, HEADING_WHOLE, HEADING_PART, section.abstract)

@@ -1,4 +1,4 @@
-"""Where an entity stands, the most telling places first, equals by document and place or by name.
+"""The addresses of an entity, the most telling first, equals by document and place or by name.
 
 In: what a name stands for. Out: nodes of the entity forest by tree and name; abstracts by rank (see
 :mod:`~kvstore.structures.filter.addresses`), then by how much lies below them (less is more telling), then by document
@@ -16,13 +16,13 @@ from ..structures.names.aliases import Identity
 from ..structures.state import State
 
 #: The rank of an abstract, its id and its record.
-Place = tuple[int, int, AbstractRecord]
+AbstractAddress = tuple[int, int, AbstractRecord]
 
 
-def places_of(view: State, identity: Identity, most: int) -> tuple[list[int], list[Place]]:
+def ordered_addresses(view: State, identity: Identity, most: int) -> tuple[list[int], list[AbstractAddress]]:
     """Nodes and abstracts of an entity; of more than ``most`` those that come first, at least so many together."""
     nodes: list[int] = []
-    found: list[Place] = []
+    found: list[AbstractAddress] = []
     for rank, place in map(addresses.split, view.addresses_with_ties(identity, most).tolist()):
         if rank == addresses.NODE:
             nodes.append(place)
@@ -39,7 +39,7 @@ def nodes_in_order(view: State, nodes: Iterable[int]) -> list[int]:
     return sorted(found, key=lambda node: (view.forest.tree_name(view.forest.node(node).tree), view.forest.key(node)))
 
 
-def _order(view: State, place: Place) -> tuple[int, int, str, int]:
+def _order(view: State, place: AbstractAddress) -> tuple[int, int, str, int]:
     rank, abstract, record = place
     # Within a document abstracts of a level are numbered as the text goes.
     return rank, record.last_chunk - record.first_chunk, view.documents.key_of(record.document), abstract

@@ -1,7 +1,7 @@
-"""From mentions to addresses: the places of every entity that a document mentions.
+"""The addresses of every entity that a document mentions.
 
 In: the mention rows of a document's chunks and of its title and headings. Out: for each entity (place, rank) pairs,
-from which :func:`kvstore.storage.addresses.of_places` makes its addresses. The one rule that both linking and
+from which :func:`kvstore.structures.filter.addresses.of_places` makes its addresses. The one rule that both linking and
 checking follow.
 """
 
@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping
 
 from ..documents.chunks import GROUP
 from ..filter.addresses import body_rank
-from .mentions import Occurrence, PlaceOccurrence
+from .mentions import HeadingOccurrence, Occurrence
 
 #: (place, rank) pairs of one entity.
 Places = list[tuple[int, int]]
 
 
-def places_of(rows: Mapping[int, Iterable[Occurrence]], place_rows: Iterable[PlaceOccurrence]) -> dict[int, Places]:
+def mention_addresses(
+    rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
+) -> dict[int, Places]:
     """The places of each entity mentioned: leaf abstracts by how often, and what stands for its title and headings."""
     counts: dict[tuple[int, int], int] = {}
     for chunk, mentions in rows.items():
@@ -27,6 +29,6 @@ def places_of(rows: Mapping[int, Iterable[Occurrence]], place_rows: Iterable[Pla
     found: dict[int, Places] = {}
     for (entity, group), count in counts.items():
         found.setdefault(entity, []).append((group, body_rank(count)))
-    for entity, rank, abstract in place_rows:
+    for entity, rank, abstract in heading_rows:
         found.setdefault(entity, []).append((abstract, rank))
     return found
