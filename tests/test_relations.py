@@ -314,6 +314,34 @@ def test_terms_used_more_than_once_become_names() -> None:
     assert "solar energy" in {name.key for name in twice.introductions}
 
 
+#: Sentences, and the relations of each that tell something outside it.
+TOLD: dict[str, set[Triple]] = {
+    "Aro is a town located in Norway.": {("Aro", "town", "is_a"), ("Aro", "Norway", "located_in")},
+    "Orla Venn is the director and producer of Bent Water, a low budget drama.": {
+        ("Orla Venn", "director", "is_a"),
+        ("Orla Venn", "producer", "is_a"),
+        ("Orla Venn", "Bent Water", "of"),
+    },
+    "Edmund, Duke of Aro and Corve, was the brother of Rhoda Tarn.": {("Edmund", "Rhoda Tarn", "of")},
+    "Other important towns include Aro and Corve.": {("Aro", "town", "is_a"), ("Corve", "town", "is_a")},
+    "Most distributions include JPEG.": set(),
+    "Karl Tarn, also Carl Tarn (5 September 1815, Corvemouth), was a conductor.": {("Karl Tarn", "conductor", "is_a")},
+    "Henrik Tarn ) was a conductor.": set(),
+    "Um Orla Venn is a conductor.": set(),
+    "Most tables are rowid tables.": set(),
+    "All other SQLite versions are patches.": set(),
+    "The band signed to the Committee is a group of the Committee.": set(),
+    "It writes styles including jazz and hip-hop.": {("jazz", "style", "is_a")},
+    "Orla Venn was the daughter of a Corve baker.": set(),
+    "One team is responsible for data acquisition and other teams are responsible for analysis.": set(),
+    "Bookmark Bookmarks are pointers.": set(),
+}
+
+
+def test_relations_of_whole_names_that_hold_outside_their_sentence_are_told() -> None:
+    assert {sentence: set(stated(sentence)) for sentence in TOLD} == TOLD
+
+
 def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "en"})
     store.put("a", "Cats are animals.")

@@ -29,6 +29,9 @@ _TERM, _SINGLE = 2, 3
 _LATIN = re.compile("[A-Za-z]")
 #: The first half of a word that is broken at the end of a line.
 _BROKEN = re.compile(r"\w[-\u2010]\s+\Z")
+#: A stroke one word before a name, and a mark that joins a name to what stands behind it.
+_STROKED = re.compile(r"/\w+\s\Z")
+_JOINED = re.compile("[-\u2010/][^\\W\\d_]")
 _DENYING = frozenset(("no", "neither", "nor", "not"))
 #: Tags of finite verbs: no list of nouns goes on over them.
 FINITE = frozenset(("VB", "VBP", "VBZ", "VBD", "MD"))
@@ -69,8 +72,10 @@ class NounPhrases:
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
         before = self._sentence.text[max(0, start - 40) : start]
-        if not is_term(form) or before.endswith(("-", "/")) or _BROKEN.search(before):
+        if not is_term(form) or before.endswith(("-", "/")) or _BROKEN.search(before) or _STROKED.search(before):
             return None  # no name, or cut off of what stands before it
+        if _JOINED.match(self._sentence.text, end) or _is_doubled(form):
+            return None  # cut off of what stands behind it, or a term and its explanation run together
         if word.proper or last != place:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
@@ -228,9 +233,10 @@ class NounPhrases:
         ]
 
     def prepositions(self, place: int) -> set[str]:
-        """The prepositions of the phrase around a noun (or of another word), wherever in it they hang."""
+        """The prepositions before the phrase around a noun (or of another word), wherever in it they hang."""
         first, last = self.extent(place) if self._words[place].nominal else (place, place)
-        return set().union(*(self._sentence.lemmas(at, "case") for at in range(first, last + 1)))
+        every = (child for at in range(first, last + 1) for child in self._sentence.having(at, "case"))
+        return {self._words[child].lemma for child in every if child < first}
 
     def _goes_before(self, at: int, after: int, place: int) -> bool:
         word, head = self._words[at], self._words[place]
@@ -248,8 +254,8 @@ class NounPhrases:
             return not (head.proper and self._is_descriptor(word))
         if head.proper and word.text[:1].isupper():
             return word.pos not in ("DET", "PRON", "ADP", "ADV")
-        if not head.proper and is_of_people(word.text):
-            return False  # who a Filipino rapper is of, and not what
+        if not head.proper and is_of_people(word.text) and not self._words[after].text.istitle():
+            return False  # who a Filipino rapper is of, and not what; but European Union measures
         fits = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or glued
         return fits and word.lemma not in PASSING and word.text.lower() not in PASSING
 
@@ -284,6 +290,12 @@ class NounPhrases:
     @staticmethod
     def _is_descriptor(word: Word) -> bool:
         return word.tag in ("NN", "NNS") and not word.proper and word.text[:1].islower()
+
+
+def _is_doubled(form: str) -> bool:
+    """Whether the same word stands twice in a row, in whatever number (``Bookmark Bookmarks``)."""
+    found = [singular(word) or word for word in form.lower().split()]
+    return any(map(str.__eq__, found, found[1:]))
 
 
 def _adjoin(one: Word, other: Word) -> bool:

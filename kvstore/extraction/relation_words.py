@@ -52,7 +52,7 @@ FRAMES: dict[str, list[Frame]] = {
 #: Verbs of which no form is a noun, whatever the tagger says.
 ONLY_VERBS = FRAMES.keys() - {"report", "base", "divide", "lie"}
 #: Predicates that only lead to the noun after their ``of``, and what they say of it.
-KINDS = frozenset("kind type sort form class variety species subtype".split())
+KINDS = frozenset("kind type sort form class variety species subtype category genre".split())
 PARTS = frozenset(
     """
     part component element constituent ingredient piece portion division subdivision subsidiary branch unit section
@@ -76,6 +76,7 @@ ACTS = frozenset(
     """
     use removal loss death birth lack absence presence result case end start beginning course cost risk way rise fall
     increase decrease change growth arrival departure return attack defeat conquest discovery control view study
+    north south east west northeast northwest southeast southwest
     analysis example account exchange exercise favor favour front spite light terms top basis means help support
     """.split()
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from ..text.names import singular
 from ..text.normalize import entity_key
 from .factuality import Factuality
 from .noun_phrases import FINITE, NounPhrases
@@ -68,10 +69,15 @@ def statements(sentence: Sentence) -> list[StatedRelation]:
     found = _Reading(sentence).statements()
     best: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in found:
-        key = entity_key(statement.child), entity_key(statement.parent), statement.kind
+        key = _key(statement.child), _key(statement.parent), statement.kind
         if key[0] != key[1] and (key not in best or best[key].confidence < statement.confidence):
             best[key] = statement
     return list(best.values())
+
+
+def _key(name: str) -> str:
+    """The normal form of a name in the singular."""
+    return entity_key(singular(name) or name)
 
 
 class _Reading:
@@ -134,10 +140,18 @@ class _Reading:
             others = self._obliques(verb, frame.prepositions) if frame.prepositions else self._objects(verb)
             for subject in subjects:
                 kind = frame.kind
-                if word.lemma == "include" and not frame.prepositions and self._words[subject].tag == "NNS":
+                if word.lemma == "include" and not frame.prepositions and self._is_of_any(subject):
                     kind = IS_A
                 lower, upper = ([subject], others) if frame.upward else (others, [subject])
                 yield from self._relate(lower, upper, kind, _OUTRIGHT * weight)
+
+    def _is_of_any(self, noun: int) -> bool:
+        """Whether a plural stands for all of a class: ``formats``, but not ``the collections``."""
+        return (
+            self._words[noun].tag == "NNS"
+            and not self._sentence.lemmas(noun, "det", "nmod:poss")
+            and ("most" not in self._sentence.lemmas(noun, "amod"))
+        )
 
     def _becoming(self, verb: int) -> Iterator[StatedRelation]:
         """``X became a Y``, ``X forms part of Y``."""
@@ -165,8 +179,17 @@ class _Reading:
             others = self._obliques(predicate, ("on", "upon"))
             yield from self._relate(subjects, others, DEPENDS_ON, _OUTRIGHT * weight)
         elif not self._sentence.lemmas(predicate, "case"):
-            others = [place for place in self._sentence.having(predicate, "conj") if self._phrases.is_phrase(place)]
-            yield from self._describe(subjects, [predicate, *others], _PREDICATE * weight)
+            yield from self._describe(subjects, [predicate, *self._conjuncts(predicate)], _PREDICATE * weight)
+
+    def _conjuncts(self, noun: int) -> list[int]:
+        """The nouns coordinated with a noun; what follows the one that an ``and`` stands before is another's
+        apposition (``the director and producer of the play, a comedy``)."""
+        found: list[int] = []
+        for place in self._sentence.having(noun, "conj"):
+            if found and self._sentence.lemmas(found[-1], "cc") and not self._sentence.lemmas(place, "cc"):
+                break
+            found += [place] if self._phrases.is_phrase(place) else []
+        return found
 
     def _subjects(self, verb: int) -> Iterator[int]:
         """The nouns a verb or predicate is about, relative pronouns and missing subjects resolved."""
@@ -174,7 +197,7 @@ class _Reading:
         own = [place for place in self._sentence.having(verb, "nsubj") if place != verb]
         for place in own:
             if not self._is_relative(place):
-                yield from self._resolved(place)
+                yield from self._led_to(place) if self._is_of_one(verb, place) else self._resolved(place)
             else:
                 yield from self._antecedent_of(place, verb)
         if own or word.head < 0:
@@ -184,6 +207,8 @@ class _Reading:
             # "which belonged": the pronoun right before a verb without another subject is its subject.
             yield from self._antecedent_of(pronoun, verb)
             return
+        if self._sentence.lemmas(verb, "mark"):
+            return  # a step to becoming a member
         if word.label.startswith("acl") and word.tag in ("VBN", "VBG"):
             yield from self._antecedents(word.head)
         elif word.label == "conj" or (word.label == "advcl" and word.tag in ("VBN", "VBG")):
@@ -193,6 +218,14 @@ class _Reading:
                 if governor.nominal and word.label == "advcl"
                 else self._subjects(word.head)
             )
+
+    def _is_of_one(self, verb: int, subject: int) -> bool:
+        """Whether a verb or predicate is in the singular: what follows its subject is no list of subjects then, but
+        belongs to its name (``Edward, Duke of York and Albany, was``)."""
+        own = {self._words[verb].tag, *(self._words[at].tag for at in self._sentence.having(verb, "cop", "aux"))}
+        past = any(self._words[at].text == "was" for at in self._sentence.having(verb, "cop", "aux"))
+        phrases = self._phrases.listed(subject)
+        return ("VBZ" in own or past) and all("or" not in self._sentence.lemmas(at, "cc") for at in phrases)
 
     def _antecedent_of(self, pronoun: int, verb: int) -> Iterator[int]:
         """What a relative pronoun stands for: after a comma the noun before it, else what its clause hangs on."""
@@ -205,7 +238,10 @@ class _Reading:
             yield from self._antecedents(before)
 
     def _antecedents(self, noun: int) -> Iterator[int]:
-        if self._words[noun].nominal:
+        if any(True for _ in self._sentence.having(noun, "cop")):
+            # What is said of a predicate is said of its subject: "Bergen is a town located in Norway".
+            yield from self._subjects(noun)
+        elif self._words[noun].nominal:
             yield from self._resolved(noun)
 
     def _resolved(self, noun: int) -> Iterator[int]:
@@ -250,7 +286,7 @@ class _Reading:
         for predicate in predicates:
             word = self._words[predicate]
             behind = self._phrases.complements(predicate, "of")
-            if behind and (word.lemma == "one" or not word.nominal):
+            if behind and (word.lemma == "one" or word.pos in ("DET", "PRON", "NUM")):
                 yield from self._describe(subjects, behind, confidence)
                 continue
             self._described.add(predicate)
@@ -329,6 +365,8 @@ class _Reading:
         if first is None or upper is None:
             return
         plural = words[upper].tag in ("NNS", "NNPS")
+        if not plural and self._phrases.prepositions(upper) - {"of"}:
+            return  # "names in the industry, including Ada": she is no part of the industry
         kind = PART_OF if words[place].text.lower() == "including" and not plural else IS_A
         yield from self._relate(self._listed_from(first), self._led_to(upper), kind, _LISTED)
 
@@ -350,7 +388,7 @@ class _Reading:
             word = self._words[at]
             if word.nominal and not (at < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")):
                 return at
-            if word.pos in ("VERB", "AUX", "ADP", "SCONJ") or word.text in ",;:.":
+            if word.pos in ("VERB", "AUX", "ADP", "SCONJ") or word.tag == "WRB" or word.text in ",;:.":
                 return None
         return None
 
@@ -378,7 +416,10 @@ class _Reading:
         word = self._words[place]
         if word.label == "conj" and word.head >= 0 and "other" in self._sentence.lemmas(place, "amod", "det"):
             lower = [other for other in self._phrases.members(word.head) if other < place]
-            yield from self._relate(lower, [place], IS_A, _LISTED)
+            after = self._phrases.extent(place)[1] + 1
+            begins = after < len(self._words) and self._words[after].tag in FINITE
+            if not begins or self._words[word.head].label.startswith("nsubj"):  # "and other teams do": another clause
+                yield from self._relate(lower, [place], IS_A, _LISTED)
         described = self._phrases.described_by(place)
         if described is not None:
             yield from self._relate([place], [described], IS_A, _APPOSED)
@@ -405,7 +446,7 @@ class _Reading:
                 return
         if word.lemma in NOT_HAD or (word.lemma.endswith(ACT_ENDINGS) and word.lemma not in THINGS):
             return
-        yield from self._relate([place], behind, OF, _POSSESSED)
+        yield from self._relate([place], behind[:1], OF, _POSSESSED)
 
     def _clause_above(self, place: int) -> int:
         """The relative clause that a word stands in, or -1."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..text.everyday import is_everyday
 from ..text.names import singular
 
 if TYPE_CHECKING:
@@ -122,7 +123,12 @@ def _word(token: Token, head: int, opening: bool) -> Word:
 
 
 def _common_opening(words: list[Word]) -> None:
-    """Take the capital of a plural that opens a sentence for what it is where the verb after it is a plural."""
+    """Take the capital of a plural that opens a sentence for what it is where the verb after it is a plural, and a
+    plural for a name where it is none (``Sims is``)."""
+    if len(words) > 1 and words[0].tag == "NNS" and words[1].text in ("is", "was") and words[0].text.istitle():
+        if not is_everyday(words[0].text):
+            words[0].tag, words[0].proper = "NNP", True
+        return
     if not words or not words[0].proper or not words[0].text[1:].islower() or singular(words[0].text) is None:
         return
     verb = next((word for word in words if word.tag in ("VBP", "VBZ", "VBD")), None)

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from ..text.everyday import ADJECTIVE, NOUN, OTHER, VERB, everyday_kind
 from .noun_phrases import FINITE, NounPhrases
-from .relation_words import IS_A, OF
+from .relation_words import BELONGS_TO, IS_A, LOCATED_IN, OF, PART_OF
 from .syntax import Sentence
 
 #: How far a noun phrase stands for the same everywhere.
 _EVERYDAY, _TERM, _PROPER = 0, 1, 2
-#: Confidence from which a sentence says outright that one is another, and from which its form says so.
-_SURE, _HINTED = 0.8, 0.7
+#: Confidence from which a verb says a thing outright, from which a sentence says that one is another, and from which
+#: its form says so.
+_OUTRIGHT, _SURE, _HINTED = 0.9, 0.8, 0.7
 #: What an identifier that stands right behind it is one of.
 _OF_CODE = frozenset("function command file option parameter routine module package directive method macro".split())
 #: Marks that no prose has.
-_OF_FORMULAS = frozenset("{}|=<>")
+_OF_FORMULAS = frozenset("{}|=<>*")
 #: Words of a sentence whose parse is trusted.
 _LONGEST_SENTENCE = 60
 #: Words of the name of a class; more are a description.
@@ -36,14 +37,20 @@ _NO_CLASS = frozenset(
     consequence response request need use job work success win loss point place time
     subject beginning start end middle center side top bottom rest part half source target winner loser favorite
     daughter son child father mother brother sister wife husband cousin uncle aunt nephew niece parent grandson
-    granddaughter descendant relative
+    granddaughter descendant relative sibling spouse acronym abbreviation property responsibility advice voice
+    body piece length copy home promise reference north south east west northeast northwest southeast southwest
+    default hit attempt
     fan member friend enemy victim setup must number value amount string integer
     """.split()
 )
 #: Endings of what persons are called by what they do, and marks of quotation.
 _PERSONS, _QUOTES = ("er", "or", "ist", "ian", "ess", "man", "woman"), ('"', "“", "``", "''")
+_ENDS_OF_QUOTES = frozenset(('"', "”", "''", ",", "."))
+#: Words that leave out some of what a name says.
+_SOME = frozenset("other most many some few several".split())
 #: Words that point to what is known from the context.
-_POINTING = frozenset("this that these those such same my your his her its our their".split())
+_THIS = frozenset("this that these those such same".split())
+_POINTING = _THIS | frozenset("my your his her its our their".split())
 
 
 class Telling:
@@ -57,6 +64,9 @@ class Telling:
         self._is_whole = self._words[-1].text[-1] in ".!" and len(self._words) <= _LONGEST_SENTENCE
         self._is_whole = self._is_whole and any(word.tag in FINITE for word in self._words)
         self._is_whole = self._is_whole and not any(word.text in _OF_FORMULAS for word in self._words)
+        # Speech breaks off; so does a text that was parted inside brackets.
+        self._is_whole = self._is_whole and all(word.tag != "UH" for word in self._words)
+        self._is_whole = self._is_whole and self._closes(0, len(self._words))
 
     def tells(self, kind: str, child: int, parent: int, confidence: float) -> bool:
         """Whether a relation of two nouns, stated with this confidence, tells something outside the sentence."""
@@ -65,15 +75,66 @@ class Telling:
         lower, upper = self._standing(child), self._standing(parent)
         if lower is None or upper is None:
             return False
+        if any(self._is_cut(place) or self._is_of_title(place) for place in (child, parent)):
+            return False
+        if (
+            self._is_some(child)
+            or (child < parent and self._is_alias(child))
+            or not self._closes(min(child, parent), max(child, parent), child < parent)
+        ):
+            return False
         if kind == IS_A:
-            sure = self._is_class(parent) and not self._is_cut(child)
-            return sure and self._is_one(child, parent, lower, confidence)
+            return self._is_class(parent) and self._is_one(child, parent, lower, confidence)
         if kind == OF:
             if confidence < _HINTED:
                 had = self._phrases.is_of_nouns(child) and self._words[child].lemma not in _NO_CLASS
-                return upper == _PROPER and had
-            return upper == lower == _PROPER
+                return upper == _PROPER and had and not self._is_extreme(child)
+            return upper == lower == _PROPER and not self._is_one_of(parent)
+        if kind in (LOCATED_IN, BELONGS_TO) and lower != _PROPER:
+            return False  # a town in Norway: not any town is
+        if self._is_one_of(child) or self._is_one_of(parent):
+            return False
+        if kind == PART_OF and lower != _PROPER and child > parent and confidence < _OUTRIGHT:
+            return False  # a group of dog breeds: there are others
         return self._is_specific(child) and self._is_specific(parent)
+
+    def _closes(self, start: int, end: int, opened: bool = True) -> bool:
+        """Whether the brackets between two places are closed, and none that was opened before them; with ``opened``
+        False they may stay open."""
+        depth = 0
+        for word in self._words[start:end]:
+            depth += (word.text == "(") - (word.text == ")")
+            if depth < 0:
+                return False
+        return depth == 0 or not opened
+
+    def _is_some(self, place: int) -> bool:
+        """Whether it is some of what its name says, or all but one that was told of before (``most tables``, ``all
+        other versions``)."""
+        return bool(self._sentence.lemmas(place, "amod", "det") & _SOME)
+
+    def _is_extreme(self, place: int) -> bool:
+        """Whether it is one among others by an order of them (``the smallest one``, ``the first one``)."""
+        beside = [self._words[at] for at in self._sentence.having(place, "amod")]
+        return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in beside)
+
+    def _is_alias(self, place: int) -> bool:
+        """Whether a single word stands for a name of several beside it (``John or Jack Robinson``)."""
+        first, last = self._phrases.extent(place)
+        beside = [self._words[at].text for at in (first - 1, last + 1) if 0 <= at < len(self._words)]
+        return first == last and self._words[place].proper and "or" in beside
+
+    def _is_one_of(self, place: int) -> bool:
+        """Whether a proper name is only what one is of, or of what one is (``a Bergen baker``, ``a NULL``)."""
+        word = self._words[place]
+        named = word.proper and (word.text.isupper() or not _is_code(word.text))
+        return named and bool(self._sentence.lemmas(place, "det") & {"a", "an"})
+
+    def _is_of_title(self, place: int) -> bool:
+        """Whether a name is the first words of a title in marks of quotation."""
+        first, last = self._phrases.extent(place)
+        opens = first > 0 and self._words[first - 1].text in _QUOTES
+        return opens and not (last + 1 < len(self._words) and self._words[last + 1].text in _ENDS_OF_QUOTES)
 
     def _is_one(self, child: int, parent: int, lower: int, confidence: float) -> bool:
         """Whether the child of a class stands for the same everywhere, and is said to be of it in so many words."""
@@ -88,7 +149,12 @@ class Telling:
         if lower == _EVERYDAY:
             # Of an everyday word a sentence tells what it is where it is about it: cats are animals.
             return self._is_general(child) and (child > parent or self._phrases.extent(child)[0] <= 1)
-        return lower == _PROPER or self._is_plain_term(child)
+        if lower == _PROPER:
+            return True
+        first, last = self._phrases.extent(child)
+        if first == last and "the" in self._sentence.lemmas(child, "det"):
+            return False  # the output: of what is told around it
+        return self._is_plain_term(child) and self._words[first].tag != "VBG"
 
     def _is_relative(self, place: int) -> bool:
         """Whether a noun is what another has (``the size of the file``)."""
@@ -102,8 +168,19 @@ class Telling:
             return False
         if any(True for _ in self._sentence.having(place, "nummod")):
             return False
+        the_one = "the" in self._sentence.lemmas(place, "det") and any(
+            True for _ in self._sentence.having(place, "cop")
+        )
+        if the_one and not word.lemma.endswith(_PERSONS) and not self._phrases.complements(place, "of"):
+            return False  # the largest size, the text as it was entered
+        if word.tag == "NNS" and any(
+            self._words[at].text in ("is", "was") for at in self._sentence.having(place, "cop")
+        ):
+            return False  # "which is at least two pages"
         if first < last and everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
             return False  # an established star, a fatal error
+        if first > 0 and self._words[first - 1].nominal and self._words[first - 1].text.islower():
+            return False  # cut off of what stands before it: a gas mantle manufacturer
         known = everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSONS) or self._is_general(place)
         return known and last - first < _LONGEST_CLASS and not self._is_half(place)
 
@@ -123,6 +200,10 @@ class Telling:
             return between[:1] == [","] and bool(set(between) & {"a", "an", "the"}) and len(between) < 4
         if parent != first - 1 or words[parent].tag != "NN":
             return False
+        if last + 1 < len(words) and words[last + 1].text == ":":
+            return False  # who speaks
+        if last + 1 < len(words) and words[last + 1].text == "and" and self._goes_on(last + 2):
+            return False  # the group Marky Mark and the Funky Bunch
         if _is_code(words[child].text):
             return words[parent].lemma in _OF_CODE
         return first < last and all(
@@ -144,22 +225,38 @@ class Telling:
         first, last = self._phrases.extent(place)
         after = self._words[last + 1] if last + 1 < len(self._words) else None
         before = self._words[first - 1] if first > 0 else None
+        if before is not None and before.text in ("'", "’") and first > 1 and self._words[first - 2].text[:1].isupper():
+            return True
+        if self._goes_on(last + 1):
+            return True
+        if after is not None and after.text == "(":
+            words = [word.text for word in self._words[last + 2 : last + 6]]
+            behind = words[words.index(")") + 1 :] if ")" in words else []
+            if behind and behind[0][:1].isupper():
+                return True  # Thomas (Tom) Sizemore
         if after is not None and (after.text in _QUOTES or after.text == "&" or after.text[:1].isupper()):
             return True
         return before is not None and (
             before.text == "&" or (before.text[:1].isupper() and before.pos not in ("DET", "ADP", "SCONJ", "PRON"))
         )
 
+    def _goes_on(self, at: int) -> bool:
+        """Whether a name goes on at a place with an article: ``Henry the Navigator``."""
+        words = [word.text for word in self._words[at : at + 2]]
+        return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
+
     def _is_half(self, place: int) -> bool:
         """Whether a noun is the first half of a name that ends in a person (``a film and television actor``)."""
-        lemma = self._words[place].lemma
-        if lemma.endswith(_PERSONS):
+        word = self._words[place]
+        if word.lemma.endswith(_PERSONS) or self._phrases.extent(place)[0] < place:
             return False
+        first = word.head if word.label == "conj" and word.head >= 0 else place
         return any(
-            self._words[other].lemma.endswith(_PERSONS)
+            other > place
+            and self._words[other].lemma.endswith(_PERSONS)
             and not self._sentence.lemmas(other, "det")
             and self._phrases.extent(other)[0] < other
-            for other in self._sentence.having(place, "conj")
+            for other in self._sentence.having(first, "conj")
         )
 
     def _standing(self, place: int) -> int | None:
@@ -171,19 +268,29 @@ class Telling:
         if bare and kind in (ADJECTIVE, OTHER, VERB) and (place == 0 or not word.text[:1].isupper()):
             return None  # an imperative or an adjective taken for a noun
         if (word.proper and word.text[:1].isupper()) or _is_code(word.text):
+            if self._points(place, _THIS):
+                return None
+            if first == last and (word.text[:1].isdigit() or (kind is not None and word.text.istitle())):
+                return None  # a number of a step; the Committee, the Crown: which one, the text around it says
+            if (
+                first < last
+                and self._words[first].text.islower()
+                and everyday_kind(self._words[first].text) is not None
+            ):
+                return None  # the returned MessagePort
             # "Grey's Anatomy": what stands behind a possessor is a part of a name.
             return None if first > 0 and self._words[first - 1].tag == "POS" else _PROPER
-        if self._points(place):
+        if self._points(place, _POINTING):
             return None
         return _TERM if first < last or kind is None else _EVERYDAY
 
-    def _points(self, place: int) -> bool:
+    def _points(self, place: int, pointing: frozenset[str]) -> bool:
         first, _ = self._phrases.extent(place)
         determiners = set().union(
             *(self._sentence.lemmas(at, "det", "nmod:poss", "amod") for at in range(first, place + 1))
         )
         words = {self._words[child].text.lower() for child in self._sentence.having(place, "det", "nmod:poss", "amod")}
-        return bool((determiners | words) & _POINTING)
+        return bool((determiners | words) & pointing)
 
     def _is_general(self, place: int) -> bool:
         """Whether an everyday noun is spoken of in general: a plural without an article, or one with ``a``."""
