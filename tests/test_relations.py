@@ -235,6 +235,29 @@ def test_nested_lists_and_headings_are_hierarchies() -> None:
     ]
 
 
+def test_links_in_lists_and_headings_are_what_they_show() -> None:
+    text = """# [Kvasir](../README.md)
+
+- [Consensus seeking](#consensus-seeking)
+  - [Commit queue](#queue "The queue") and [labels][1]
+
+## [![Build](x.svg)](ci) Pull [requests](a_(b).md)
+"""
+    extracted = extract("k", text, RULES, format="markdown")
+    assert {(r.child, r.parent) for r in extracted.relations} == {
+        ("Commit queue and labels", "Consensus seeking"),
+        ("Build Pull requests", "Kvasir"),
+    }
+    assert {"Kvasir", "Build Pull requests"} <= {section.title for section in extracted.outline}
+    assert not [name.form for name in extracted.introductions if "[" in name.form or "(" in name.form]
+
+
+def test_marks_of_transcripts_are_no_names() -> None:
+    said = "So {vocalsound} the committee {disfmarker} met {disfmarker} them, and {disfmarker} they left {pause} then."
+    found = extract("k", " ".join([said] * 3), ENGLISH).introductions
+    assert not [name.form for name in found if "vocal" in name.key or "disf" in name.key]
+
+
 def test_a_hierarchy_stands_in_the_tree_of_its_document(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "rules"})
     store.put("zoo.md", NESTED, format="markdown", meta={"tree": "zoo"})

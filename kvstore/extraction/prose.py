@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..models.language import LanguagePipeline, Parse
-from ..text.blocks import plain
+from ..text.blocks import plain, without_braces, without_links
 from ..text.mail import is_mail_head
 from ..text.names import Name, singular
 from .chunking import Chunk, Unit
@@ -33,7 +33,6 @@ _REPEATED = 2
 _Found = tuple[list[StatedRelation], list[Term]]
 
 _MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
 
 
 @dataclass(slots=True)
@@ -136,7 +135,8 @@ def _passage(text: str, chunk: Chunk) -> _ChunkProse:
         if unit.kind in ("prose", "item"):
             if is_mail_head(text, unit.start, unit.end):
                 continue
-            piece = plain(_LINK.sub(r"\1", _MARKER.sub("", text[unit.start : unit.end], count=1)))
+            piece = _MARKER.sub("", text[unit.start : unit.end], count=1)
+            piece = plain(without_braces(without_links(piece)))
             if _is_prose(piece):
                 passage.add(piece, unit, "\n" in text[end : unit.start])
         end = unit.end

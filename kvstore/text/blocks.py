@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _BLANK_LINES = re.compile(r"\n\s*\n")
 #: The longest sentence of a summary.
 _SENTENCE_WORDS, _SENTENCE_CHARACTERS = 60, 600
+#: A link or an image: what it shows, and where it leads (CommonMark 0.31, sections 6.3 and 6.4), on one line.
+_LINK = re.compile(
+    r"""!?(?<![\w\])])\[([^\[\]\n]*)\](?:\((?:<[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:\s+["'][^"'\n]*["'])?\)|\[[^\[\]\n]*\])"""
+)
+#: A word in braces, as transcripts mark what is none.
+_BRACED = re.compile(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
 _MARKS = re.compile(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 
 
@@ -194,6 +200,22 @@ def plain(text: str) -> str:
     return " ".join(_unmarked(text).split())
 
 
+def without_links(text: str) -> str:
+    """A piece of Markdown in which links and images are what they show.
+
+    >>> without_links("[Code of Conduct](CODE.md#top), [notes][1]")
+    'Code of Conduct, notes'
+    """
+    if "](" not in text and "][" not in text:
+        return text
+    return _LINK.sub(r"\1", _LINK.sub(r"\1", text))  # an image may be what a link shows
+
+
+def without_braces(text: str) -> str:
+    """A transcript without its marks of what is no word: ``{vocalsound}``."""
+    return _BRACED.sub(" ", text) if "{" in text else text
+
+
 def summary_sentence(text: str) -> str:
     """A sentence as a summary gives it: in plain words, cut where it is longer than a summary."""
     return " ".join(_unmarked(text).split(None, _SENTENCE_WORDS)[:_SENTENCE_WORDS])[:_SENTENCE_CHARACTERS]
@@ -249,7 +271,7 @@ def _markdown_blocks(text: str) -> list[Block]:
         if token.type == "heading_open":
             found.append(_heading(tokens[index : index + 2], line_starts))
         elif kind or token.type == "paragraph_open":
-            title = plain(tokens[index + 1].content) if opens_item and not kind else ""
+            title = plain(without_links(tokens[index + 1].content)) if opens_item and not kind else ""
             found += _span(text, token, line_starts, kind or ("item" if in_item else "prose"), in_item, title)
         if token.type == "table_open":
             while tokens[index].type != "table_close":
@@ -286,4 +308,4 @@ def _heading(tokens: list[Token], line_starts: list[int]) -> Block:
     assert opening.map is not None
     last = len(line_starts) - 1
     start, end = (line_starts[min(line, last)] for line in opening.map)
-    return Block("heading", start, end, int(opening.tag[1]), plain(inline.content))
+    return Block("heading", start, end, int(opening.tag[1]), plain(without_links(inline.content)))

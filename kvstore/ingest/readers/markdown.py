@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from ...errors import ReaderError
+from ...text.blocks import without_links
 from .decoding import clean, decode
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 from .scalars import scalar
@@ -32,7 +33,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not text or text.isspace():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     named = meta.get("title")
-    title = named if isinstance(named, str) and named else first_title(text)
+    title = named if isinstance(named, str) and named else without_links(first_title(text) or "") or None
     yield RawDocument(origin.key, title, text, meta, "markdown")
 
 
