@@ -14,7 +14,7 @@ from kvstore.structures.filter import addresses
 from kvstore.structures.names.entities import KINDS
 from kvstore.structures.vectors.vectors import ENCODING, block_shape
 from kvstore.systems import buffered_tables, store_tables
-from kvstore.systems.passage_graph.graph import HEADS
+from kvstore.systems.passage_graph.graph import PER_PAGE
 from kvstore_cext.compact import pack_numbers
 
 FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
@@ -71,6 +71,6 @@ def test_distances_are_as_in_the_example() -> None:
 def test_sizes_are_those_described() -> None:
     assert block_shape(384) == (5 * 4096 - 16, 13)
     assert ENCODING.decode() in FORMAT
-    assert HEADS == 509
+    assert PER_PAGE == 509
     for rank in ("10", "18", "20", "28", "30", "3f"):
         assert f"`{rank}`" in FORMAT

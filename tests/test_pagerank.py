@@ -18,10 +18,10 @@ from kvstore.errors import InputError
 from kvstore.systems.passage_graph.pagerank import (
     EdgeWeights,
     PageRank,
+    chunk_node,
     entity_node,
     entity_of,
     is_entity,
-    passage_node,
     personalised_pagerank,
 )
 from kvstore_cext.pagerank import ForwardPush
@@ -182,7 +182,7 @@ def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) ->
         seeds = {entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
         ranks = personalised_pagerank(view, seeds, **options)
         masses: dict[str, float] = {}
-        for chunk, mass in zip(ranks.passages.tolist(), ranks.passage_masses.tolist(), strict=True):
+        for chunk, mass in zip(ranks.chunks.tolist(), ranks.chunk_masses.tolist(), strict=True):
             key = view.documents.get(view.chunks.get(chunk).document).key
             masses[key] = masses.get(key, 0.0) + mass
     return masses, ranks
@@ -201,12 +201,12 @@ def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
     masses, ranks = rank(store, {"robert fortune": 1.0}, epsilon=1e-7)
     assert masses["fortune"] > masses["darjeeling"] > masses["bengal"] > 0
     assert "elsewhere" not in masses
-    total = ranks.passage_masses.sum() + ranks.entity_masses.sum() + ranks.missing
+    total = ranks.chunk_masses.sum() + ranks.entity_masses.sum() + ranks.missing
     assert total == pytest.approx(1)
     with store.snapshot() as snapshot:
         document = snapshot._view.documents.find("darjeeling")
         assert document is not None
-        way = ranks.way(passage_node(next(document.chunk_ids())))
+        way = ranks.way(chunk_node(next(document.chunk_ids())))
         entities = [snapshot._view.entities.get(entity_of(node)).name for node in way if is_entity(node)]
         assert entities == ["Robert Fortune", "Darjeeling"]
 
@@ -238,7 +238,7 @@ def test_triples_and_edges_link_entities(store: kvstore.Store) -> None:
 def test_frequent_entities_are_not_walked_through(store: kvstore.Store) -> None:
     for number in range(150):
         store.put(f"d{number}", f"There is, in Kolkata, a quarter called Quarter{number} Park.")
-    weights = EdgeWeights(most_passages=149)
+    weights = EdgeWeights(most_chunks=149)
     masses, _ = rank(store, {"quarter7 park": 1.0}, weights=weights)
     assert set(masses) == {"d7"}
     masses, _ = rank(store, {"quarter7 park": 1.0}, epsilon=1e-7)
@@ -254,7 +254,7 @@ def test_cost_does_not_grow_with_the_store(store: kvstore.Store) -> None:
         store.put(f"d{number}", f"Olaf{number} met Sven{number % 17} in Oslo{number % 5}.", title=f"Olaf{number}")
     _, after = rank(store, {"robert fortune": 1.0}, weights=weights)
     assert (after.pushes, after.rows, after.rounds) == (before.pushes, before.rows, before.rounds)
-    assert after.passages.tolist() == before.passages.tolist()
+    assert after.chunks.tolist() == before.chunks.tolist()
 
 
 def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:

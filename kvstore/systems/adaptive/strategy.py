@@ -97,7 +97,7 @@ def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) 
     """The names that some passage has, but not very many, and those that the question compares."""
     compared = decompose(query.question, names).compared
     many = math.pow(query.view.counters.chunks, 1 - _SAYING)
-    return [seed for seed in names if 0 < spreads[seed.key].passages <= (math.inf if seed.key in compared else many)]
+    return [seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else many)]
 
 
 def _specific(spread: float, passages: int) -> float:
@@ -160,9 +160,9 @@ def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) 
     """Of the names that some passage has and that the question writes as names, the one in fewest passages, and in how
     many it is; None where there is none."""
     written = [
-        (spreads[seed.key].passages, seed.key)
+        (spreads[seed.key].chunks, seed.key)
         for seed in names
-        if spreads[seed.key].passages and written_as_name(query.question, seed, spreads[seed.key].proper)
+        if spreads[seed.key].chunks and written_as_name(query.question, seed, spreads[seed.key].proper)
     ]
     if not written:
         return None, 0.0

@@ -1,4 +1,4 @@
-"""Strategy ``graph``: one walk from the question's names and nearest passages, joined with direct relevance.
+"""Strategy ``graph``: one walk from the question's names and nearest chunks, joined with direct relevance.
 
 A walk over passages and entities starts at the entities of the question (weighted by how specific they are; those that
 it compares count alike) and, with little weight, at its best passages by vector and by words and at the relations
@@ -30,7 +30,7 @@ from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.ranking import Ranking, best
 from ...structures.vectors.vectors import Ids
-from .pagerank import PageRank, entity_of, passage_node, personalised_pagerank
+from .pagerank import PageRank, chunk_node, entity_of, personalised_pagerank
 from .relation_seeds import masses_of_relations
 from .walk import masses_of_names, paths
 
@@ -75,9 +75,9 @@ def question_parts(query: Query, names: Sequence[Seed]) -> Decomposition:
 def walk(
     query: Query, strategy: Strategy, names: Sequence[Seed], parts: Decomposition, nearest: Sequence[Ranking]
 ) -> Walk | None:
-    """Walk from the names of a question and its nearest passages; None where there is nothing to start at.
+    """Walk from the names of a question and its nearest chunks; None where there is nothing to start at.
 
-    ``nearest`` are rankings of passages, ``strategy`` one with the options of a walk.
+    ``nearest`` are rankings of chunks, ``strategy`` one with the options of a walk.
     """
     view = query.view
     starts = masses_of_names(view, names, parts.compared)
@@ -94,7 +94,7 @@ def walk(
         ranks = personalised_pagerank(
             view, starts, restart=option(query, strategy, "restart"), epsilon=option(query, strategy, "epsilon")
         )
-        step.detail, step.count = ranks.cost, len(ranks.passages)
+        step.detail, step.count = ranks.cost, len(ranks.chunks)
     chunks, masses = _candidates(query, ranks, nearest)
     relevance = _relevance(query, parts.rest, terms, chunks)
     return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
@@ -121,16 +121,16 @@ class GraphStrategy:
 
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:
-    """Add passages to the starts, ``share`` among them in proportion to their scores."""
+    """Add chunks to the starts, ``share`` among them in proportion to their scores."""
     total = sum(max(0.0, score) for _, score in ranking)
     for chunk, score in ranking:
         if score > 0 and share > 0:
-            node = passage_node(chunk)
+            node = chunk_node(chunk)
             starts[node] = starts.get(node, 0.0) + share * score / total
 
 
 def _relations(query: Query, terms: list[str], nearest: Sequence[Ranking]) -> dict[int, float]:
-    """Entities of the relations that talk about what is asked, stated around the nearest passages."""
+    """Entities of the relations that talk about what is asked, stated around the nearest chunks."""
     with query.trace.step("relations that match") as step:
         chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_STATING]]
         masses = masses_of_relations(query.view, terms, chunks)
@@ -140,18 +140,18 @@ def _relations(query: Query, terms: list[str], nearest: Sequence[Ranking]) -> di
 
 
 def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tuple[Ids, npt.NDArray[np.float64]]:
-    """Ids of the passages to rank, ascending, and their masses as shares of the greatest."""
-    keep = query.keep_allowed(ranks.passages)
-    passages, masses = ranks.passages[keep], ranks.passage_masses[keep]
-    reached = [chunk for chunk, _ in best(query.view, passages, masses, max(_REACHED, query.reach))]
+    """Ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
+    keep = query.keep_allowed(ranks.chunks)
+    found, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
+    reached = [chunk for chunk, _ in best(query.view, found, masses, max(_REACHED, query.reach))]
     near = [chunk for ranking in nearest for chunk, _ in ranking]
     chunks = np.unique(np.array(reached + near, np.uint64))
-    order = np.argsort(passages)
-    passages, masses = passages[order], masses[order]
-    places = np.minimum(np.searchsorted(passages, chunks), max(0, len(passages) - 1))
+    order = np.argsort(found)
+    found, masses = found[order], masses[order]
+    places = np.minimum(np.searchsorted(found, chunks), max(0, len(found) - 1))
     shares = np.zeros(len(chunks))
-    if len(passages):
-        shares = np.where(passages[places] == chunks, masses[places], 0.0) / masses.max()
+    if len(found):
+        shares = np.where(found[places] == chunks, masses[places], 0.0) / masses.max()
     return chunks, shares + _UNREACHED
 
 

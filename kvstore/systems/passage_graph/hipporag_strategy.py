@@ -47,15 +47,15 @@ class HippoRagStrategy:
             ranks = personalised_pagerank(
                 query.view, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
             )
-            keep = query.keep_allowed(ranks.passages)
-            ranking = best(query.view, ranks.passages[keep], ranks.passage_masses[keep], query.reach)
-            step.detail, step.count = ranks.cost, len(ranks.passages)
+            keep = query.keep_allowed(ranks.chunks)
+            ranking = best(query.view, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
+            step.detail, step.count = ranks.cost, len(ranks.chunks)
         return evidence_of(
             query,
             self.name,
             ranking,
             paths(query.view, ranks, [chunk for chunk, _ in ranking]),
-            len(ranks.passages),
+            len(ranks.chunks),
         )
 
 
@@ -68,8 +68,8 @@ def _nearest(query: Query) -> dict[int, float]:
             near = {entity: cosine for entity, cosine in synonyms.nearest(vector, _NEAREST_NAMES) if cosine > 0}
             step.detail, step.count = "by embedding: no entity of the question is known", len(near)
     else:
-        passage = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
+        nearest = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
         with query.trace.step("names of the nearest passage") as step:
-            near = dict.fromkeys(query.view.part(GRAPH).passages(passage).entities.tolist(), 1.0)
+            near = dict.fromkeys(query.view.part(GRAPH).chunk_rows(nearest).entities.tolist(), 1.0)
             step.detail, step.count = "no entity of the question is known", len(near)
     return {entity_node(entity): mass for entity, mass in near.items()}

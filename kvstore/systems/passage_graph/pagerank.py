@@ -1,15 +1,15 @@
-"""Personalised PageRank over the stored graph of passages and entities (HippoRAG; by forward push).
+"""Personalised PageRank over the stored graph of chunks and entities (HippoRAG; by forward push).
 
-In: seeds, passages and entities with masses; how much each kind of edge weighs. Out: the masses of all passages and
+In: seeds, chunks and entities with masses; how much each kind of edge weighs. Out: the masses of all chunks and
 entities that the walk touched. The kernel (:mod:`kvstore_cext.pagerank`) asks for the rows it lacks; they are read from
 the store, many at a time, and weighed with the counts of this snapshot. What lies beyond is never read, so the cost is
 that of the neighbourhood and of the error bound; the outcome does not depend on how anything is numbered. Seeds of no
 mass, and options out of range, are InputErrors.
 
-A walk goes from a passage to an entity with a probability in proportion to body weight · rarity, from an entity to a
-passage in proportion to body and heading weight, from an entity to one it is linked with in proportion to weight ·
-rarity of the other. Rarity is ln(1 + passages / passages of the entity), to the power of ``rarity_exponent``. Titles
-and headings lead to their passages and not away from them: they say what a passage is about, its text what it leads to.
+A walk goes from a chunk to an entity with a probability in proportion to body weight · rarity, from an entity to a
+chunk in proportion to body and heading weight, from an entity to one it is linked with in proportion to weight ·
+rarity of the other. Rarity is ln(1 + chunks / chunks of the entity), to the power of ``rarity_exponent``. Titles
+and headings lead to their chunks and not away from them: they say what a chunk is about, its text what it leads to.
 Dead ends lead back to the seeds.
 """
 
@@ -29,18 +29,18 @@ from ...errors import InputError
 from ...structures.state import State
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from . import graph
-from .graph import Heads, PassageGraph
+from .graph import Degrees, PassageGraph
 from .structure import GRAPH
 
 _ENTITY = 1 << 63
-#: What a passage's row costs, in neighbours: about as many entities does a chunk name.
-_PASSAGE_SIZE = 16.0
+#: What a chunk's row costs, in neighbours: about as many entities does a chunk name.
+_CHUNK_SIZE = 16.0
 
 Nodes = npt.NDArray[np.uint64]
 Masses = npt.NDArray[np.float64]
 
 
-def passage_node(chunk: int) -> int:
+def chunk_node(chunk: int) -> int:
     """The node of a chunk."""
     return chunk
 
@@ -64,13 +64,13 @@ def entity_of(node: int) -> int:
 class EdgeWeights:
     """How much the edges weigh.
 
-    Body weight of a passage and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
+    Body weight of a chunk and an entity: (mentions + ``lower`` · mentions in lower case) ^ ``count_exponent``, or
     ``inside`` where it is only mentioned inside longer names; plus ``triple_name`` where an imported triple names it.
-    Mentions in lower case weigh as others do where an entity has no other passages, but such an entity, a common noun
-    for the most part, draws only the share ``common`` of its weight from a passage; else such passages count for its
+    Mentions in lower case weigh as others do where an entity has no other chunks, but such an entity, a common noun
+    for the most part, draws only the share ``common`` of its weight from a chunk; else such chunks count for its
     rarity as ``lower`` says. Heading weight: what the names of titles and headings, whole or part, add. Of two
     entities: the weight of the kind of link · how often it is said ^ ``count_exponent``. An entity in more than
-    ``most_passages`` is walked neither to nor through.
+    ``most_chunks`` is walked neither to nor through.
     """
 
     count_exponent: float = 0.5
@@ -86,7 +86,7 @@ class EdgeWeights:
     triple_link: float = 0.3
     relation_link: float = 0.05
     rarity_exponent: float = 1.0
-    most_passages: int = 2000
+    most_chunks: int = 2000
 
     def of_link(self, kind: int) -> float:
         """The weight of one link of a kind."""
@@ -108,14 +108,14 @@ DEFAULT_WEIGHTS = EdgeWeights()
 
 @dataclass(frozen=True, slots=True)
 class PageRank:
-    """Masses of all passages and entities touched, unordered; together with ``missing`` they come to 1.
+    """Masses of all chunks and entities touched, unordered; together with ``missing`` they come to 1.
 
     ``missing`` is the error, the L1 distance to the exact vector, and no mass is above the exact one. ``pushes``,
     ``rows`` (rows read) and ``rounds`` say what it cost.
     """
 
-    passages: Nodes
-    passage_masses: Masses
+    chunks: Nodes
+    chunk_masses: Masses
     entities: npt.NDArray[np.uint32]
     entity_masses: Masses
     missing: float
@@ -133,7 +133,7 @@ class PageRank:
     def way(self, node: int) -> list[int]:
         """The likeliest walk from a seed to a node, both included; empty where none leads there.
 
-        Of walks that are as likely one that begins later, and else what comes first by name, entities before passages.
+        Of walks that are as likely one that begins later, and else what comes first by name, entities before chunks.
         """
         way = [node]
         while True:
@@ -179,7 +179,7 @@ def personalised_pagerank(
         rounds += 1
         entities = wanted >= np.uint64(_ENTITY)
         if not entities.all():
-            push.add_rows(*rows.of_passages(wanted[~entities]))
+            push.add_rows(*rows.of_chunks(wanted[~entities]))
         if entities.any():
             push.add_rows(*rows.of_entities(wanted[entities]))
     found, masses, missing = push.masses()
@@ -205,36 +205,36 @@ _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 class _Rows:
     """Rows of one snapshot's graph, weighed."""
 
-    def __init__(self, stored: PassageGraph, passages: int, weights: EdgeWeights) -> None:
+    def __init__(self, stored: PassageGraph, chunks: int, weights: EdgeWeights) -> None:
         self._graph = stored
-        self._passages = max(1, passages)
+        self._chunks = max(1, chunks)
         self._weights = weights
-        self._outward, self._inward = _strength_weights(weights)
+        self._outward, self._inward = _feature_weights(weights)
 
     def sizes(self, nodes: Nodes) -> Masses:
         """What the rows of nodes cost."""
-        sizes = np.full(len(nodes), _PASSAGE_SIZE)
+        sizes = np.full(len(nodes), _CHUNK_SIZE)
         entities = nodes >= np.uint64(_ENTITY)
-        sizes[entities] = self._sizes(self._graph.heads(nodes[entities].astype(np.uint32)))
+        sizes[entities] = self._sizes(self._graph.degrees(nodes[entities].astype(np.uint32)))
         return sizes
 
-    def of_passages(self, nodes: Nodes) -> _KernelRows:
+    def of_chunks(self, nodes: Nodes) -> _KernelRows:
         nodes = np.sort(nodes)
-        bounds, entities, strengths = self._graph.passages(nodes)
-        heads = self._graph.heads(entities)
-        weights = self._outward[_only_lower(heads), strengths] * self._rarity(heads)
-        return nodes, bounds, entities | np.uint64(_ENTITY), weights, self._sizes(heads)
+        bounds, entities, features = self._graph.chunk_rows(nodes)
+        degrees = self._graph.degrees(entities)
+        weights = self._outward[_only_lower(degrees), features] * self._rarity(degrees)
+        return nodes, bounds, entities | np.uint64(_ENTITY), weights, self._sizes(degrees)
 
     def of_entities(self, nodes: Nodes) -> _KernelRows:
         entities = nodes.astype(np.uint32)
-        heads = self._graph.heads(entities)
-        bounds, passages, strengths = self._graph.entities(entities, heads, self._weights.most_passages)
-        weights = self._inward[np.repeat(_only_lower(heads), np.diff(bounds)), strengths]
-        sizes = np.full(len(passages), _PASSAGE_SIZE)
-        linked = np.flatnonzero(heads.linked & self._weights.linking)
+        degrees = self._graph.degrees(entities)
+        bounds, chunks, features = self._graph.entity_rows(entities, degrees, self._weights.most_chunks)
+        weights = self._inward[np.repeat(_only_lower(degrees), np.diff(bounds)), features]
+        sizes = np.full(len(chunks), _CHUNK_SIZE)
+        linked = np.flatnonzero(degrees.linked & self._weights.linking)
         if not len(linked):
-            return nodes, bounds, passages, weights, sizes
-        return nodes, *self._with_links(entities, linked, bounds, passages, weights, sizes)
+            return nodes, bounds, chunks, weights, sizes
+        return nodes, *self._with_links(entities, linked, bounds, chunks, weights, sizes)
 
     def _with_links(
         self,
@@ -253,44 +253,44 @@ class _Rows:
             for link in self._graph.links(int(entities[row]))
         ]
         row, other, weight = (np.array(column) for column in zip(*links, strict=True))
-        heads = self._graph.heads(other.astype(np.uint32))
+        degrees = self._graph.degrees(other.astype(np.uint32))
         rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), row))
         order = np.argsort(rows, kind="stable")
         bounds = np.searchsorted(rows[order], np.arange(len(entities) + 1))
         neighbours = np.concatenate((neighbours, other.astype(np.uint64) | np.uint64(_ENTITY)))[order]
-        weights = np.concatenate((weights, weight * self._rarity(heads)))[order]
-        sizes = np.concatenate((sizes, self._sizes(heads)))[order]
+        weights = np.concatenate((weights, weight * self._rarity(degrees)))[order]
+        sizes = np.concatenate((sizes, self._sizes(degrees)))[order]
         return bounds, neighbours, weights, sizes
 
-    def _rarity(self, heads: Heads) -> Masses:
-        lower = np.where(_only_lower(heads), 1.0, self._weights.lower)
-        degrees = heads.telling + lower * (heads.degrees - heads.telling)
-        rarity = np.log1p(self._passages / np.maximum(degrees, 1)) ** self._weights.rarity_exponent
-        return np.where(heads.degrees > self._weights.most_passages, 0.0, rarity)
+    def _rarity(self, degrees: Degrees) -> Masses:
+        lower = np.where(_only_lower(degrees), 1.0, self._weights.lower)
+        totals = degrees.informative + lower * (degrees.total - degrees.informative)
+        rarity = np.log1p(self._chunks / np.maximum(totals, 1)) ** self._weights.rarity_exponent
+        return np.where(degrees.total > self._weights.most_chunks, 0.0, rarity)
 
-    def _sizes(self, heads: Heads) -> Masses:
-        return np.maximum(heads.degrees, 1).astype(np.float64)
+    def _sizes(self, degrees: Degrees) -> Masses:
+        return np.maximum(degrees.total, 1).astype(np.float64)
 
 
-def _only_lower(heads: Heads) -> npt.NDArray[np.int64]:
-    """1 for an entity that no passage tells of but in lower case, else 0."""
-    only: npt.NDArray[np.int64] = (heads.telling == 0).astype(np.int64)
+def _only_lower(degrees: Degrees) -> npt.NDArray[np.int64]:
+    """1 for an entity that no chunk tells of but in lower case, else 0."""
+    only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return only
 
 
 @lru_cache(maxsize=8)
-def _strength_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
-    """What every strength weighs away from a passage and towards it.
+def _feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
+    """What each set of features weighs away from a chunk and towards it.
 
-    Shape (2, strengths) each: the second row is for entities that are only mentioned in lower case.
+    Shape (2, features) each: the second row is for entities that are only mentioned in lower case.
     """
-    strengths = np.arange(graph.STRENGTHS)
-    capitalised = strengths & graph.CAPITALISED
-    lower = (strengths & graph.LOWER) >> graph.LOWER_SHIFT
+    features = np.arange(graph.FEATURE_SETS)
+    capitalised = features & graph.CAPITALISED
+    lower = (features & graph.LOWER) >> graph.LOWER_SHIFT
     counts = capitalised + np.array([[weights.lower], [1.0]]) * lower
-    inside = np.where(strengths & graph.INSIDE, weights.inside, 0.0)
+    inside = np.where(features & graph.INSIDE, weights.inside, 0.0)
     outward = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
-    outward += np.where(strengths & graph.TRIPLE, weights.triple_name, 0.0)
+    outward += np.where(features & graph.TRIPLE, weights.triple_name, 0.0)
     inward = outward.copy()
     outward[1] *= weights.common
     for flag, weight in (
@@ -299,5 +299,5 @@ def _strength_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
         (graph.HEADING_WHOLE, weights.heading_whole),
         (graph.HEADING_PART, weights.heading_part),
     ):
-        inward += np.where(strengths & flag, weight, 0.0)
+        inward += np.where(features & flag, weight, 0.0)
     return outward, inward

@@ -1,7 +1,7 @@
 """What the chunks of a document name: the rows of the graph as a function of the document and the known names.
 
 In: a document's title, headings, chunks with their mentions, and the triples imported for it. Out: for each chunk its
-entities with strengths, and the pairs of entities that the document links. The one rule that
+entities with features, and the pairs of entities that the document links. The one rule that
 the follower keeps.
 
 Function words are left out, and a mention inside a longer one ("York" in "New York") is told from others. The names in
@@ -72,17 +72,17 @@ class DocumentRows:
         self._headings: dict[int, dict[int, int]] = {-1: {}}
 
     def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> graph.Row:
-        """The entities of a chunk with their strengths; ``unmentioned`` are the pairs of which no chunk of the
+        """The entities of a chunk with their features; ``unmentioned`` are the pairs of which no chunk of the
         document mentions a name."""
-        strengths = dict(_counted(chunk))
+        features = dict(_counted(chunk))
         for entity, flags in (*self._title.items(), *self._above(chunk.section).items()):
-            strengths[entity] = strengths.get(entity, 0) | flags
+            features[entity] = features.get(entity, 0) | flags
         mentioned = {mention.entity for mention in chunk.mentions}
         for pair in self._pairs:
             if not mentioned.isdisjoint(pair) or (chunk.id == self._first and pair in unmentioned):
                 for entity in pair:
-                    strengths[entity] = strengths.get(entity, 0) | graph.TRIPLE
-        return strengths
+                    features[entity] = features.get(entity, 0) | graph.TRIPLE
+        return features
 
     def _above(self, section: int) -> dict[int, int]:
         """The names in the headings above a chunk."""
@@ -123,7 +123,7 @@ def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
         for entity, start, length in chunk.mentions
     ]
     for (entity, _, _, form), inside in _nested(mentions):
-        names, lower = _telling(form)
+        names, lower = _counts_as(form)
         if names:
             counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
     for entity, (capitals, insides, lowers) in counts.items():
@@ -136,7 +136,7 @@ def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=4096)
-def _telling(form: str) -> tuple[bool, bool]:
+def _counts_as(form: str) -> tuple[bool, bool]:
     """Whether a form is more than a function word, and whether it is in lower case."""
     return entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
 

@@ -1,4 +1,4 @@
-"""The graph of passages and entities as a structure: what maintains it, what the dump and SHOW STATS say of it."""
+"""The graph of chunks and entities as a structure: what maintains it, what the dump and SHOW STATS say of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GraphFollower:
 
     def leaving(self, record: DocumentRecord) -> None:
         for chunk in record.chunk_ids():
-            self._graph.put_passage(chunk, {})
+            self._graph.put_chunk(chunk, {})
         self._change_title_link(record, -1)
 
     def follow(self, delta: Delta) -> None:
@@ -49,7 +49,7 @@ class GraphFollower:
         lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
         for chunk in chunks:
-            self._graph.put_passage(chunk.id, rows.row(chunk, lone))
+            self._graph.put_chunk(chunk.id, rows.row(chunk, lone))
 
     def _change_title_link(self, record: DocumentRecord, by: int) -> None:
         pair = title_pair(record.title, self._state.settings.name_words) if record.groups else None
@@ -79,16 +79,16 @@ class GraphStructure:
     def dump(self, read: PassageGraph, names: Logical) -> Mapping[str, Iterable[Row]]:
         return {
             PASSAGE_ENTITIES: (
-                (names.chunk(chunk), names.entity(entity), strength)
-                for chunk, row in read.all_passages()
-                for entity, strength in row.items()
+                (names.chunk(chunk), names.entity(entity), features)
+                for chunk, row in read.all_chunks()
+                for entity, features in row.items()
             ),
             ENTITY_PASSAGES: (
-                (names.entity(entity), names.chunk(chunk), strength) for entity, chunk, strength in read.all_listed()
+                (names.entity(entity), names.chunk(chunk), features) for entity, chunk, features in read.all_listed()
             ),
             ENTITY_HEADS: (
-                (names.entity(entity), *head, names.chunk(chunk) if chunk else None, strength)
-                for entity, *head, chunk, strength in read.all_entities()
+                (names.entity(entity), *degree, names.chunk(chunk) if chunk else None, features)
+                for entity, *degree, chunk, features in read.all_entities()
             ),
             ENTITY_LINKS: (
                 (names.entity(entity), names.entity(link.other), link.kind, link.times)

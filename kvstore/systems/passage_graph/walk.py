@@ -1,6 +1,6 @@
-"""A walk over passages and entities that starts at what a question names.
+"""A walk over chunks and entities that starts at what a question names.
 
-In: the entities recognised in a question. Out: masses to start with, and for each passage reached the way that led
+In: the entities recognised in a question. Out: masses to start with, and for each chunk reached the way that led
 there, in words.
 """
 
@@ -17,7 +17,7 @@ from ...retrieval.recognition import Seed
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from ...text.words import FUNCTION_WORDS, segments, stemmer
-from .pagerank import PageRank, entity_node, entity_of, is_entity, passage_node
+from .pagerank import PageRank, chunk_node, entity_node, entity_of, is_entity
 from .structure import GRAPH
 
 #: Passages that may name the rarest name of a question before its names lose weight.
@@ -25,21 +25,21 @@ _COMMON = 50
 
 
 def masses_of_names(view: State, seeds: Sequence[Seed], compared: Collection[str] = ()) -> dict[int, float]:
-    """Nodes of the entities that some passage names, with masses that sum to 1 or less; empty where there are none.
+    """Nodes of the entities that some chunk names, with masses that sum to 1 or less; empty where there are none.
 
-    A name counts as much as it is specific: 1 / the number of passages that name it (HippoRAG, section 2.3, node
-    specificity). Names that the question compares count alike. Where even the rarest is in very many passages, they
+    A name counts as much as it is specific: 1 / the number of chunks that name it (HippoRAG, section 2.3, node
+    specificity). Names that the question compares count alike. Where even the rarest is in very many chunks, they
     weigh less in all.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
     for seed in seeds:
         entities = np.array(seed.identity.entities, np.uint32)
-        heads = view.part(GRAPH).heads(entities)
-        degrees = np.where(heads.telling, heads.telling, heads.degrees)
-        if degrees.any():
-            specificity[seed.key] = 1 / int(degrees.sum())
-            nodes[seed.key] = [entity_node(entity) for entity in entities[degrees > 0].tolist()]
+        degrees = view.part(GRAPH).degrees(entities)
+        totals = np.where(degrees.informative, degrees.informative, degrees.total)
+        if totals.any():
+            specificity[seed.key] = 1 / int(totals.sum())
+            nodes[seed.key] = [entity_node(entity) for entity in entities[totals > 0].tolist()]
     alike = [key for key in compared if key in specificity]
     specificity |= dict.fromkeys(alike, max((specificity[key] for key in alike), default=0.0))
     total = sum(specificity.values())
@@ -48,29 +48,29 @@ def masses_of_names(view: State, seeds: Sequence[Seed], compared: Collection[str
 
 
 class Spread(NamedTuple):
-    """In about how many passages a name is, 0 for none, and whether most of them write it as a name: with capitals."""
+    """In about how many chunks a name is, 0 for none, and whether most of them write it as a name: with capitals."""
 
-    passages: float
+    chunks: float
     proper: bool
 
 
 def spread_of(view: State, seed: Seed) -> Spread:
-    """How a name is spread: over the geometric mean of the passages that have it as a name and of those that have all
+    """How a name is spread: over the geometric mean of the chunks that have it as a name and of those that have all
     its words.
 
-    The former are themselves the geometric mean of the passages that name it and of its places. Places count
-    neighbouring passages of one document once, so that a document about a name is less than as many documents that
-    mention it. A name whose words stand together in many more passages ("industrial design", where everybody speaks of
+    The former are themselves the geometric mean of the chunks that name it and of its places. Places count
+    neighbouring chunks of one document once, so that a document about a name is less than as many documents that
+    mention it. A name whose words stand together in many more chunks ("industrial design", where everybody speaks of
     the design that is industrial) is a rare form of something common.
     """
-    heads = view.part(GRAPH).heads(np.array(seed.identity.entities, np.uint32))
-    degrees, telling = int(heads.degrees.sum()), int(heads.telling.sum())
-    named = math.sqrt(min(seed.count, degrees) * (telling or degrees))
-    return Spread(math.sqrt(named * (_with_all_words(view, seed) or named)), 2 * telling > degrees)
+    degrees = view.part(GRAPH).degrees(np.array(seed.identity.entities, np.uint32))
+    total, informative = int(degrees.total.sum()), int(degrees.informative.sum())
+    named = math.sqrt(min(seed.count, total) * (informative or total))
+    return Spread(math.sqrt(named * (_with_all_words(view, seed) or named)), 2 * informative > total)
 
 
 def _with_all_words(view: State, seed: Seed) -> int:
-    """How many passages have every word of a name, function words left out; those of its other names are added."""
+    """How many chunks have every word of a name, function words left out; those of its other names are added."""
     stem = stemmer(view.settings.stemmer)
     found = 0
     for key, _ in seed.identity.names:
@@ -91,9 +91,9 @@ def _in_both(few: Ids, many: Ids) -> Ids:
 
 
 def paths(view: State, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
-    """For each chunk the likeliest walk to it from what the question names, or from a passage near the question."""
+    """For each chunk the likeliest walk to it from what the question names, or from a chunk near the question."""
     label = _Labels(view)
-    return {chunk: label.of_way(ranks.way(passage_node(chunk))) for chunk in chunks}
+    return {chunk: label.of_way(ranks.way(chunk_node(chunk))) for chunk in chunks}
 
 
 class _Labels:
