@@ -24,6 +24,7 @@ import kvstore
 from kvstore.errors import StatementError
 from kvstore.language import is_complete, tokens
 from kvstore.language.parser import parse
+from kvstore.systems import INDEXES, STRATEGIES
 from kvstore_shell import cli, layout, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
@@ -324,7 +325,7 @@ def offered(before: str) -> list[str]:
         ("EXPAND 'x' IN TREE 'ma", ["'manual'", "'map'"]),
         ("EXPAND D", ["DEPTH", "DOWN"]),
         ("SEARCH 'x' USING ", ["vector", "lexical", "hybrid"]),
-        ("ASK 'x' USING b", ["bridge"]),
+        ("ASK 'x' USING b", [name for name in STRATEGIES if name[0] == "b"]),
         ("ASK 'x' USING bridge WITH (", ["pool", "reranker"]),
         ("ASK 'x' USING bridge W", ["WHERE", "WITH", "WITHIN"]),
         ("ASK 'x' WHERE ke", ["key"]),
@@ -343,10 +344,10 @@ def offered(before: str) -> list[str]:
         ("DESCRIBE ", ["DOCUMENT", "ENTITY", "STRATEGY", "documents", "chunks"]),
         ("DESCRIBE STRATEGY v", ["vector"]),
         ("SHOW S", ["SETTINGS", "STATS", "STRATEGIES"]),
-        ("CREATE INDEX s", ["synonyms"]),
+        ("CREATE INDEX s", [kind for kind in INDEXES if kind[0] == "s"]),
         ("CREATE INDEX Synonyms WITH (m", ["m"]),
         ("CREATE INDEX nothing WITH (", []),
-        ("DROP INDEX ", ["vectors", "synonyms"]),
+        ("DROP INDEX ", list(INDEXES)),
         ("REFRESH INDEX v", ["vectors"]),
         ("SET s", ["strategy"]),
         ("SET strategy = le", ["lexical"]),

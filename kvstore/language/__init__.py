@@ -22,9 +22,9 @@ __all__ = ["Cursor", "Token", "expected", "index_kinds", "is_complete", "keyword
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
 _HOMES = {
     "Cursor": ".cursor",
-    "expected": ".syntax",
+    "expected": ".parser",
     "index_kinds": ".index_handlers",
-    "keywords": ".syntax",
+    "keywords": ".parser",
     "literal": "..sql.literals",
     "name": "..sql.literals",
 }
