@@ -28,7 +28,7 @@ from .store import Store
 from .structures import tables
 from .structures.language_version import put_language_version
 from .systems import buffered_tables
-from .systems.versions import outdated, put_versions, unmaintained
+from .systems.versions import outdated, put_versions, underived, unmaintained
 from .text.words import stemmer
 
 if TYPE_CHECKING:
@@ -170,9 +170,14 @@ def _bring_up_to_date(environment: Environment, fixed: FixedSettings) -> None:
     if environment.readonly:
         return
     with environment.snapshot() as snapshot:
-        why, needed = unmaintained(snapshot), outdated(snapshot)
+        why, needed, lacking = unmaintained(snapshot), outdated(snapshot), underived(snapshot)
     if why is not None:
         environment.refuse_changes(why)
+    elif lacking is not None:
+        raise StoreFormatError(
+            f"{environment.path}: {lacking}; bring it up to date, keeping a copy, with: kvstore migrate "
+            f"{environment.path}, or open it read-only"
+        )
     elif needed:
         from .changes.structure_making import make_outdated
 
@@ -211,9 +216,10 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             stored = snapshot.get(tables.META, _FORMAT)
             found = 0 if stored is None else int(records.unpack(stored, tables.META, _FORMAT))
             pending, why = _is_pending(snapshot), unmaintained(snapshot)
+            lacking = found == kvstore_migrations.CURRENT_FORMAT and underived(snapshot) is not None
         if why is not None:
             raise StoreFormatError(f"{environment.path}: {why}")
-        if found == kvstore_migrations.CURRENT_FORMAT and not pending:
+        if found == kvstore_migrations.CURRENT_FORMAT and not pending and not lacking:
             return Migrated([])
         if found > kvstore_migrations.CURRENT_FORMAT:
             kvstore_migrations.check_format(found)
@@ -223,7 +229,8 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         with environment.raw() as raw:
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:
-            fixed = _stored_settings(snapshot) if _is_pending(snapshot) else None
+            anew = _is_pending(snapshot) or underived(snapshot) is not None
+            fixed = _stored_settings(snapshot) if anew else None
         rebuilt = None
         if fixed is not None:
             from .changes.compaction import compact_if_sparse

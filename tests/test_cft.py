@@ -84,7 +84,7 @@ def test_chunks_that_state_relations_are_found_and_say_so(store: kvstore.Store) 
     names = [Introduction(entity_key(name), name, "tree") for name in ("harbour fleet", "tug")]
     stated = replace(extracted, relations=[relation], introductions=names)
     with store.transaction() as transaction:
-        transaction._put(Prepared(stated, None))
+        transaction._put(Prepared(stated))
     evidence = store.retrieve("tug", using="cft")
     assert evidence.context == ["tug (in relations) is under harbour fleet"]
     assert evidence.hits[0].path == "vector #1, relations #1, states tug under harbour fleet"

@@ -190,6 +190,20 @@ def test_vectors_of_ones_own_cannot_be_made_again(store: kvstore.Store, how: Cal
     assert store.get("own") is not None
 
 
+def test_vectors_of_other_chunks_are_not_carried_over(store: kvstore.Store) -> None:
+    with store.transaction() as transaction:
+        for number in range(40):
+            transaction.put(f"d{number}", f"The mast of ship {number} is {number} feet high.")
+    before = state(store)
+    with store._context.environment.write() as view:
+        (first, _), (_, other) = [(bytes(key), bytes(value)) for key, value in view.scan(tables.VECTORS)][:2]
+        view.put(tables.VECTORS, first, other)
+    report = store.repair()
+    assert report.found
+    assert (report.lost, report.remaining) == ([], [])
+    assert state(store) == before
+
+
 def test_a_store_derived_with_another_version_of_its_language_pipeline_is_told_apart(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,7 @@ class LengthFollower(Lengths):
         self._write.delete("toy_lengths", records.u64(record.id))
 
     def follow(self, delta: Delta) -> None:
-        for record, _, chunks in delta.added:
+        for record, _, chunks, _ in delta.added:
             lengths = Counter(len(word) for chunk in chunks for word in chunk.text.decode().split())
             if lengths:
                 self._write.put("toy_lengths", records.u64(record.id), records.pack(dict(sorted(lengths.items()))))

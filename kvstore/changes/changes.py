@@ -18,6 +18,7 @@ from ..extraction.extraction import Extracted
 from ..settings import FixedSettings
 from ..storage.view import WriteView
 from ..structures.counters import Counters
+from ..structures.derived_parts import DerivedPartWriter
 from ..structures.documents.chunks import GROUP, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
 from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, heading_path
 from ..structures.documents.ingested_files import IngestedFileWriter
@@ -28,8 +29,8 @@ from ..structures.names.entities import EntityWriter
 from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix, VectorWriter
-from ..systems import structures
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
+from ..systems import derivations, structures
 from ..systems.contract import RELATION_LINK
 from ..systems.versions import require_maintained
 from ..text.normalize import entity_key
@@ -64,6 +65,8 @@ class Changes:
         state.abstracts, state.entities, state.mentions = self._abstracts, self._entities, self._mentions
         state.forest, state.filter, state.postings = self.forest, self.filter, self._postings
         state.vectors = self._vectors
+        self._derived = {one.name: DerivedPartWriter(view, one.name, settings.dimension) for one in derivations()}
+        state.read_derived(self._derived)
         self._followers = [structure.follower(state, view) for structure in structures()]
 
     def apply(self, pending: Pending) -> None:
@@ -103,7 +106,8 @@ class Changes:
             follower.follow(delta)
         self._mentions.forget()
         self._postings.flush()
-        self._vectors.flush()
+        for vectors in (self._vectors, *(parts.vectors for parts in self._derived.values())):
+            vectors.flush()
 
     def vectors_of(self, record: DocumentRecord) -> Matrix:
         """The vectors of a document's chunks, shape (chunks, dimension)."""
@@ -146,6 +150,8 @@ class Changes:
             self._chunks.remove(chunk)
             self.counters.words -= stored.words
         work.linker.unlink_nodes(self.forest.withdraw_document(record.id))
+        for parts in self._derived.values():
+            parts.remove(record.id)
         for abstract in record.abstract_ids():
             self._abstracts.remove(abstract)
         self._entities.remove_introductions(record.id)
@@ -207,8 +213,7 @@ class Changes:
 
     def _put_in(self, item: Prepared, ids: Mapping[str, int], names: NameChanges, linker: Linker) -> None:
         """Write a new document and link the names it mentions; ``ids`` are those of the names introduced."""
-        extracted, vectors = item.extracted, item.vectors
-        assert vectors is not None, "a document is embedded before it is applied"
+        extracted, vectors = item.extracted, item.vectors[CHUNK_VECTORS.name]
         counters = self.counters
         document = counters.next_document
         counters.next_document += 1
@@ -247,7 +252,9 @@ class Changes:
             self._chunks.put(chunk, stored)
             self._postings.add(chunk, draft.terms, draft.length)
             counters.words += draft.length
-        linker.link_document(record, outline, extracted.chunks)
+        for name, parts in self._derived.items():
+            parts.put(document, extracted.parts[name], item.vectors[name])
+        linker.link_document(record, outline, extracted)
         self._state_relations(extracted, document, ids, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count

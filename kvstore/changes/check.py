@@ -31,7 +31,7 @@ from ..structures.names.mention_recognition import headed_abstracts, mentions_in
 from ..structures.names.mentions import Occurrence
 from ..structures.postings import term_bytes
 from ..structures.state import State
-from ..structures.vectors.vectors import FREE
+from ..structures.vectors.vectors import FREE, Ids
 from ..systems import INDEXES, buffered_tables
 from ..systems.versions import unmaintained
 from ..text.normalize import entity_key, fold
@@ -40,6 +40,7 @@ from .facts import DocumentFact, StatedFact, stated
 from .forest_check import check_forest
 from .hash_sums import MASK, HashSums, differing
 from .structure_check import check_structures
+from .vector_check import check_blocks, check_derived
 
 
 def check(view: State) -> Iterator[str]:
@@ -72,6 +73,7 @@ class _Checker:
             self._read_vectors,
             self._check_documents,
             self._check_orphans,
+            lambda: check_derived(self._view, self._sizes),
             self._check_forest,
             *(partial(self._check_facts, fact) for fact in stated()),
             self._check_aliases,
@@ -115,19 +117,17 @@ class _Checker:
                 self._posted.add(chunk, (prefix, frequency, length))
 
     def _read_vectors(self) -> Iterator[str]:
-        blocks = 0
-        for number, ids in self._view.vectors.rows():
+        twice: list[int] = []
+
+        def take(number: int, ids: Ids) -> None:
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE:
                     if self._rows[chunk]:
-                        yield f"chunk {chunk} has two vectors"
+                        twice.append(chunk)
                     self._rows.add(chunk, (number, row))
-            free = int((ids == FREE).sum())
-            if self._view.vectors.free_rows(number) != free:
-                yield f"vector block {number} has {free} free rows, and another number is recorded"
-            blocks += 1 if free else 0
-        if blocks != self._view.lmdb.count(tables.VECTOR_SPACE):
-            yield "free rows are recorded for vector blocks that have none"
+
+        yield from check_blocks(self._view, self._view.vectors, take)
+        yield from (f"chunk {chunk} has two vectors" for chunk in twice)
 
     def _check_documents(self) -> Iterator[str]:
         for record in map(self._view.documents.get, self._sizes):

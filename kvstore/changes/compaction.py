@@ -17,8 +17,10 @@ from dataclasses import replace
 
 from ..errors import KvstoreError
 from ..storage.environment import CompactReport, Environment, WriteTransaction, WriteView
+from ..structures.derived_parts import DerivedPartWriter
 from ..structures.documents.chunks import ChunkWriter
 from ..structures.vectors.vectors import VectorWriter
+from ..systems import derivations
 
 #: Vector blocks that one commit empties; it holds those that take their vectors in memory.
 BLOCKS = 32
@@ -68,10 +70,14 @@ def _occupied(environment: Environment) -> int:
 
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:
-    """Empty some vector blocks; False when there was none to empty."""
-    vectors, chunks = VectorWriter(view, dimension), ChunkWriter(view)
-    moved = vectors.pack(BLOCKS)
-    for chunk, block, row in moved:
-        chunks.put(chunk, chunks.get(chunk)._replace(block=block, row=row))
-    vectors.flush()
-    return bool(moved)
+    """Empty some vector blocks of each space; False when there was none to empty."""
+    derived = [DerivedPartWriter(view, derivation.name, dimension) for derivation in derivations()]
+    spaces: list[tuple[VectorWriter, ChunkWriter | DerivedPartWriter]]
+    spaces = [(VectorWriter(view, dimension), ChunkWriter(view)), *((parts.vectors, parts) for parts in derived)]
+    emptied = False
+    for vectors, owner in spaces:
+        moved = vectors.pack(BLOCKS)
+        owner.move(moved)
+        vectors.flush()
+        emptied = emptied or bool(moved)
+    return emptied

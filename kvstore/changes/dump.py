@@ -10,7 +10,7 @@ from typing import Any
 
 from ..structures.logical import Logical
 from ..structures.state import State
-from ..systems import structures
+from ..systems import derivations, structures
 from .facts import stated
 
 Rows = list[tuple[Any, ...]]
@@ -105,4 +105,7 @@ def dump(view: State) -> dict[str, Rows]:
     for structure in structures():
         rows_of = structure.dump(view.part(structure), logical)
         tables.update((name, list(rows)) for name, rows in rows_of.items())
+    for derivation in derivations():
+        parts = view.derived_parts(derivation.name).scan()
+        tables[f"{derivation.name}_parts"] = [(logical.document(document), found.part) for document, found in parts]
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

@@ -1,33 +1,53 @@
 """Vectors of texts that stay: a document that is put anew is embedded where its text has changed, and nowhere else.
 
-In: the store as it is, and the documents that are to come without vectors. Out: the embedding texts that chunks of the
-stored documents of the same keys have as well, with their vectors. A document with vectors of its own keeps none.
+In: the store as it is, and the texts of documents that are to come, of chunks and of what is derived. Out: those texts
+that the stored documents have as well, with their vectors. A document's own vectors of its chunks are not taken over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
-from ..extraction.extraction import Extracted, embedding_text
-from ..structures.documents.documents import heading_path
+from ..extraction.extraction import embedding_text
+from ..structures.derived_parts import vector_id
+from ..structures.documents.documents import DocumentRecord, heading_path
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
+from ..structures.vectors.vectors import Matrix, Vectors
+from ..systems import derivations
 
 
-def reusable_embeddings(view: State, documents: Iterable[Extracted]) -> dict[str, Matrix]:
-    """The vectors, by embedding text, that documents can take over from those they take the place of."""
+def reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[str, Matrix]:
+    """The vectors, by text, that documents (keys and texts) can take over from those they take the place of."""
     kept: dict[str, Matrix] = {}
-    for extracted in documents:
-        record = view.documents.find(extracted.key)
-        if record is None or record.own_vectors:
-            continue
-        wanted = set(extracted.embedding_texts())
-        outline, text = view.documents.outline(record.id), view.documents.text(record.id)
-        places: dict[str, tuple[int, int]] = {}
-        for chunk in map(view.chunks.get, record.chunk_ids()):
-            path = heading_path(outline, chunk.section)
-            embedded = embedding_text(record.title, path, text[chunk.start : chunk.end].decode())
-            if embedded in wanted:
-                places[embedded] = chunk.block, chunk.row
-        kept.update(zip(places, view.vectors.gather(list(places.values())), strict=True))
+    for key, texts in documents:
+        record = view.documents.find(key)
+        if record is not None:
+            kept.update({} if record.own_vectors else _chunk_vectors(view, record, texts))
+            kept.update(derived_vectors(view, record, texts))
     return kept
+
+
+def derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
+    """The vectors of those of some texts that are in the parts of a stored document."""
+    kept: dict[str, Matrix] = {}
+    for derivation in derivations():
+        parts = view.derived_parts(derivation.name)
+        part, places = parts.get(record.id)
+        if parts.vectors.ids_at(places) != [vector_id(record.id, text) for text in range(len(places))]:
+            continue  # damaged: other vectors stand there
+        kept.update(_vectors_at(parts.vectors, dict(zip(derivation.texts(part), places, strict=False)), texts))
+    return kept
+
+
+def _chunk_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
+    outline, text = view.documents.outline(record.id), view.documents.text(record.id)
+    places: dict[str, tuple[int, int]] = {}
+    for chunk in view.chunks.get_many(record.chunk_ids()):
+        path = heading_path(outline, chunk.section)
+        places[embedding_text(record.title, path, text[chunk.start : chunk.end].decode())] = chunk.block, chunk.row
+    return _vectors_at(view.vectors, places, texts)
+
+
+def _vectors_at(vectors: Vectors, places: dict[str, tuple[int, int]], texts: Set[str]) -> dict[str, Matrix]:
+    wanted = {text: place for text, place in places.items() if text in texts}
+    return dict(zip(wanted, vectors.gather(list(wanted.values())), strict=True))

@@ -14,6 +14,7 @@ from typing import TypeVar
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.state import State
+from ..systems import derivations
 from ..systems.contract import RELATION_LINK, Added, Delta, stored_chunks
 from .facts import stated_of
 
@@ -33,7 +34,12 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
     links: Counter[tuple[int, int, int]] = Counter()
     for record in documents:
         added.append(
-            Added(record, state.documents.outline(record.id), stored_chunks(state, record.id, list(record.chunk_ids())))
+            Added(
+                record,
+                state.documents.outline(record.id),
+                stored_chunks(state, record.id, list(record.chunk_ids())),
+                {one.name: state.derived_parts(one.name).get(record.id).part for one in derivations()},
+            )
         )
         for fact, value in stated_of(state, record):
             links.update(fact.links(state, value))

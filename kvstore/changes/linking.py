@@ -9,12 +9,12 @@ systems keep beside the spine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from ..extraction.extraction import ChunkDraft
+from ..extraction.extraction import Extracted
 from ..structures.documents.chunks import FIRST_UPPER, GROUP
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
@@ -77,17 +77,17 @@ class Linker:
         for node, entity in gone:
             self._removed.setdefault(self._key(entity), []).append((node, addresses.NODE))
 
-    def link_document(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[ChunkDraft]) -> None:
+    def link_document(self, record: DocumentRecord, outline: list[Section], extracted: Extracted) -> None:
         """Find every known name in a new document's chunks, title and headings, and link it."""
         rows: dict[int, list[Occurrence]] = {}
         written: list[AddedChunk] = []
-        for chunk, draft in zip(record.chunk_ids(), chunks, strict=True):
+        for chunk, draft in zip(record.chunk_ids(), extracted.chunks, strict=True):
             found = self._mentions_in(draft.text)
             rows[chunk] = self._mentions.put_chunk(
                 chunk, [Occurrence(entity, start, end - start) for entity, start, end, _ in found]
             )
             written.append(AddedChunk(chunk, draft.text.encode(), draft.section, rows[chunk]))
-        self._new[record.id] = Added(record, outline, written)
+        self._new[record.id] = Added(record, outline, written, extracted.parts)
         heading_rows = {
             headed.occurrence(mention.entity, mention.key)
             for headed in headed_abstracts(record, outline)

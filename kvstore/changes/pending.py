@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy.typing as npt
@@ -18,7 +19,8 @@ from ..extraction.validation import ValidDocument
 from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix, unit_rows
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, unit_rows
+from ..systems.derivation import texts_without_vectors, with_parts
 from . import facts
 from .embedding_reuse import reusable_embeddings
 from .facts import Key, StatedFact, Value
@@ -26,14 +28,15 @@ from .facts import Key, StatedFact, Value
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A document ready to be stored: what was extracted, and one unit vector a chunk (shape (chunks, dimension)).
+    """A document ready to be stored: what was extracted, and by space the unit vectors of its texts, shape (texts,
+    dimension).
 
-    Without vectors it is embedded before it is applied. ``changed_at`` is when it was stored first, for one that is
+    What has no vectors is embedded before it is applied. ``changed_at`` is when it was stored first, for one that is
     only put in again.
     """
 
     extracted: Extracted
-    vectors: Matrix | None
+    vectors: Mapping[str, Matrix] = field(default_factory=dict)
     own_vectors: bool = False
     origin: str | None = None
     changed_at: int | None = None
@@ -97,27 +100,30 @@ def prepare(
     """
     extracted = derive(given, settings)
     if vectors is None:
-        return Prepared(extracted, None, origin=origin)
+        return Prepared(extracted, origin=origin)
     rows = unit_rows(vectors, settings.dimension, len(extracted.chunks))
-    return Prepared(with_vectors(extracted, rows), rows, own_vectors=True, origin=origin)
+    return Prepared(with_vectors(extracted, rows), {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)
 
 
 def embedded(
     documents: Sequence[Prepared],
+    settings: FixedSettings,
     state: Callable[[], AbstractContextManager[State]],
     embed: Callable[[Sequence[str]], Matrix],
 ) -> list[Prepared]:
-    """Documents with vectors: those without take over, from the stored ones of their keys, what texts that stay have.
+    """Documents with what is derived and all vectors: texts that stored ones of their keys have take over theirs.
 
     ``state`` is let go before ``embed`` is called, which may take long.
     """
-    kept: Mapping[str, Matrix] = {}
-    new = [document.extracted for document in documents if document.vectors is None]
-    if new:
-        with state() as stored:
-            kept = reusable_embeddings(stored, new)
-    made = vectors_for([(document.extracted, document.vectors) for document in documents], embed, kept)
+    derived = [replace(document, extracted=with_parts(document.extracted, settings)) for document in documents]
+    missing = [texts_without_vectors(document.extracted, document.vectors, settings) for document in derived]
+    if not any(missing):
+        return derived
+    with state() as stored:
+        texts = ((one.extracted.key, set(chain(*of.values()))) for one, of in zip(derived, missing, strict=True))
+        kept = reusable_embeddings(stored, ((key, wanted) for key, wanted in texts if wanted))
+    made = vectors_for(missing, embed, kept)
     return [
-        document if document.vectors is not None else replace(document, vectors=vectors)
-        for document, vectors in zip(documents, made, strict=True)
+        replace(document, vectors={**document.vectors, **vectors})
+        for document, vectors in zip(derived, made, strict=True)
     ]

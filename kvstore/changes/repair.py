@@ -11,7 +11,9 @@ in the store any more. Which files were ingested is not kept: they are read agai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,11 +32,13 @@ from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.language_version import put_language_version
 from ..structures.names.entities import BLOCK
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from ..systems import INDEXES, store_tables
+from ..systems.derivation import texts_without_vectors, with_parts
 from ..systems.versions import put_versions
 from . import facts
 from .changes import Changes
+from .embedding_reuse import derived_vectors
 from .pending import Pending, Prepared
 
 Embed = Callable[[Sequence[str]], Matrix]
@@ -181,7 +185,7 @@ class _Rebuild:
                 )
             else:
                 extracted = with_vectors(extracted, vectors)
-        return record, extracted, vectors
+        return record, with_parts(extracted, self._settings), vectors
 
     def _vectors(self, record: DocumentRecord, extracted: Extracted) -> Matrix | None:
         """The stored vectors of a document, where they can be read and its chunks are the same as ever."""
@@ -190,17 +194,29 @@ class _Rebuild:
             places = [(chunk.start, chunk.end, chunk.section) for chunk in stored]
             if places != [(draft.start, draft.end, draft.section) for draft in extracted.chunks]:
                 return None
-            vectors = self._before.vectors.gather([(chunk.block, chunk.row) for chunk in stored])
+            rows = [(chunk.block, chunk.row) for chunk in stored]
+            if self._before.vectors.ids_at(rows) != list(record.chunk_ids()):
+                return None
+            vectors = self._before.vectors.gather(rows)
         except KvstoreError:
             return None
         return vectors if np.isfinite(vectors).all() else None
 
     def _prepared(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
-        made = vectors_for([(extracted, vectors) for _, extracted, vectors in waiting], self._embed)
+        given: list[dict[str, Matrix]] = []
+        missing: list[dict[str, Sequence[str]]] = []
+        carried: dict[str, Matrix] = {}
+        for record, extracted, vectors in waiting:
+            given.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
+            missing.append(texts_without_vectors(extracted, given[-1], self._settings))
+            with suppress(KvstoreError):  # what cannot be read is embedded anew
+                carried.update(derived_vectors(self._before, record, set(chain(*missing[-1].values()))))
+        made = vectors_for(missing, self._embed, carried)
         prepared: list[Prepared] = []
-        for (record, extracted, vectors), rows in zip(waiting, made, strict=True):
-            kept = vectors is not None
-            prepared.append(Prepared(extracted, rows, record.own_vectors and kept, record.origin, record.changed_at))
+        for (record, extracted, _), old, new in zip(waiting, given, made, strict=True):
+            kept = bool(old)
+            own = record.own_vectors and kept
+            prepared.append(Prepared(extracted, {**old, **new}, own, record.origin, record.changed_at))
             self._report.documents += 1
             self._report.chunks += len(extracted.chunks)
             self._report.embedded += 0 if kept else len(extracted.chunks)

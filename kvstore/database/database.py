@@ -284,7 +284,7 @@ class Database(Queryable):
                 if record is not None and record.digest == given.digest:
                     return False
         prepared = prepare(given, self.settings, vectors, origin)
-        (document,) = embedded([prepared], self._context.state, self._context.embed)
+        (document,) = embedded([prepared], self.settings, self._context.state, self._context.embed)
         with self.transaction(models=False) as transaction:
             return transaction._put(document)
 

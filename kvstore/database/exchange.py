@@ -169,7 +169,7 @@ class _Importer:
         """Commit the lines up to ``number``."""
         batch, self._batch = self._batch, _Batch()
         # Embedding takes most of the time: other writers need not wait for it.
-        documents = embedded(self._changed(batch), self._context.state, self._context.embed)
+        documents = embedded(self._changed(batch), self._context.settings, self._context.state, self._context.embed)
         changed = {facts.DOCUMENTS.plural: len(documents)}
         with self._begin() as transaction:
             for document in documents:

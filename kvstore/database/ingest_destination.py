@@ -67,7 +67,7 @@ class IngestDestination:
             for document, origin in batch
             if document.extracted
         ]
-        documents = embedded(found, self.state, self.embed)
+        documents = embedded(found, self.settings, self.state, self.embed)
         with self._begin() as transaction:
             for document in documents:
                 transaction._put(document)

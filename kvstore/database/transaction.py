@@ -492,7 +492,9 @@ class Transaction(Queryable):
         if not self._pending:
             return
         stored = State(self._view, self._context.settings)
-        for document in embedded(self._pending.prepared, lambda: nullcontext(stored), self._context.embed):
+        for document in embedded(
+            self._pending.prepared, self._context.settings, lambda: nullcontext(stored), self._context.embed
+        ):
             self._pending.documents[document.extracted.key] = document
         pending, self._pending = self._pending, Pending()
         self._applied.append(pending)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -75,7 +74,7 @@ class Introduction:
 class Extracted(ValidDocument):
     """A document and all that is derived from it alone.
 
-    Both names of every relation are among the introductions.
+    Both names of every relation are among the introductions. ``parts``: what systems derived from it, by derivation.
     """
 
     outline: list[Section] = field(default_factory=list)
@@ -83,6 +82,7 @@ class Extracted(ValidDocument):
     tree: AbstractTree | None = None
     introductions: list[Introduction] = field(default_factory=list)
     relations: list[Relation] = field(default_factory=list)
+    parts: dict[str, Any] = field(default_factory=dict)
 
     def embedding_texts(self) -> list[str]:
         """For each chunk the text its vector is made from: where it stands, then what it says."""
@@ -241,25 +241,25 @@ def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
 
 
 def vectors_for(
-    documents: Sequence[tuple[Extracted, npt.NDArray[np.float32] | None]],
+    documents: Sequence[Mapping[str, Sequence[str]]],
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
-    kept: Mapping[str, npt.NDArray[np.float32]] = MappingProxyType({}),
-) -> list[npt.NDArray[np.float32]]:
-    """The vectors of each document's chunks, shape (chunks, dimension): those it comes with, else ``embed``'s.
+    kept: Mapping[str, npt.NDArray[np.float32]],
+) -> list[dict[str, npt.NDArray[np.float32]]]:
+    """The vectors of each document's texts, by space, shape (texts, dimension).
 
-    ``kept`` has vectors of embedding texts that need not be made again. ``embed`` is called once for all that are
-    missing, and not for no text.
+    ``kept`` has vectors of texts that need not be made again. ``embed`` is called once for all that are missing, each
+    once, and not for no text.
     """
-    texts = [extracted.embedding_texts() if vectors is None else [] for extracted, vectors in documents]
-    missing = [text for of_document in texts for text in of_document if text not in kept]
-    embedded = iter(embed(missing) if missing else ())
-    found = []
-    for (_, vectors), of_document in zip(documents, texts, strict=True):
-        if vectors is None:
-            rows = [kept[text] if text in kept else next(embedded) for text in of_document]
-            vectors = np.stack(rows) if rows else np.empty((0, 0), np.float32)
-        found.append(vectors)
-    return found
+    every = (text for spaces in documents for texts in spaces.values() for text in texts)
+    missing = list(dict.fromkeys(text for text in every if text not in kept))
+    known = {**kept, **dict(zip(missing, embed(missing), strict=True))} if missing else kept
+    return [
+        {
+            space: np.stack([known[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
+            for space, texts in spaces.items()
+        }
+        for spaces in documents
+    ]
 
 
 def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extracted:

@@ -9,7 +9,7 @@ that it can run in another process (``worker.py``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
@@ -33,7 +33,7 @@ class Failure:
 class FileDocument:
     """A document of a file and its place there; ``extracted`` is None where the store has it already.
 
-    ``vectors``: one a chunk, where they are made already; shape (chunks, dimension). ``left_out``: the parts of its
+    ``vectors``: by space, where they are made already; shape (texts, dimension). ``left_out``: the parts of its
     page that were taken for navigation.
     """
 
@@ -41,7 +41,7 @@ class FileDocument:
     place: str
     digest: bytes
     extracted: Extracted | None
-    vectors: Matrix | None = None
+    vectors: dict[str, Matrix] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -134,7 +134,7 @@ def extracted(
             continue
         outcome = next(outcomes)
         if isinstance(outcome, Extracted):
-            yield number, FileDocument(outcome.key, item.place, outcome.digest, outcome, None, item.left_out)
+            yield number, FileDocument(outcome.key, item.place, outcome.digest, outcome, left_out=item.left_out)
         else:
             yield number, failure(item.place, outcome)
 
@@ -171,5 +171,5 @@ def _validated(
     except InputError as error:
         return failure(place, error)
     if stored(raw.key) == validated.digest:
-        return FileDocument(raw.key, place, validated.digest, None, None, raw.left_out)
+        return FileDocument(raw.key, place, validated.digest, None, left_out=raw.left_out)
     return NewDocument(place, validated, raw.left_out)

@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ..errors import ReaderError
+from ..systems.derivation import texts_without_vectors, with_parts
 from .file_documents import FileDocument
 from .file_visit import FileVisit, way_of_reading
 from .pipeline import Destination
@@ -145,7 +147,8 @@ def _read(
                     _add(left_out, found)
                     if found.extracted is not None:
                         of_file += len(found.extracted.text)
-                        texts += found.extracted.embedding_texts()
+                        document = with_parts(found.extracted, destination.settings)
+                        texts += chain(*texts_without_vectors(document, (), destination.settings).values())
                 if time.monotonic() > until:
                     # What gave nothing in that time is likely to be read.
                     return read + min(of_file or math.inf, max(1, _size(source))), documents, texts

@@ -34,7 +34,8 @@ from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.environment import Environment
 from ..structures.documents.documents import Documents
 from ..structures.vectors.vectors import Matrix
-from .file_documents import FileDocument, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
+from ..systems.derivation import texts_without_vectors, with_parts
+from .file_documents import FileDocument, Found, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
 from .sources import Source
 from .transport import frame, read_message
 
@@ -139,13 +140,14 @@ class _Worker:
 
     def work(self, task: list[tuple[int, int, Source]]) -> None:
         """Read the files of a task, and send what is found."""
+        settings = self._job.settings
         delivered: Future[None] | None = None
         for portion in portions(self._read(task)):
             self._send(("busy",))
             if not self._loaded and any(isinstance(item, NewDocument) for _, item in portion):
                 self._load()
             embedded: list[Future[dict[str, Matrix]]] = []
-            found = list(extracted(portion, self._job.settings, partial(self._begin, embedded)))
+            found = [self._derived(*item) for item in extracted(portion, settings, partial(self._begin, embedded))]
             if delivered is not None:
                 delivered.result()
             delivered = self._delivering.submit(self._deliver, found, embedded)
@@ -166,6 +168,12 @@ class _Worker:
         with self._environment.snapshot() as snapshot:
             record = Documents(snapshot).find(key)
             return None if record is None else record.digest
+
+    def _derived(self, number: int, item: Found | None) -> FoundItem:
+        """Something found, a document with what the systems derive from it."""
+        if isinstance(item, FileDocument) and item.extracted:
+            item = replace(item, extracted=with_parts(item.extracted, self._job.settings))
+        return number, item
 
     def _begin(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
         """Begin to embed the texts of a portion."""
@@ -191,10 +199,11 @@ class _Worker:
     def _deliver(self, found: Sequence[FoundItem], embedded: Sequence[Future[dict[str, Matrix]]]) -> None:
         """Send a portion, with the vectors of its documents."""
         documents = [item.extracted for _, item in found if isinstance(item, FileDocument) and item.extracted]
-        vectors: Iterator[Matrix | None] = repeat(None)
+        vectors: Iterator[dict[str, Matrix]] = repeat({})
         if self._embedder is not None:
             known = {text: vector for future in embedded for text, vector in future.result().items()}
-            vectors = iter(vectors_for([(document, None) for document in documents], self._embedder.embed, known))
+            texts = [texts_without_vectors(document, (), self._job.settings) for document in documents]
+            vectors = iter(vectors_for(texts, self._embedder.embed, known))
         for number, item in found:
             if isinstance(item, FileDocument) and item.extracted:
                 self._send(("found", number, replace(item, vectors=next(vectors))))

@@ -6,6 +6,7 @@ asked for, all reading the same snapshot.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from kvstore_cext.hierarchy import Places
 from ..settings import FixedSettings
 from ..storage.environment import View
 from .counters import Counters
+from .derived_parts import DerivedParts
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import Documents
 from .documents.ingested_files import IngestedFiles
@@ -62,6 +64,7 @@ class State:
         self._shares_places = place_cache is not None
         self._place_cache = place_cache or PlaceCache()
         self._parts: dict[str, Any] = {}
+        self._derived: dict[str, DerivedParts] = {}
 
     def part(self, part: Part[Read]) -> Read:
         """What a system keeps beside the spine, as this view sees it."""
@@ -69,6 +72,17 @@ class State:
         if found is None:
             found = self._parts[part.name] = part.read(self)
         return found
+
+    def derived_parts(self, name: str) -> DerivedParts:
+        """What a derivation of this name made of each document."""
+        found = self._derived.get(name)
+        if found is None:
+            found = self._derived[name] = DerivedParts(self.lmdb, name, self.settings.dimension)
+        return found
+
+    def read_derived(self, parts: Mapping[str, DerivedParts]) -> None:
+        """Read what is derived through these: they see what is not in its place yet."""
+        self._derived.update(parts)
 
     @cached_property
     def counters(self) -> Counters:

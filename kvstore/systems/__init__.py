@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from ..errors import InputError, KvstoreError, UnknownStrategyError
 from ..retrieval.query import Strategy
+from ..structures.derived_parts import derived_tables
 from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
-from .contract import LmdbTable, Structure, System
+from .contract import Derivation, LmdbTable, Structure, System
 
 Named = TypeVar("Named")
 
@@ -45,6 +46,7 @@ def register(system: System) -> Callable[[], None]:
     """
     for what, own, taken in (
         ("system", {system.name}, SYSTEMS.keys()),
+        ("structure or derivation", set(_kept(system)), {name for other in SYSTEMS.values() for name in _kept(other)}),
         ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
         ("kind of index", {kind.name for kind in system.indexes}, INDEXES.keys()),
         ("table", {table.name for table in system.tables}, {t.name for s in SYSTEMS.values() for t in s.tables}),
@@ -65,14 +67,25 @@ def register(system: System) -> Callable[[], None]:
     return take_back
 
 
+def _kept(system: System) -> list[str]:
+    kept: list[Structure[Any] | Derivation] = [*system.structures, *system.derivations]
+    return [one.name for one in kept]
+
+
 def structures() -> list[Structure[Any]]:
     """What the systems keep beside the spine."""
     return [structure for system in SYSTEMS.values() for structure in system.structures]
 
 
+def derivations() -> list[Derivation]:
+    """What the systems derive from each document."""
+    return [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+
+
 def store_tables() -> list[LmdbTable]:
     """The tables of a store: the spine's, and those of what the systems keep."""
-    return [*SPINE, *(table for structure in structures() for table in structure.tables)]
+    derived = (table for derivation in derivations() for table in derived_tables(derivation.name))
+    return [*SPINE, *(table for structure in structures() for table in structure.tables), *derived]
 
 
 def buffered_tables() -> frozenset[str]:

@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..extraction.extraction import Extracted
 from ..retrieval.query import Strategy
+from ..settings import FixedSettings
 from ..storage.engine_tables import LmdbTable
 from ..storage.view import WriteView
 from ..structures.documents.documents import DocumentRecord, Section
@@ -24,7 +26,7 @@ from ..structures.names.mentions import Occurrence
 from ..structures.state import State
 from .sql_table import SqlTable
 
-__all__ = ["Added", "AddedChunk", "Delta", "Follower", "LmdbTable", "Row", "Structure", "System"]
+__all__ = ["Added", "AddedChunk", "Delta", "Derivation", "Follower", "LmdbTable", "Row", "Structure", "System"]
 
 Read = TypeVar("Read")
 
@@ -49,11 +51,13 @@ def stored_chunks(state: State, document: int, chunks: Sequence[int]) -> list[Ad
 
 
 class Added(NamedTuple):
-    """A document just written, with what is at hand of it, so that nothing need be read again."""
+    """A document just written, with what is at hand of it, so that nothing need be read again; ``parts`` are what is
+    derived from it, by derivation."""
 
     record: DocumentRecord
     outline: list[Section]
     chunks: Sequence[AddedChunk]
+    parts: Mapping[str, Any]
 
 
 #: Kinds of links between entities: somebody found them joined in a document; an accepted edge does, in any tree.
@@ -134,6 +138,34 @@ class Structure(Protocol[Read]):
         ...
 
 
+class Derivation(Protocol):
+    """What follows from one document alone, and has vectors of its own (units of a text, summaries): pure, runs in
+    workers.
+
+    A part is plain data, as msgpack gives it back: None, numbers, texts, lists, and maps. It is kept with its document,
+    and reaches followers as one of :attr:`Added.parts`; :meth:`State.derived_parts` reads parts and vectors.
+    """
+
+    @property
+    def name(self) -> str:
+        """What CHECK calls it; its tables and its space of vectors are named after it."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Changes with whatever it makes of the same document: a migration makes all anew in a store that has
+        another."""
+        ...
+
+    def derive(self, document: Extracted, settings: FixedSettings) -> Any:
+        """The part of a document."""
+        ...
+
+    def texts(self, part: Any) -> Sequence[str]:
+        """The texts of a part that get vectors; embedded with the document's chunks, in the same batch."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class System:
     """A published system: its name, the paper it is from, and what it gives to a store; ``tables`` are those of
@@ -142,6 +174,7 @@ class System:
     name: str
     paper: str
     structures: tuple[Structure[Any], ...] = ()
+    derivations: tuple[Derivation, ...] = ()
     indexes: tuple[Index[Any, Any], ...] = ()
     strategies: tuple[Strategy, ...] = ()
     tables: tuple[SqlTable, ...] = ()

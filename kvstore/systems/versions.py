@@ -7,18 +7,22 @@ this kvstore must not write: it would leave it behind.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import StoreFormatError
 from ..storage import records
 from ..storage.view import View, WriteView
 from ..structures import tables
-from . import structures
+from . import derivations, structures
+from .contract import Derivation, Structure
 
 _KEY = b"structures"
 
 
 def maintained() -> dict[str, int]:
     """The version that this kvstore makes of each."""
-    return {structure.name: structure.version for structure in structures()}
+    kept: list[Structure[Any] | Derivation] = [*structures(), *derivations()]
+    return {one.name: one.version for one in kept}
 
 
 def stored_versions(view: View) -> dict[str, int]:
@@ -36,6 +40,12 @@ def outdated(view: View) -> set[str]:
     """What a store has not, or in an older version."""
     stored = stored_versions(view)
     return {name for name, version in maintained().items() if stored.get(name, 0) < version}
+
+
+def underived(view: View) -> str | None:
+    """Why a store must be migrated, as the end of a sentence: what it lacks is made from texts, which takes long."""
+    lacking = ", ".join(sorted(outdated(view) & {derivation.name for derivation in derivations()}))
+    return f"it has no {lacking} as this kvstore derives it" if lacking else None
 
 
 def unmaintained(view: View) -> str | None:

@@ -6,7 +6,7 @@ On disk: ``chunks`` and ``abstracts`` (id → sealed msgpack). Leaf abstract *i*
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -81,6 +81,11 @@ class ChunkWriter(Chunks):
 
     def put(self, chunk: int, record: ChunkRecord) -> None:
         self._write.put(tables.CHUNKS, records.u64(chunk), records.pack(record))
+
+    def move(self, moved: Iterable[Sequence[int]]) -> None:
+        """Take note of vectors that were moved: chunk, block, row."""
+        for chunk, block, row in moved:
+            self.put(chunk, self.get(chunk)._replace(block=block, row=row))
 
     def remove(self, chunk: int) -> None:
         self._write.delete(tables.CHUNKS, records.u64(chunk))

@@ -1,9 +1,9 @@
-"""Chunk vectors, in page-like blocks of rows.
+"""Vectors of one space, in page-like blocks of rows: of chunks, or of what a system derives from documents.
 
-In: unit vectors of the store's dimension, float32. On disk: ``vectors`` (block number → header, chunk ids, matrix)
-and ``vector_space`` (block number → free rows), so that a row freed by a delete is used again and no other row moves.
-Out: dense search over all rows or some. A block that fails its checksum or names another dimension is a
-CorruptionError.
+In: unit vectors of the store's dimension, float32. On disk: two tables a space, for chunks ``vectors`` (block number →
+header, ids, matrix) and ``vector_space`` (block number → free rows), so that a row freed by a delete is used again and
+no other row moves. Whose a vector is says where it stands. Out: dense search over all rows or some. A block that fails
+its checksum or names another dimension is a CorruptionError.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import itertools
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,17 @@ _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, r
 _SPACE = struct.Struct("<H")
 _BODY = 8  # where the checksummed part begins
 FREE = 2**64 - 1
+
+
+class VectorSpace(NamedTuple):
+    """Vectors that are searched together: the name of the space, and its tables."""
+
+    name: str
+    blocks: str
+    free_rows: str
+
+
+CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
 def block_shape(dimension: int) -> tuple[int, int]:
@@ -64,10 +76,11 @@ class _VectorBlock:
 
 
 class Vectors:
-    """The vectors of one view; ``dimension`` is the store's."""
+    """The vectors of one space in one view; ``dimension`` is the store's."""
 
-    def __init__(self, view: View, dimension: int) -> None:
+    def __init__(self, view: View, dimension: int, space: VectorSpace = CHUNK_VECTORS) -> None:
         self._view = view
+        self.space = space
         self.dimension = dimension
         self._size, self._rows = block_shape(dimension)
 
@@ -83,28 +96,35 @@ class Vectors:
             result[index] = block.matrix[row]
         return result
 
+    def ids_at(self, places: Sequence[tuple[int, int]]) -> list[int]:
+        """The ids of the vectors at (block, row) places."""
+        blocks = {number: self._block(number).ids for number, _ in places}
+        return [int(blocks[number][row]) for number, row in places]
+
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
-        """Blocks in order of their numbers: chunk ids (n) and vectors (n, dimension); free rows left out."""
-        for key, value in self._view.scan(tables.VECTORS):
+        """Blocks in order of their numbers: ids (n) and vectors (n, dimension); free rows left out."""
+        for key, value in self._view.scan(self.space.blocks):
             block = self._open(value, int(records.U32.unpack(key)[0]))
             used = block.ids != FREE
             yield block.ids[used], block.matrix[used]
 
     def rows(self) -> Iterator[tuple[int, Ids]]:
-        """Block numbers, each with the chunk ids of all its rows; FREE where a row is free."""
-        for key, value in self._view.scan(tables.VECTORS):
+        """Block numbers, each with the ids of all its rows; FREE where a row is free."""
+        for key, value in self._view.scan(self.space.blocks):
             number = int(records.U32.unpack(key)[0])
             yield number, self._open(value, number).ids
 
     def free_rows(self, number: int) -> int:
         """How many rows of a block are recorded as free."""
-        value = self._view.get(tables.VECTOR_SPACE, records.u32(number))
+        value = self._view.get(self.space.free_rows, records.u32(number))
         return 0 if value is None else int(_SPACE.unpack(value)[0])
 
     def _block(self, number: int) -> _VectorBlock:
-        value = self._view.get(tables.VECTORS, records.u32(number))
+        value = self._view.get(self.space.blocks, records.u32(number))
         if value is None:
-            raise CorruptionError(f"vector block {number} is referred to but not stored; run CHECK")
+            raise CorruptionError(
+                f"table {self.space.blocks}: vector block {number} is referred to but not stored; run CHECK"
+            )
         return self._open(value, number)
 
     def _open(self, value: memoryview | bytes, number: int) -> _VectorBlock:
@@ -116,23 +136,25 @@ class Vectors:
                 and checksum == zlib.crc32(memoryview(value)[_BODY:])
             ):
                 return _VectorBlock(value, self.dimension, self._rows)
-        raise CorruptionError(f"vector block {number} is damaged; run CHECK REPAIR, or restore from a backup")
+        raise CorruptionError(
+            f"table {self.space.blocks}: vector block {number} is damaged; run CHECK REPAIR, or restore from a backup"
+        )
 
 
 class VectorWriter(Vectors):
-    """The vectors of one write transaction; changed blocks are private copies until :meth:`flush`."""
+    """The vectors of one space in one write transaction; changed blocks are private copies until :meth:`flush`."""
 
-    def __init__(self, view: WriteView, dimension: int) -> None:
-        super().__init__(view, dimension)
+    def __init__(self, view: WriteView, dimension: int, space: VectorSpace = CHUNK_VECTORS) -> None:
+        super().__init__(view, dimension, space)
         self._write = view
         self._dirty: dict[int, _VectorBlock] = {}
         self._space: list[int] | None = None
 
-    def add(self, chunk: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
-        """Store a chunk's vector; returns its block and row. ``next_block`` numbers the block made when all are
+    def add(self, id: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
+        """Store the vector of an id; returns its block and row. ``next_block`` numbers the block made when all are
         full."""
         if self._space is None:
-            self._space = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(tables.VECTOR_SPACE)]
+            self._space = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
             self._space.reverse()
         if not self._space:
             buffer = bytearray(self._size)
@@ -144,7 +166,7 @@ class VectorWriter(Vectors):
         block = self._private(number)
         free = (block.ids == FREE).nonzero()[0]
         row = int(free[0])
-        block.ids[row] = chunk
+        block.ids[row] = id
         block.matrix[row] = vector
         if len(free) == 1:
             self._space.pop()
@@ -161,13 +183,13 @@ class VectorWriter(Vectors):
     def pack(self, limit: int) -> list[tuple[int, int, int]]:
         """Empty the last blocks, at most ``limit``, as far as earlier ones have free rows for their vectors.
 
-        Returns the vectors that were moved: chunk, block, row. To be called when nothing else waits for a flush.
+        Returns the vectors that were moved: id, block, row. To be called when nothing else waits for a flush.
         """
-        space = self._view.scan(tables.VECTOR_SPACE)
+        space = self._view.scan(self.space.free_rows)
         free = {int(records.U32.unpack(key)[0]): int(_SPACE.unpack(value)[0]) for key, value in space}
         room = sum(free.values())
         moved: list[tuple[int, int, int]] = []
-        last = itertools.islice(self._view.scan(tables.VECTORS, reverse=True), limit)
+        last = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
         for number in [int(records.U32.unpack(key)[0]) for key, _ in last]:
             room -= self._rows  # its own free rows, and those that its vectors take elsewhere
             if room < 0:
@@ -185,18 +207,18 @@ class VectorWriter(Vectors):
             key = records.u32(number)
             free = int((block.ids == FREE).sum())
             if free == self._rows:
-                self._write.delete(tables.VECTORS, key)
-                self._write.delete(tables.VECTOR_SPACE, key)
+                self._write.delete(self.space.blocks, key)
+                self._write.delete(self.space.free_rows, key)
                 continue
             buffer = block.buffer
             assert isinstance(buffer, bytearray)
             _HEADER.pack_into(buffer, 0, ENCODING, 0, self._rows, self._rows - free, self.dimension)
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY:]))
-            self._write.put(tables.VECTORS, key, buffer)
+            self._write.put(self.space.blocks, key, buffer)
             if free:
-                self._write.put(tables.VECTOR_SPACE, key, _SPACE.pack(free))
+                self._write.put(self.space.free_rows, key, _SPACE.pack(free))
             else:
-                self._write.delete(tables.VECTOR_SPACE, key)
+                self._write.delete(self.space.free_rows, key)
         self._dirty.clear()
         self._space = None
 

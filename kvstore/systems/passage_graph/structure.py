@@ -36,7 +36,7 @@ class GraphFollower:
     def follow(self, delta: Delta) -> None:
         for link, by in delta.links.items():
             self._graph.change_link(*link, by)
-        for record, outline, chunks in delta.added:
+        for record, outline, chunks, _ in delta.added:
             self._change_title_link(record, 1)
             self._put_rows(record, outline, chunks)
         for document in sorted(delta.touched):

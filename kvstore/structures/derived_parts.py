@@ -1,0 +1,114 @@
+"""What a system derives from each document alone: a part, and vectors of the texts in it, in a space of their own.
+
+In: parts (plain data) and unit vectors. On disk, for a derivation *n*: ``n_parts`` (document → sealed msgpack list: the
+part, then the vector block and row of each of its texts), ``n_vectors`` and ``n_vector_space``, which are as those of
+chunks. The id of a vector is that of its document and the place of its text in the part. Out: the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import CorruptionError
+from ..storage import records
+from ..storage.engine_tables import LmdbTable
+from ..storage.view import View, WriteView
+from .vectors.vectors import Matrix, Vectors, VectorSpace, VectorWriter
+
+
+def vector_space(name: str) -> VectorSpace:
+    """The space of a derivation's vectors."""
+    return VectorSpace(name, f"{name}_vectors", f"{name}_vector_space")
+
+
+def derived_tables(name: str) -> list[LmdbTable]:
+    """The tables of a derivation."""
+    return [LmdbTable(f"{name}_parts"), *map(LmdbTable, vector_space(name)[1:])]
+
+
+def vector_id(document: int, text: int) -> int:
+    """The id of the vector of a text of a document's part."""
+    return document << 32 | text
+
+
+def vector_owner(id: int) -> tuple[int, int]:
+    """The document of a vector, and the place of its text in the part."""
+    return id >> 32, id & 0xFFFFFFFF
+
+
+class DerivedPart(NamedTuple):
+    """What is derived of a document, and where the vectors of its texts stand: blocks and rows."""
+
+    part: Any
+    places: list[tuple[int, int]]
+
+
+class DerivedParts:
+    """The parts that one derivation made, in one view; ``vectors`` are those of their texts."""
+
+    vectors: Vectors
+
+    def __init__(self, view: View, name: str, dimension: int) -> None:
+        self._view = view
+        self._table = f"{name}_parts"
+        self.vectors = Vectors(view, dimension, vector_space(name))
+
+    def get(self, document: int) -> DerivedPart:
+        """What is derived of a document; raises CorruptionError where nothing is kept."""
+        key = records.u64(document)
+        value = self._view.get(self._table, key)
+        if value is None:
+            raise CorruptionError(f"table {self._table} has nothing of document {document}; run CHECK REPAIR")
+        return self._decoded(key, value)
+
+    def scan(self) -> Iterator[tuple[int, DerivedPart]]:
+        """Every document's id with what is derived of it."""
+        for key, value in self._view.scan(self._table):
+            yield records.U64.unpack(key)[0], self._decoded(key, value)
+
+    def _decoded(self, key: bytes, value: memoryview) -> DerivedPart:
+        part, places = records.unpack(value, self._table, key)
+        return DerivedPart(part, [(block, row) for block, row in places])
+
+
+class DerivedPartWriter(DerivedParts):
+    """The parts of one write transaction; their vectors are private until :meth:`flush`."""
+
+    vectors: VectorWriter
+
+    def __init__(self, view: WriteView, name: str, dimension: int) -> None:
+        super().__init__(view, name, dimension)
+        self.vectors = VectorWriter(view, dimension, vector_space(name))
+        self._write = view
+        last = next(view.scan(self.vectors.space.blocks, reverse=True), None)
+        self._next_block = 1 if last is None else int(records.U32.unpack(last[0])[0]) + 1
+
+    def put(self, document: int, part: Any, vectors: Matrix) -> None:
+        """Keep what is derived of a new document, and the vectors of its texts, shape (texts, dimension)."""
+        places = []
+        for text, vector in enumerate(vectors):
+            places.append(self.vectors.add(vector_id(document, text), vector, self._next_block))
+            self._next_block = max(self._next_block, places[-1][0] + 1)
+        self._put(document, DerivedPart(part, places))
+
+    def remove(self, document: int) -> None:
+        """Take out what is kept of a document."""
+        for block, row in self.get(document).places:
+            self.vectors.remove(block, row)
+        self._write.delete(self._table, records.u64(document))
+
+    def move(self, moved: Iterable[Sequence[int]]) -> None:
+        """Take note of vectors that were moved: id, block, row."""
+        of_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+        for id, block, row in moved:
+            document, text = vector_owner(id)
+            of_document.setdefault(document, []).append((text, (block, row)))
+        for document, texts in of_document.items():
+            found = self.get(document)
+            for text, place in texts:
+                found.places[text] = place
+            self._put(document, found)
+
+    def _put(self, document: int, found: DerivedPart) -> None:
+        self._write.put(self._table, records.u64(document), records.pack(found))
