@@ -86,7 +86,7 @@ def test_examples_print_what_is_shown(section: str, package: Path, monkeypatch: 
 
 
 def test_every_kind_of_addition_has_an_example() -> None:
-    for kind in ("a strategy", "a reader", "an embedder", "a structure", "an index", "a fact"):
+    for kind in ("a strategy", "a reader", "an embedder", "a structure", "a derivation", "an index", "a fact"):
         assert fenced(SECTIONS[f"Add {kind}"], "python"), kind
 
 
