@@ -13,7 +13,7 @@ import kvstore
 from kvstore.storage.environment import Environment
 from kvstore.structures.counters import Counters
 from kvstore.structures.forest import edge_filter
-from kvstore.structures.forest import transitive_reduction as accepted_edges
+from kvstore.structures.forest import transitive_reduction
 from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, judge, on_cycles
 from kvstore.structures.forest.forest import Assertion
 from kvstore.structures.forest.forest_writer import ForestWriter
@@ -67,7 +67,7 @@ change = st.tuples(
 )
 
 
-@pytest.mark.parametrize("least_work", [accepted_edges._LEAST_WORK, 12, -1000])
+@pytest.mark.parametrize("least_work", [transitive_reduction._LEAST_WORK, 12, -1000])
 @settings(max_examples=150, deadline=None)
 @given(history=st.lists(change, min_size=1, max_size=14))
 def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
@@ -75,7 +75,7 @@ def test_any_history_of_documents_gives_the_verdicts_of_what_is_left(
 ) -> None:
     """With little work allowed some trees are judged as a whole, with none all are."""
     with pytest.MonkeyPatch.context() as patch, environment.write() as view:
-        patch.setattr(accepted_edges, "_LEAST_WORK", least_work)
+        patch.setattr(transitive_reduction, "_LEAST_WORK", least_work)
         entities = EntityWriter(view)
         entities.put_many({node + 1: EntityRecord([f"name {node}", KINDS.index("tree"), 1]) for node in range(NODES)})
         forest = ForestWriter(view, Counters())

@@ -1,6 +1,6 @@
 """The statements of the language: one frozen dataclass each, and the text that stands for it.
 
-In: the values that :mod:`.syntax` found in a text, parameters already put in. Out: plain values that the executor
+In: the values that :mod:`.parser` found in a text, parameters already put in. Out: plain values that the executor
 carries out; ``str(statement)`` is a statement of the language that parses back to an equal one. A missing clause is
 None (or an empty mapping), so that the store's own default applies. Ranges are checked by whoever uses a number.
 """

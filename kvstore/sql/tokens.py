@@ -2,7 +2,7 @@
 
 In: any text, half-typed text included. Out: tokens with their places, and the statements a script consists of, each
 ending at its ``;``. Bad input is never refused here: a character that belongs to nothing becomes a ``bad`` token, an
-unclosed quote a token that runs to the end of the text; :mod:`.syntax` says what is wrong with them.
+unclosed quote a token that runs to the end of the text; :mod:`~kvstore.language.parser` says what is wrong with them.
 """
 
 from __future__ import annotations

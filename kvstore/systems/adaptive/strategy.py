@@ -2,8 +2,9 @@
 
 A question that names something rare and asks for what is said elsewhere is answered by a walk; a question about what
 one passage says is answered by search. Most questions do not tell which they are, so every chunk gets the sum of two
-scores: its resemblance to the question (:mod:`.direct`), and the weight of the walk times its share there
-(:mod:`.graph`). The weight goes up and down with three things that the store knows:
+scores: its resemblance to the question (:mod:`~kvstore.systems.hybrid.direct`), and the weight of the walk times its
+share there (:mod:`~kvstore.systems.passage_graph.graph_strategy`). The weight goes up and down with three things that
+the store knows:
 
 - how specific the names are: those in few passages lead somewhere, those that are everywhere lead everywhere;
 - how much the question asks beside its names: where all is asked, the names say little; where next to nothing is, there
