@@ -20,7 +20,7 @@ from .errors import ArgumentError, InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 #: Says what is wrong with a value, or None.
-Check = Callable[[Any], str | None]
+ArgumentCheck = Callable[[Any], str | None]
 
 #: Bytes of the longest path that Linux and macOS take, and of the longest name in one.
 _LONGEST_PATH = 4096
@@ -39,7 +39,7 @@ class Option:
 
 def checked(function: Function) -> Function:
     """``function``, its arguments checked."""
-    checks: dict[str, Check] = {}
+    checks: dict[str, ArgumentCheck] = {}
     positional: list[str] = []
     rest: str | None = None
     for parameter in inspect.signature(function).parameters.values():
@@ -138,7 +138,7 @@ def _shown(value: Any) -> str:
     )
 
 
-def _check_of(annotation: str) -> Check | None:
+def _check_of(annotation: str) -> ArgumentCheck | None:
     """The check that an annotation asks for; None where it asks for none that is known."""
     kinds = [part.strip().partition("[")[0] for part in annotation.split(" | ")]
     if not set(kinds) <= _CHECKS.keys() | {"None"}:
@@ -213,7 +213,7 @@ def _not_iterable(value: Any) -> str | None:
     return None if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else "a list of values"
 
 
-_CHECKS: dict[str, Check] = {
+_CHECKS: dict[str, ArgumentCheck] = {
     "str": _not_text,
     "os.PathLike": _not_path,
     "int": _not_whole,

@@ -23,7 +23,7 @@ _NARROWEST = 12
 #: Rows from which the widths of columns are taken; later rows are cut to them.
 _MEASURED = 1000
 
-Row = Sequence[Any]
+PrintedRow = Sequence[Any]
 
 
 def width_of(text: str) -> int:
@@ -161,7 +161,7 @@ TABLE = Grid(" ", " | ", " ", (_NO_RULE, ("", "-", "+", ""), _NO_RULE))
 BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─", "┼", "┤"), ("└", "─", "┴", "┘")))
 
 
-def table(columns: Sequence[str], rows: Iterable[Row], width: int | None, grid: Grid) -> Iterator[str]:
+def table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:
     """A table that fits ``width`` cells; one row under another, name by name, where its columns cannot."""
     remaining = iter(rows)
     measured = [row for row, _ in zip(remaining, range(_MEASURED), strict=False)]
@@ -183,7 +183,7 @@ def table(columns: Sequence[str], rows: Iterable[Row], width: int | None, grid: 
     yield from grid.rule(grid.foot, widths)
 
 
-def vertical(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Each row as lines of ``name = value``, rows parted by an empty line."""
     names = [printable(name) for name in columns]
     widest = max(map(width_of, names), default=0)
@@ -203,7 +203,7 @@ def vertical(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> 
 # What has a shape of its own -----------------------------------------------------------------------------------------
 
 
-def locations(rows: Iterable[Row], width: int) -> Iterator[str]:
+def locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     """LOOKUP's rows (entity, temperature, tree, level, parent, document, abstract, text) as prose below its places.
 
     The rows of each entity come after its name, which stands between asterisks wherever they have it: a terminal gets
@@ -247,9 +247,9 @@ def _marked(lines: Iterable[str]) -> Iterator[str]:
         yield text.replace(_OPEN, "*").replace(_CLOSE, "*")
 
 
-def relatives(rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[PrintedRow]] = {}
     for row in rows:
         groups.setdefault((row[0], row[1]), []).append(row)
     for number, ((entity, tree), members) in enumerate(groups.items()):
@@ -269,7 +269,7 @@ def relatives(rows: Iterable[Row], width: int | None) -> Iterator[str]:
 
 
 def _branch(
-    rows: Sequence[Row], distance: int, via: str | None, indent: str, width: int | None, drawn: set[str]
+    rows: Sequence[PrintedRow], distance: int, via: str | None, indent: str, width: int | None, drawn: set[str]
 ) -> Iterator[str]:
     """The relatives ``distance`` edges away that were reached through ``via`` (None: any), and theirs below them.
 
@@ -289,7 +289,7 @@ def _limited(text: str, width: int | None) -> str:
     return text if width is None else cut(text, width)
 
 
-def answer(row: Row, width: int | None, *, told: bool = False) -> Iterator[str]:
+def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterator[str]:
     """ASK's answer, wrapped, with its citations under it; ``told`` where the text has been shown while it came."""
     text, citations, extractive, model, _, _, abstained = row
     if extractive or not told:

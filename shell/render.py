@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from . import layout
 
-Row = Sequence[Any]
+PrintedRow = Sequence[Any]
 
 
 class Writable(Protocol):
@@ -27,7 +27,7 @@ class Writable(Protocol):
 def write(
     kind: str,
     columns: Sequence[str],
-    rows: Iterable[Row],
+    rows: Iterable[PrintedRow],
     out: Writable,
     *,
     mode: str,
@@ -50,18 +50,18 @@ def write(
 class Counted:
     """Rows, counted as they pass."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[PrintedRow]) -> None:
         self._rows = rows
         self.count = 0
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[PrintedRow]:
         for row in self._rows:
             self.count += 1
             yield row
 
 
 def _lines(
-    kind: str, columns: Sequence[str], rows: Iterable[Row], mode: str, width: int | None, told: bool
+    kind: str, columns: Sequence[str], rows: Iterable[PrintedRow], mode: str, width: int | None, told: bool
 ) -> Iterator[str]:
     if mode == "table" and width is not None:
         if kind == "LOOKUP":
@@ -75,15 +75,15 @@ def _lines(
     return MODES[mode](columns, rows, width)
 
 
-def _table(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def _table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     return layout.table(columns, rows, width, layout.TABLE)
 
 
-def _box(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def _box(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     return layout.table(columns, rows, width, layout.BOX)
 
 
-def _tsv(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def _tsv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """Fields parted by tabs; a backslash, tab, line feed or carriage return inside one is ``\\\\``, ``\\t``, ``\\n``,
     ``\\r``."""
     for row in chain([columns], rows):
@@ -93,7 +93,7 @@ def _tsv(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iter
 _TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _csv(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def _csv(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """RFC 4180, lines ending in a line feed."""
     line: list[str] = []
 
@@ -112,7 +112,7 @@ def _plain(value: Any) -> str:
     return "" if value is None else layout.plain(value)
 
 
-def _objects(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+def _objects(columns: Sequence[str], rows: Iterable[PrintedRow]) -> Iterator[str]:
     names: list[str] = []
     for name in columns:  # of columns with one name the later ones are numbered, so that none is lost
         same = sum(1 for earlier in columns[: len(names)] if earlier == name)
@@ -127,11 +127,11 @@ def _json_value(value: Any) -> Any:
     return value
 
 
-def _jsonl(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def _jsonl(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     return _objects(columns, rows)
 
 
-def _json(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def _json(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     before = "["
     for line in _objects(columns, rows):
         yield from [before] if before == "[" else []
@@ -143,7 +143,7 @@ def _json(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Ite
         yield "]"
 
 
-def _markdown(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def _markdown(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     """A GitHub table; what Markdown would read otherwise is escaped, line ends are ``<br>``."""
     yield _markdown_row(columns)
     yield "|" + " --- |" * len(columns)
@@ -156,16 +156,16 @@ _MARKDOWN_ESCAPES = str.maketrans(
 )
 
 
-def _markdown_row(row: Row) -> str:
+def _markdown_row(row: PrintedRow) -> str:
     return "| " + " | ".join(_plain(value).translate(_MARKDOWN_ESCAPES) for value in row) + " |"
 
 
-def _line(columns: Sequence[str], rows: Iterable[Row], width: int | None) -> Iterator[str]:
+def _line(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
     return layout.vertical(columns, rows, width)
 
 
 #: Every mode and what writes it.
-MODES: dict[str, Callable[[Sequence[str], Iterable[Row], int | None], Iterator[str]]] = {
+MODES: dict[str, Callable[[Sequence[str], Iterable[PrintedRow], int | None], Iterator[str]]] = {
     "table": _table,
     "box": _box,
     "json": _json,

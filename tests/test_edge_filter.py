@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.storage.environment import Environment
 from kvstore.structures.counters import Counters
-from kvstore.structures.forest import edge_filter
-from kvstore.structures.forest import transitive_reduction
+from kvstore.structures.forest import edge_filter, transitive_reduction
 from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, judge, on_cycles
 from kvstore.structures.forest.forest import Assertion
 from kvstore.structures.forest.forest_writer import ForestWriter

@@ -18,7 +18,7 @@ import kvstore
 from kvstore import errors
 from kvstore.arguments import Option
 from kvstore.storage import index_file
-from kvstore.storage.index_file import Arrays, Head
+from kvstore.storage.index_file import Arrays, FileHead
 from kvstore.structures.indexes.index import BuildTools, Content, Index, IndexRecord, States
 from kvstore.structures.indexes.index_reading import bound_index
 from kvstore.structures.indexes.indexes import Indexes, IndexWriter
@@ -59,7 +59,7 @@ class ToyIndex(Index[Lengths, dict[str, int]]):
         columns = {"ids": np.array([*kept], np.uint64), "lengths": np.array([*kept.values()], np.uint32)}
         return Content({"change": change}, columns)
 
-    def read(self, arrays: Arrays, head: Head) -> Lengths:
+    def read(self, arrays: Arrays, head: FileHead) -> Lengths:
         return Lengths(head["change"], arrays["ids"], arrays["lengths"])
 
     def bound(self, read: Lengths, record: IndexRecord, state: State) -> dict[str, int]:
@@ -77,7 +77,7 @@ class EagerToyIndex(ToyIndex):
     name = "toy_eager"
     automatic = True
 
-    def extended_from(self, head: Head | None, record: IndexRecord, state: State) -> int:
+    def extended_from(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         return 0
 
 

@@ -33,8 +33,21 @@ def classes() -> Iterator[tuple[str, str]]:
                 yield node.name.lstrip("_"), f"{package}, {path.name}:{node.lineno}"
 
 
+def aliases() -> dict[tuple[str, str], str]:
+    """Every alias of a type, by its name and what it stands for, with one of its places; type variables are letters."""
+    found: dict[tuple[str, str], str] = {}
+    for _, path in HOUSE:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name, value = node.targets[0].id.lstrip("_"), ast.unparse(node.value)
+                variable = value.startswith(("TypeVar", "ParamSpec"))
+                if name[:1].isupper() and not name.isupper() and not variable:
+                    found[name, value] = str(path)
+    return found
+
+
 def test_no_class_name_means_two_things() -> None:
-    assert twice(classes()) == {}
+    assert twice([*classes(), *((name, place) for (name, _), place in aliases().items())]) == {}
     assert twice([*classes(), ("Store", "elsewhere")])["Store"][1:] == ["elsewhere"]
 
 

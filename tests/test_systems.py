@@ -25,7 +25,7 @@ from kvstore.structures.logical import Logical
 from kvstore.structures.ranking import best
 from kvstore.structures.state import State
 from kvstore.systems import register, structures
-from kvstore.systems.contract import Delta, LmdbTable, Row, System
+from kvstore.systems.contract import Delta, DumpRow, LmdbTable, System
 from kvstore.systems.sql_table import listed
 
 MakeStore = Callable[..., kvstore.Store]
@@ -89,7 +89,7 @@ class LengthStructure:
     def follower(self, state: State, write: WriteView) -> LengthFollower:
         return LengthFollower(state, write)
 
-    def dump(self, read: Lengths, names: Logical) -> Mapping[str, Iterable[Row]]:
+    def dump(self, read: Lengths, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
         return {
             "toy_lengths": ((names.document(document), *row) for document, *row in read.rows("toy_lengths")),
             "toy_words": read.rows("toy_words"),

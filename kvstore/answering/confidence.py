@@ -94,10 +94,10 @@ def question_rarities(question: str, view: State) -> dict[str, float]:
 
 
 #: What a logistic model is made of: the weight of each part of a :class:`Confidence`, and what is added to their sum.
-Weights = Mapping[str, float]
+SignalWeights = Mapping[str, float]
 
 #: With the vectors of an embedder whose cosines are known, and from words alone.
-WITH_SIMILARITY: Weights = {
+WITH_SIMILARITY: SignalWeights = {
     "similarity": 6.44,
     "nearby": 6.42,
     "together": 10.13,
@@ -107,7 +107,7 @@ WITH_SIMILARITY: Weights = {
     "lacking": -3.94,
     "constant": -9.23,
 }
-WORDS_ALONE: Weights = {
+WORDS_ALONE: SignalWeights = {
     "coverage": 6.47,
     "amount": 6.2,
     "phrases": 4.68,

@@ -13,15 +13,15 @@ from ..structures.state import State
 from ..systems import derivations, structures
 from .facts import stated
 
-Rows = list[tuple[Any, ...]]
+DumpRows = list[tuple[Any, ...]]
 
 
-def dump(view: State) -> dict[str, Rows]:
+def dump(view: State) -> dict[str, DumpRows]:
     """Everything in the store, as sorted rows by structure."""
     documents = {record.id: record for record in view.documents.scan()}
     logical = Logical(view, documents)
     in_filter = dict(view.filter.keys())
-    tables: dict[str, Rows] = {
+    tables: dict[str, DumpRows] = {
         "documents": [
             (
                 r.key,

@@ -19,8 +19,8 @@ from ..structures.documents.chunks import FIRST_UPPER, GROUP
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import occurrences
-from ..structures.forest.forest_writer import Nodes
-from ..structures.names.mention_addresses import Places, mention_addresses
+from ..structures.forest.forest_writer import NodePairs
+from ..structures.names.mention_addresses import RankedPlaces, mention_addresses
 from ..structures.names.mention_recognition import Mention, headed_abstracts, mentions_in
 from ..structures.names.mentions import MentionWriter, Occurrence
 from ..structures.state import State
@@ -38,8 +38,8 @@ class Linker:
         self._filter = state.filter
         self._mentions = mentions
         self._name_words = state.settings.name_words
-        self._added: dict[str, Places] = {}
-        self._removed: dict[str, Places] = {}
+        self._added: dict[str, RankedPlaces] = {}
+        self._removed: dict[str, RankedPlaces] = {}
         self._keys: dict[int, str] = {}
         self._new: dict[int, Added] = {}
         self._touched: dict[int, set[int]] = {}
@@ -67,12 +67,12 @@ class Linker:
         """Take note of the normal forms of entities."""
         self._keys.update(keys)
 
-    def link_nodes(self, made: Nodes) -> None:
+    def link_nodes(self, made: NodePairs) -> None:
         """Give entities the addresses of tree nodes."""
         for node, entity in made:
             self._added.setdefault(self._key(entity), []).append((node, addresses.NODE))
 
-    def unlink_nodes(self, gone: Nodes) -> None:
+    def unlink_nodes(self, gone: NodePairs) -> None:
         """Take the addresses of tree nodes from their entities."""
         for node, entity in gone:
             self._removed.setdefault(self._key(entity), []).append((node, addresses.NODE))

@@ -20,7 +20,7 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.logical import Internal
 from ..structures.state import State
 from ..systems import structures
-from ..systems.contract import Delta, Row, Structure
+from ..systems.contract import Delta, DumpRow, Structure
 from .everything import everything
 from .hash_sums import differing
 
@@ -70,7 +70,7 @@ def _same_records(stored: View, made: View, table: str) -> bool:
 
 
 def _differences(structure: Structure[Any], table: str, stored: State, made: State) -> Iterator[str]:
-    def rows(state: State) -> Iterable[Row]:
+    def rows(state: State) -> Iterable[DumpRow]:
         return structure.dump(state.part(structure), Internal())[table]
 
     found = differing(lambda: rows(stored), lambda: rows(made))

@@ -19,7 +19,7 @@ from ..settings import FixedSettings
 from ..storage.environment import WriteView
 from ..storage.index_file import path_of
 from ..structures.indexes.index import Index, IndexRecord, checked_options
-from ..structures.indexes.index_building import IndexBuilder, Progress
+from ..structures.indexes.index_building import IndexBuilder, ReportProgress
 from ..structures.indexes.index_reading import file_of
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.open_indexes import OpenIndexes
@@ -44,7 +44,7 @@ class Indexing:
         #: By kind: before new chunks are numbered from here on, there cannot be enough of them outside the file.
         self._enough_at: dict[str, int] = {}
 
-    def create(self, kind: str, options: Mapping[str, Any], progress: Progress | None = None) -> None:
+    def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Say that the store has an index, and build it; raises InputError where it has it already."""
         index = index_named(kind)
         given = checked_options(index, options)
@@ -74,7 +74,7 @@ class Indexing:
         self._environment.write_with_growth(drop)
         path_of(self._environment.path, index.name).unlink(missing_ok=True)
 
-    def refresh(self, kind: str | None = None, progress: Progress | None = None) -> list[str]:
+    def refresh(self, kind: str | None = None, progress: ReportProgress | None = None) -> list[str]:
         """Bring one index, or all, up to the last commit; the kinds that have a new file.
 
         Raises InputError where there is no such index, IndexUnavailableError where it cannot be built or somebody else
@@ -151,7 +151,7 @@ class Indexing:
         # A program that ends without closing its store does not wait for an index.
         return self._stopped.is_set() or not threading.main_thread().is_alive()
 
-    def _refresh(self, kind: Index[Any, Any], progress: Progress | None) -> bool:
+    def _refresh(self, kind: Index[Any, Any], progress: ReportProgress | None) -> bool:
         if kind.automatic:
             self.stop()  # what is done here need not be done there
             self._stopped.clear()

@@ -30,7 +30,7 @@ from .syntax import sentences_of
 _REPEATED = 2
 
 #: What a passage states, and its noun phrases.
-_Found = tuple[list[StatedRelation], list[Term]]
+_StatedNames = tuple[list[StatedRelation], list[Term]]
 
 _MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
 
@@ -103,7 +103,7 @@ def read_prose(
         yield _prose(zip(of_document, read, strict=False), to_bytes)
 
 
-def _prose(passages: Iterable[tuple[_ChunkProse, _Found]], to_bytes: npt.NDArray[np.int64]) -> Prose:
+def _prose(passages: Iterable[tuple[_ChunkProse, _StatedNames]], to_bytes: npt.NDArray[np.int64]) -> Prose:
     prose = Prose()
     for passage, (stated, phrases) in passages:
         prose.phrases.update(phrases)
@@ -116,7 +116,7 @@ def _prose(passages: Iterable[tuple[_ChunkProse, _Found]], to_bytes: npt.NDArray
     return prose
 
 
-def _read(_: str, parses: Sequence[Parse]) -> _Found:
+def _read(_: str, parses: Sequence[Parse]) -> _StatedNames:
     stated: list[StatedRelation] = []
     phrases: list[Term] = []
     for parse in parses:

@@ -15,6 +15,7 @@ from typing import Any
 from ..database.database import Database
 from ..errors import StatementError, TransactionError
 from ..retrieval.evidence import Step
+from ..systems.sql_table import Parameters
 from . import (
     alias_handlers,
     description_handlers,
@@ -26,7 +27,7 @@ from . import (
 )
 from . import statements as s
 from .cursor import Cursor
-from .parser import Parameters, Parsed, parse
+from .parser import Parsed, parse
 from .statement_context import Progress, StatementContext
 
 _HANDLERS: dict[type, Callable[[StatementContext, Any], Cursor]] = {

@@ -8,7 +8,7 @@ there and the nearest keyword. The grammar is ``grammar.lark`` (LALR); it is rea
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -23,11 +23,9 @@ from ..sql import condition as conditions
 from ..sql.diagnosis import failure, nearest
 from ..sql.literals import literal
 from ..sql.tokens import Token, split, unquote
-from ..systems.sql_table import SqlValue
+from ..systems.sql_table import Parameters
 from . import statements as s
 from .builder import Builder, Parameter
-
-Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
 
 #: What the grammar's terminals that are no keywords are called in an error.
 _DESCRIPTIONS = {

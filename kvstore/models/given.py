@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import EmbedderError
-from .protocol import Vectors
+from .protocol import Embeddings
 
 
 class GivenVectors:
@@ -21,13 +21,13 @@ class GivenVectors:
         self.dimension = dimension
         self.description = f"no embedder: vectors of {dimension} components are given with every document and question"
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Embeddings:
         """Always raises EmbedderError."""
         raise EmbedderError(
             f"this store has no embedder ({self.name}); give the vectors of {self.dimension} components yourself, or "
             "create a store with an embedder"
         )
 
-    def embed_query(self, text: str) -> Vectors:
+    def embed_query(self, text: str) -> Embeddings:
         """Always raises EmbedderError."""
         return self.embed([text])

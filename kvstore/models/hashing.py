@@ -19,7 +19,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from .protocol import Vectors, normalised
+from .protocol import Embeddings, normalised
 
 DEFAULT_DIMENSION = 256
 #: How much all the trigrams of a word weigh together, beside 1 for the word itself.
@@ -43,7 +43,7 @@ class HashingEmbedder:
             "and never the same meaning"
         )
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension)."""
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
@@ -59,9 +59,9 @@ class HashingEmbedder:
             row[:] = np.bincount(places, weights=np.concatenate(weights), minlength=self.dimension)
         return normalised(rows)
 
-    def embed_query(self, text: str) -> Vectors:
+    def embed_query(self, text: str) -> Embeddings:
         """The vector of ``text``: shape (dimension,)."""
-        row: Vectors = self.embed([text])[0]
+        row: Embeddings = self.embed([text])[0]
         return row
 
 

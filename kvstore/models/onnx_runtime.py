@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EmbedderError, OutOfMemoryError
-from .protocol import Kind, Vectors, normalised
+from .protocol import Embeddings, Kind, normalised
 
 #: Texts that are tokenized together, so that memory stays bounded.
 BLOCK = 1024
@@ -67,7 +67,7 @@ class OnnxRuntime:
             _refuse_shortage(error)
             raise ValueError(f"{folder} holds no exported model: {error}") from error
 
-    def encode(self, kind: Kind, texts: Sequence[str]) -> Vectors:
+    def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for first in range(0, len(texts), BLOCK):
@@ -81,7 +81,7 @@ class OnnxRuntime:
             vectors[first : first + len(block)] = rows
         return normalised(vectors)
 
-    def _run(self, tokens: Sequence[int]) -> Vectors:
+    def _run(self, tokens: Sequence[int]) -> Embeddings:
         """The vector of one text."""
         ids = np.array([tokens], dtype=np.int64)
         given: dict[str, npt.NDArray[np.int64]] = {
@@ -90,7 +90,7 @@ class OnnxRuntime:
             "token_type_ids": np.zeros_like(ids),
         }
         try:
-            found: Vectors = self._session.run(None, {name: given[name] for name in self._inputs})[0][0]
+            found: Embeddings = self._session.run(None, {name: given[name] for name in self._inputs})[0][0]
         except Exception as error:  # The library's errors have no class in common.
             _refuse_shortage(error)
             raise EmbedderError(f"the exported model failed on a text of {len(tokens)} tokens: {error}") from error

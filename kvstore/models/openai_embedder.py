@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import EmbedderError
 from .endpoint import Endpoint, Patience
-from .protocol import Vectors, normalised
+from .protocol import Embeddings, normalised
 
 #: Texts a request.
 BATCH = 128
@@ -53,7 +53,7 @@ class OpenAIEmbedder:
             self._known_dimension = int(self.embed(["dimension"]).shape[1])
         return self._known_dimension
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
@@ -64,12 +64,12 @@ class OpenAIEmbedder:
         self._known_dimension = batches[0].shape[1]
         return normalised(np.concatenate(batches))
 
-    def embed_query(self, text: str) -> Vectors:
+    def embed_query(self, text: str) -> Embeddings:
         """The vector of a question: shape (dimension,); raises EmbedderError."""
-        row: Vectors = self.embed([text])[0]
+        row: Embeddings = self.embed([text])[0]
         return row
 
-    def _request(self, texts: Sequence[str]) -> Vectors:
+    def _request(self, texts: Sequence[str]) -> Embeddings:
         # An empty input is an error to such servers; a blank is not.
         payload: dict[str, Any] = {
             "model": self._model,

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-Vectors = npt.NDArray[np.float32]
+Embeddings = npt.NDArray[np.float32]
 
 #: What a text is embedded as; a model may treat questions and passages differently.
 Kind = Literal["query", "document"]
@@ -51,18 +51,18 @@ class Embedder(Protocol):
         """Whether it matches words rather than meanings."""
         ...
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Embeddings:
         """The vectors of passages: shape (len(texts), dimension), each row of length 1; raises EmbedderError."""
         ...
 
-    def embed_query(self, text: str) -> Vectors:
+    def embed_query(self, text: str) -> Embeddings:
         """The vector of a question: shape (dimension,), length 1; raises EmbedderError."""
         ...
 
 
-def normalised(vectors: npt.ArrayLike) -> Vectors:
+def normalised(vectors: npt.ArrayLike) -> Embeddings:
     """Rows scaled to length 1, as float32; a row of zeros stays as it is."""
     rows = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
-    scaled: Vectors = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    scaled: Embeddings = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     return scaled

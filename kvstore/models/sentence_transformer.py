@@ -24,7 +24,7 @@ from typing import Protocol
 from ..errors import EmbedderError
 from .onnx_export import export
 from .onnx_runtime import OnnxRuntime
-from .protocol import DEFAULT_EMBEDDER, INSTALL_LOCAL, Kind, Vectors
+from .protocol import DEFAULT_EMBEDDER, INSTALL_LOCAL, Embeddings, Kind
 from .torch_runtime import TorchRuntime
 
 #: Changes whenever an export is made or read differently.
@@ -37,7 +37,7 @@ class Runtime(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    def encode(self, kind: Kind, texts: Sequence[str]) -> Vectors: ...
+    def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings: ...
 
 
 class SentenceTransformerEmbedder:
@@ -69,16 +69,16 @@ class SentenceTransformerEmbedder:
         """Load the model now, which its first use does otherwise; raises EmbedderError."""
         self._runtime()
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         return self._runtime().encode("document", texts)
 
-    def embed_query(self, text: str) -> Vectors:
+    def embed_query(self, text: str) -> Embeddings:
         """The vector of a question: shape (dimension,); raises EmbedderError."""
-        row: Vectors = self._runtime().encode("query", [text])[0]
+        row: Embeddings = self._runtime().encode("query", [text])[0]
         return row
 
-    def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
+    def token_vectors(self, texts: Sequence[str]) -> list[Embeddings]:
         """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
         out; torch gives them. Raises EmbedderError."""
         return self._original().token_vectors(texts)

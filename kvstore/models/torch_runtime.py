@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbedderError
-from .protocol import BATCH, INSTALL_LOCAL, Kind, Vectors, normalised
+from .protocol import BATCH, INSTALL_LOCAL, Embeddings, Kind, normalised
 
 
 class TorchRuntime:
@@ -34,14 +34,14 @@ class TorchRuntime:
         size = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
         self.dimension = int(size())
 
-    def encode(self, kind: Kind, texts: Sequence[str]) -> Vectors:
+    def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
         """The vectors of ``texts``: shape (len(texts), dimension); raises EmbedderError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         encode = self.model.encode_query if kind == "query" else self.model.encode_document
         return normalised(self._checked(encode, texts, convert_to_numpy=True))
 
-    def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
+    def token_vectors(self, texts: Sequence[str]) -> list[Embeddings]:
         """The vectors of the tokens of each text in their context, (tokens, dimension), marks of begin and end left
         out; raises EmbedderError."""
         found = self._checked(self.model.encode, texts, output_value="token_embeddings", convert_to_numpy=False)

@@ -9,10 +9,10 @@ from ..storage.records import U64
 from ..structures import tables
 from ..structures.documents.documents import heading_path
 from ..systems.reader import Reader
-from ..systems.sql_table import Row, Rows, SqlTable, counted, hashed_number, maybe, number_range, one_stored
+from ..systems.sql_table import SqlTable, TableRow, TableRows, counted, hashed_number, maybe, number_range, one_stored
 
 
-def _document_range(reader: Reader, low: str | None, high: str | None) -> Rows:
+def _document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
     # A long key is stored cut and hashed, so its place in the order is known by its first bytes only.
     first = b"" if low is None else low.encode()[:400]
     last = None if high is None else high.encode()[:400]
@@ -22,7 +22,7 @@ def _document_range(reader: Reader, low: str | None, high: str | None) -> Rows:
         yield U64.unpack(document)[0]
 
 
-def _document_key(reader: Reader, row: Row, record: Any) -> str:
+def _document_key(reader: Reader, row: TableRow, record: Any) -> str:
     return reader.document(record.document).key
 
 
@@ -50,7 +50,7 @@ DOCUMENTS = SqlTable(
 )
 
 
-def _heading(reader: Reader, row: Row, record: Any) -> str | None:
+def _heading(reader: Reader, row: TableRow, record: Any) -> str | None:
     return " > ".join(heading_path(reader.outline(record.document), record.section)) or None
 
 
@@ -81,7 +81,7 @@ CHUNKS = SqlTable(
 )
 
 
-def _abstracts_of(reader: Reader, key: str) -> Rows:
+def _abstracts_of(reader: Reader, key: str) -> TableRows:
     document = reader.document_id(key)
     return iter(()) if document is None else reader.document(document).abstract_ids()
 

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..errors import InputError, StatementError
 from ..structures.language_version import fixed_settings
 from ..structures.state import State
 from ..systems.reader import Reader
-from ..systems.sql_table import Row, Rows, SqlTable, SqlValue
+from ..systems.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
 from . import condition as conditions
 from .diagnosis import nearest
 from .literals import literal
@@ -30,8 +30,7 @@ from .store_tables import sql_tables
 from .tokens import unquote
 
 #: Makes the error for a place in the query (None: no place is known) and a reason.
-Failure = Callable[[int | None, str], StatementError]
-Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
+ErrorOf = Callable[[int | None, str], StatementError]
 
 _OPERATORS = {
     apsw.SQLITE_INDEX_CONSTRAINT_EQ: "=",
@@ -61,8 +60,8 @@ class _TableScan:
         self._table = table
         self._kinds = {name: kind for name, (kind, _) in table.columns.items()}
         self._reads = [read for _, read in table.columns.values()]
-        self._rows: Rows = iter(())
-        self._row: Row = _END
+        self._rows: TableRows = iter(())
+        self._row: TableRow = _END
         self._record: Any = _END
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
@@ -70,7 +69,7 @@ class _TableScan:
         self._rows = self._found(plan, arguments) if plan else self._table.scan(self._reader)
         self.Next()
 
-    def _found(self, plan: str, arguments: Sequence[SqlValue]) -> Rows:
+    def _found(self, plan: str, arguments: Sequence[SqlValue]) -> TableRows:
         bounds: dict[str, SqlValue] = {}
         for part, value in zip(plan.split(" AND "), arguments, strict=True):
             column, operator, _ = part.split(" ")
@@ -273,7 +272,7 @@ class Selection:
 
     _connection: _Connection | None = None
 
-    def __init__(self, text: str, parameters: Parameters, reader: Reader, failed: Failure) -> None:
+    def __init__(self, text: str, parameters: Parameters, reader: Reader, failed: ErrorOf) -> None:
         self.columns: tuple[str, ...] = ()
         self._text = text
         self._failed = failed

@@ -21,15 +21,26 @@ from ..structures.indexes.index_reading import statuses
 from ..structures.state import State
 from ..systems import INDEXES, SYSTEMS
 from ..systems.passage_graph.structure import GRAPH
-from ..systems.reader import LONGEST_KEY, Edge, Reader
-from ..systems.sql_table import Read, Row, Rows, SqlTable, SqlValue, counted, hashed_number, listed, maybe, one_stored
+from ..systems.reader import LONGEST_KEY, AssertedEdge, Reader
+from ..systems.sql_table import (
+    ReadColumn,
+    SqlTable,
+    SqlValue,
+    TableRow,
+    TableRows,
+    counted,
+    hashed_number,
+    listed,
+    maybe,
+    one_stored,
+)
 from ..text.normalize import entity_key
 from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES
 
 # Entities ------------------------------------------------------------------------------------------------------------
 
 
-def _entity_range(reader: Reader, low: str | None, high: str | None) -> Rows:
+def _entity_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
     last = None if high is None else high.encode()
     for key, entity in reader.view.lmdb.scan(tables.ENTITY_NAMES, b"" if low is None else low.encode()[:511]):
         if last is not None and bytes(key) > last:
@@ -37,7 +48,7 @@ def _entity_range(reader: Reader, low: str | None, high: str | None) -> Rows:
         yield U32.unpack(entity)[0]
 
 
-def _temperature(reader: Reader, row: Row, record: Any) -> int:
+def _temperature(reader: Reader, row: TableRow, record: Any) -> int:
     entry = reader.view.filter.find(record.key)
     return 0 if entry is None else entry.temperature
 
@@ -64,13 +75,13 @@ _ENTITIES = SqlTable(
 )
 
 
-def _mentions_in(reader: Reader, chunks: Iterator[int]) -> Rows:
+def _mentions_in(reader: Reader, chunks: Iterator[int]) -> TableRows:
     for chunk in chunks:
         for index in range(len(reader.mentions_in(chunk))):
             yield chunk, index
 
 
-def _mentions_of(reader: Reader, name: str) -> Rows:
+def _mentions_of(reader: Reader, name: str) -> TableRows:
     entity = reader.entity_id(name)
     for chunk in () if entity is None else reader.mention_chunks(name):
         for index, mention in enumerate(reader.mentions_in(chunk)):
@@ -105,7 +116,7 @@ _MENTIONS = SqlTable(
 # The forest ----------------------------------------------------------------------------------------------------------
 
 
-def _tree_source(reader: Reader, row: Row, record: Any) -> str | None:
+def _tree_source(reader: Reader, row: TableRow, record: Any) -> str | None:
     """The document that states a tree's edges; NULL where several do, or the user."""
     stating: set[int] = set()
     for node, _ in reader.view.forest.nodes(row):
@@ -135,11 +146,11 @@ _TREES = SqlTable(
 )
 
 
-def _nodes_of_entity(reader: Reader, name: str) -> Rows:
+def _nodes_of_entity(reader: Reader, name: str) -> TableRows:
     return (place for rank, place in reader.addresses_of(name) if rank == addresses.NODE)
 
 
-def _nodes_of_tree(reader: Reader, name: str) -> Rows:
+def _nodes_of_tree(reader: Reader, name: str) -> TableRows:
     tree = reader.tree_id(name)
     return iter(()) if tree is None else (node for node, _ in reader.view.forest.nodes(tree))
 
@@ -160,23 +171,23 @@ _NODES = SqlTable(
 )
 
 
-def _stated(reader: Reader, child: int, parent: int) -> Iterator[Edge]:
+def _stated(reader: Reader, child: int, parent: int) -> Iterator[AssertedEdge]:
     return ((child, parent, assertion) for assertion in reader.view.forest.assertions(child, parent))
 
 
-def _edges_up(reader: Reader, nodes: Rows) -> Rows:
+def _edges_up(reader: Reader, nodes: TableRows) -> TableRows:
     for node in nodes:
         for parent in reader.view.forest.stated_parents(node):
             yield from _stated(reader, node, parent)
 
 
-def _edges_down(reader: Reader, nodes: Rows) -> Rows:
+def _edges_down(reader: Reader, nodes: TableRows) -> TableRows:
     for node in nodes:
         for child in reader.view.forest.stated_children(node):
             yield from _stated(reader, child, node)
 
 
-def _node_entity(end: int) -> Read:
+def _node_entity(end: int) -> ReadColumn:
     return lambda reader, row, record: reader.entity_name(reader.view.forest.node(row[end]).entity)
 
 
@@ -205,12 +216,12 @@ _EDGES = SqlTable(
 )
 
 
-def _alias_of(reader: Reader, name: str) -> Rows:
+def _alias_of(reader: Reader, name: str) -> TableRows:
     key = entity_key(name)
     return maybe(key if 0 < len(key.encode()) <= LONGEST_KEY and reader.view.aliases.get(key) else None)
 
 
-def _aliases_for(reader: Reader, name: str) -> Rows:
+def _aliases_for(reader: Reader, name: str) -> TableRows:
     key = entity_key(name)
     return iter(reader.view.aliases.stated_for(key) if 0 < len(key.encode()) <= LONGEST_KEY else ())
 
@@ -235,17 +246,17 @@ def _triples(view: State, document: int) -> tuple[Triple, ...]:
     return Triples(view.lmdb).of(document).triples
 
 
-def _triples_of(reader: Reader, documents: Iterator[int]) -> Rows:
+def _triples_of(reader: Reader, documents: Iterator[int]) -> TableRows:
     for document in documents:
         for index in range(len(reader.read(_triples, document))):
             yield document, index
 
 
-def _triples_of_key(reader: Reader, key: str) -> Rows:
+def _triples_of_key(reader: Reader, key: str) -> TableRows:
     return _triples_of(reader, maybe(reader.document_id(key)))
 
 
-def _triples_with(reader: Reader, name: str) -> Rows:
+def _triples_with(reader: Reader, name: str) -> TableRows:
     entity = reader.entity_id(name)
     if entity is None:
         return

@@ -32,7 +32,7 @@ _TOKEN_BYTES = 8
 _FEW = 16
 
 #: Of one table: the new value of each record changed, None where it is removed.
-Changes = dict[bytes, bytes | None]
+TableChanges = dict[bytes, bytes | None]
 
 
 class ChangeBuffer:
@@ -41,7 +41,7 @@ class ChangeBuffer:
     def __init__(self, segments: Iterable[tuple[bytes, int]] = ()) -> None:
         #: Keys and sizes of the segments, oldest first.
         self.segments = tuple(segments)
-        self._changes: dict[str, Changes] = {}
+        self._changes: dict[str, TableChanges] = {}
         self._keys: dict[str, list[bytes]] = {}
 
     def copy(self) -> ChangeBuffer:

@@ -36,7 +36,7 @@ ALIGNMENT = 64
 #: Seconds to wait for whoever only looks whether a file is being made.
 _PATIENCE = 0.1
 
-Head = Mapping[str, Any]
+FileHead = Mapping[str, Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
 Kept = TypeVar("Kept")
 _Stamp = tuple[int, int, int]
@@ -47,7 +47,7 @@ def path_of(directory: Path, kind: str) -> Path:
     return directory / f"{kind}{INDEX_ENDINGS[0]}"
 
 
-def read(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> tuple[Head, Arrays]:
+def read(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> tuple[FileHead, Arrays]:
     """The head and the arrays of an index file, every checksum verified.
 
     ``trusted`` says whether a token stands in the store's record of that kind. Raises FileNotFoundError and
@@ -65,7 +65,7 @@ def read(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> tuple[Head,
     return head, arrays
 
 
-def read_head(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> Head:
+def read_head(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> FileHead:
     """The head of an index file, without a look at its arrays; raises what :func:`read` raises."""
     return _head(_mapped(path), path, kind, trusted)
 
@@ -78,14 +78,14 @@ def _mapped(path: Path) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _head(mapped: memoryview, path: Path, kind: str, trusted: Callable[[bytes], bool]) -> Head:
+def _head(mapped: memoryview, path: Path, kind: str, trusted: Callable[[bytes], bool]) -> FileHead:
     magic, length, checksum = _HEADER.unpack_from(mapped)
     if magic != MAGIC:
         raise IndexUnavailableError(f"{path}: not an index file of this version; REFRESH puts one in its place")
     packed = mapped[_HEADER.size : _HEADER.size + length]
     if len(packed) != length or zlib.crc32(packed) != checksum:
         raise IndexUnavailableError(f"{path}: its head fails its checksum; REFRESH builds it anew")
-    head: Head = msgpack.unpackb(packed, raw=False)
+    head: FileHead = msgpack.unpackb(packed, raw=False)
     if head["kind"] != kind or not trusted(head["token"]):
         raise IndexUnavailableError(f"{path}: made for another store or another state of it; REFRESH builds it anew")
     return head
@@ -157,7 +157,7 @@ class Draft:
         self._partial = partial
         self._descriptor = descriptor
 
-    def write(self, head: Head, arrays: Arrays) -> None:
+    def write(self, head: FileHead, arrays: Arrays) -> None:
         """Write everything; nothing is visible yet. Raises OSError, where the disk is full for instance."""
         plain = [np.ascontiguousarray(array) for array in arrays.values()]
         about = [
@@ -247,7 +247,7 @@ def _aligned(place: int) -> int:
     return -(-place // ALIGNMENT) * ALIGNMENT
 
 
-def _packed(head: Head, about: Sequence[tuple[Any, ...]], places: Sequence[int]) -> bytes:
+def _packed(head: FileHead, about: Sequence[tuple[Any, ...]], places: Sequence[int]) -> bytes:
     rows = [[name, code, shape, place, crc] for (name, code, shape, crc), place in zip(about, places, strict=True)]
     packed: bytes = msgpack.packb({**head, "arrays": rows})
     return packed

@@ -16,7 +16,7 @@ import lmdb
 
 from ..errors import KvstoreError, TransactionError
 from . import engine_tables, records
-from .change_buffer import LARGE, ChangeBuffer, Changes, segment_key
+from .change_buffer import LARGE, ChangeBuffer, TableChanges, segment_key
 from .lmdb_errors import LONGEST_KEY, key_error, translate
 from .view import LmdbView, Record, TransactionOwner
 
@@ -41,7 +41,7 @@ class WriteTransaction(LmdbView):
         self._created: dict[str, Handle] = {}
         self._changes = 0
         #: What this transaction has buffered, its bytes, and whether it buffers still or has grown too large.
-        self._own: dict[str, Changes] = {}
+        self._own: dict[str, TableChanges] = {}
         self._own_bytes = 0
         self._buffers = True
 

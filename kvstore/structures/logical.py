@@ -14,7 +14,7 @@ from .forest.forest import USER
 from .state import State
 
 #: What stands for an id: text, or a tuple of text and numbers.
-Name = Any
+LogicalName = Any
 
 
 class Logical:
@@ -24,27 +24,27 @@ class Logical:
         self._state = state
         self._documents = documents
 
-    def entity(self, entity: int, /) -> Name:
+    def entity(self, entity: int, /) -> LogicalName:
         return self._state.entities.get(entity).key
 
-    def document(self, document: int, /) -> Name:
+    def document(self, document: int, /) -> LogicalName:
         return "" if document == USER else self._documents[document].key
 
-    def chunk(self, chunk: int, /) -> Name:
+    def chunk(self, chunk: int, /) -> LogicalName:
         record = self._state.chunks.get(chunk)
         return self._documents[record.document].key, record.ordinal
 
-    def abstract(self, abstract: int, /) -> Name:
+    def abstract(self, abstract: int, /) -> LogicalName:
         record = self._documents[self._state.abstracts.get(abstract).document]
         if abstract < FIRST_UPPER:
             return record.key, "leaf", abstract - record.first_group
         return record.key, "upper", record.uppers.index(abstract)
 
-    def node(self, node: int, /) -> Name:
+    def node(self, node: int, /) -> LogicalName:
         place = self._state.forest.node(node)
         return self._state.forest.tree_name(place.tree), self.entity(place.entity)
 
-    def address(self, number: int, /) -> Name:
+    def address(self, number: int, /) -> LogicalName:
         rank, place = addresses.split(number)
         return (rank, *(self.node(place) if rank == addresses.NODE else self.abstract(place)))
 
@@ -55,7 +55,7 @@ class Internal(Logical):
     def __init__(self) -> None:
         pass
 
-    def _same(self, number: int, /) -> Name:
+    def _same(self, number: int, /) -> LogicalName:
         return number
 
     entity = document = chunk = abstract = node = address = _same

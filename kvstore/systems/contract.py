@@ -26,12 +26,12 @@ from ..structures.names.mentions import Occurrence
 from ..structures.state import State
 from .sql_table import SqlTable
 
-__all__ = ["Added", "AddedChunk", "Delta", "Derivation", "Follower", "LmdbTable", "Row", "Structure", "System"]
+__all__ = ["Added", "AddedChunk", "Delta", "Derivation", "DumpRow", "Follower", "LmdbTable", "Structure", "System"]
 
 Read = TypeVar("Read")
 
 #: A row of the dump.
-Row = tuple[Any, ...]
+DumpRow = tuple[Any, ...]
 
 
 class AddedChunk(NamedTuple):
@@ -124,7 +124,7 @@ class Structure(Protocol[Read]):
         """What maintains it in a write transaction; ``state`` sees what the transaction has done so far."""
         ...
 
-    def dump(self, read: Read, names: Logical) -> Mapping[str, Iterable[Row]]:
+    def dump(self, read: Read, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
         """The rows of each table by its name, with ``names`` for every internal id.
 
         CHECK compares tables record by record, and these rows where records differ: what has more than one form on

@@ -24,7 +24,7 @@ from ..text.normalize import entity_key
 #: Name, value, and whether it was fixed when the store was made.
 Setting = tuple[str, Any, bool]
 #: Child node, parent node, and one assertion of the edge between them.
-Edge = tuple[int, int, Assertion]
+AssertedEdge = tuple[int, int, Assertion]
 
 #: Bytes of the longest key of LMDB: no stored name is longer.
 LONGEST_KEY = 511

@@ -7,7 +7,7 @@ every condition again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -16,11 +16,12 @@ from .reader import Reader
 
 #: What a column or a parameter may hold.
 SqlValue = str | int | float | bool | bytes | None
-Row = Any
-Rows = Iterator[Row]
+Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
+TableRow = Any
+TableRows = Iterator[TableRow]
 
 #: The value of a column, from the reader, the row and its record.
-Read = Callable[[Reader, Row, Any], SqlValue]
+ReadColumn = Callable[[Reader, TableRow, Any], SqlValue]
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ class SqlTable:
 
     name: str
     description: str
-    columns: Mapping[str, tuple[str, Read]]
-    scan: Callable[[Reader], Rows]
-    load: Callable[[Reader, Row], Any] = lambda reader, row: None
-    number: Callable[[Reader, Row], int] = lambda reader, row: row
-    equal: Mapping[str, Callable[[Reader, Any], Rows]] = field(default_factory=dict)
-    between: Mapping[str, Callable[[Reader, Any, Any], Rows]] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, ReadColumn]]
+    scan: Callable[[Reader], TableRows]
+    load: Callable[[Reader, TableRow], Any] = lambda reader, row: None
+    number: Callable[[Reader, TableRow], int] = lambda reader, row: row
+    equal: Mapping[str, Callable[[Reader, Any], TableRows]] = field(default_factory=dict)
+    between: Mapping[str, Callable[[Reader, Any, Any], TableRows]] = field(default_factory=dict)
     size: Callable[[Reader], int] = lambda reader: 1000
 
     @property
@@ -49,16 +50,16 @@ class SqlTable:
         return f'CREATE TABLE "{self.name}" ({columns})'
 
 
-def maybe(row: Row | None) -> Rows:
+def maybe(row: TableRow | None) -> TableRows:
     return iter(()) if row is None else iter((row,))
 
 
-def one_stored(table: str) -> Callable[[Reader, int], Rows]:
+def one_stored(table: str) -> Callable[[Reader, int], TableRows]:
     return lambda reader, number: maybe(number if reader.stored(table, number) else None)
 
 
-def number_range(table: str) -> Callable[[Reader, int | None, int | None], Rows]:
-    def rows(reader: Reader, low: int | None, high: int | None) -> Rows:
+def number_range(table: str) -> Callable[[Reader, int | None, int | None], TableRows]:
+    def rows(reader: Reader, low: int | None, high: int | None) -> TableRows:
         stop = None if high is None or high >= (1 << 64) - 1 else max(high, -1) + 1
         return reader.ids(table, min(max(low or 0, 0), (1 << 64) - 1), stop)
 
@@ -69,7 +70,7 @@ def counted(table: str) -> Callable[[Reader], int]:
     return lambda reader: reader.view.lmdb.count(table)
 
 
-def hashed_number(reader: Reader, row: Row) -> int:
+def hashed_number(reader: Reader, row: TableRow) -> int:
     """A number for rows that have none of their own, the same in every statement: 63 bits of a hash.
 
     Of a million rows two share one with probability 5 × 10^-8, and nothing but a comparison of ``rowid`` would notice.
@@ -82,7 +83,7 @@ def listed(
 ) -> SqlTable:
     """A small table whose rows are given whole, as tuples."""
 
-    def column(index: int) -> Read:
+    def column(index: int) -> ReadColumn:
         return lambda reader, row, record: record[index]
 
     return SqlTable(

@@ -21,7 +21,7 @@ from typing import BinaryIO, cast
 
 from ...errors import InputError, ReaderError
 from .decoding import marked_encoding
-from .raw_document import JSON, Item, LeftOut, Origin, RawDocument, RawFact, Reader, ReadFailure, ReadOptions
+from .raw_document import JSON, FormatReader, Item, LeftOut, Origin, RawDocument, RawFact, ReadFailure, ReadOptions
 
 __all__ = [
     "FORMATS",
@@ -156,5 +156,5 @@ def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: 
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {LARGEST_FILE:,}: divide it"
         )
-    reader = cast(Reader, getattr(import_module(f".{entry.module}", __package__), entry.function))
+    reader = cast(FormatReader, getattr(import_module(f".{entry.module}", __package__), entry.function))
     yield from reader(stream, origin, options)

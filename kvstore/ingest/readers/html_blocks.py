@@ -47,7 +47,7 @@ _LISTS = frozenset("ul ol dl menu dir".split())
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
 _EXPONENT = re.compile(r"[-−+]?\d+|[-−]?n")
 
-_Leave = Callable[[], None]
+_OnLeave = Callable[[], None]
 
 
 def convert(body: LexborNode, survey: Survey, keep: Keep) -> tuple[list[MarkdownBlock], list[LeftOut]]:
@@ -76,7 +76,7 @@ class _Page:
     def walk(self, root: LexborNode) -> None:
         """Read everything below ``root``."""
         self._inside = int(self._navigation.is_content(root))
-        stack: list[tuple[LexborNode, Sequence[_Leave]]] = []
+        stack: list[tuple[LexborNode, Sequence[_OnLeave]]] = []
         node = root.child
         while node is not None or stack:
             if node is None:
@@ -144,7 +144,7 @@ class _Page:
             return False
         return True
 
-    def _enter(self, node: LexborNode, tag: str) -> Sequence[_Leave]:
+    def _enter(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
         """Begin an element; what is returned ends it, last first."""
         inline = self.flow.inline
         if self._navigation.is_content(node):
@@ -155,7 +155,7 @@ class _Page:
     def _leave_content(self) -> None:
         self._inside -= 1
 
-    def _enter_element(self, node: LexborNode, tag: str, inline: Inline) -> Sequence[_Leave]:
+    def _enter_element(self, node: LexborNode, tag: str, inline: Inline) -> Sequence[_OnLeave]:
         if tag in _EMPHASIS:
             started = inline.start_emphasis()
             return (lambda: inline.end_emphasis(started),)
@@ -191,7 +191,7 @@ class _Page:
             return not isinstance(self._open[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLES.isdisjoint(_classes(node))
 
-    def _count_marks(self, node: LexborNode, tag: str) -> _Leave | None:
+    def _count_marks(self, node: LexborNode, tag: str) -> _OnLeave | None:
         """Count what an element makes of all in it; what is returned takes it back."""
         sections = int(is_sectioning(tag))
         admonitions = int(tag in _BOXES and not _ADMONITIONS.isdisjoint(_classes(node)))
@@ -209,7 +209,7 @@ class _Page:
         count(1)
         return lambda: count(-1)
 
-    def _gather(self, use: Callable[[list[MarkdownBlock]], None], flow: Flow | None = None) -> _Leave:
+    def _gather(self, use: Callable[[list[MarkdownBlock]], None], flow: Flow | None = None) -> _OnLeave:
         """Let a new flow gather what follows; at the end ``use`` gets its blocks."""
         outer = self.flow
         inner = flow or Flow(contents=self._contents > 0)
@@ -235,7 +235,7 @@ class _Page:
         else:
             self.flow.add(heading(level, title))
 
-    def _list(self, node: LexborNode, tag: str) -> _Leave:
+    def _list(self, node: LexborNode, tag: str) -> _OnLeave:
         start = node.attributes.get("start") or "1"
         number = (int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1) if tag == "ol" else None
         this = List(number, self._contents > 0)
@@ -249,7 +249,7 @@ class _Page:
 
         return leave
 
-    def _list_part(self, this: List, tag: str) -> _Leave:
+    def _list_part(self, this: List, tag: str) -> _OnLeave:
         if tag == "li":
             return self._gather(this.add)
         if tag == "dd":
@@ -260,7 +260,7 @@ class _Page:
             return self._gather(lambda blocks: this.terms.extend(_terms(blocks)))
         return self.flow.flush
 
-    def _layout(self) -> _Leave:
+    def _layout(self) -> _OnLeave:
         self._layouts += 1
 
         def leave() -> None:
@@ -269,7 +269,7 @@ class _Page:
 
         return leave
 
-    def _table(self) -> _Leave:
+    def _table(self) -> _OnLeave:
         this = HtmlTable()
         self._open.append(this)
 
@@ -279,7 +279,7 @@ class _Page:
 
         return leave
 
-    def _table_part(self, this: HtmlTable, node: LexborNode, tag: str) -> _Leave:
+    def _table_part(self, this: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
         if tag == "tr":
             this.start_row()
             return this.end_row

@@ -128,4 +128,4 @@ def _check_encoding(name: str) -> None:
         raise InputError(f"there is no encoding {name!r}; name one such as 'utf-8', 'latin-1' or 'cp1252'") from None
 
 
-Reader: TypeAlias = Callable[[BinaryIO, Origin, ReadOptions], Iterator[Item]]
+FormatReader: TypeAlias = Callable[[BinaryIO, Origin, ReadOptions], Iterator[Item]]

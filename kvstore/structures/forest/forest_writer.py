@@ -19,7 +19,7 @@ from .forest import EDGE_ARRAY, NODE, USER, USER_ASSERTION, Assertion, Forest
 from .transitive_reduction import TransitiveReduction
 
 #: Nodes with their entities.
-Nodes = list[tuple[int, int]]
+NodePairs = list[tuple[int, int]]
 
 
 class ForestWriter(Forest):
@@ -31,9 +31,9 @@ class ForestWriter(Forest):
         self._counters = counters
         self._reduction = TransitiveReduction(view, counters)
 
-    def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> Nodes:
+    def state_document(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
         """Take in all that a document states, by tree, child and parent entity; returns the nodes made for it."""
-        made: Nodes = []
+        made: NodePairs = []
         pairs = []
         for (tree, child, parent), assertions in edges.items():
             pairs.append(self._state(tree, child, parent, assertions, made))
@@ -42,24 +42,24 @@ class ForestWriter(Forest):
             self._write.put(tables.DOCUMENT_EDGES, records.u64(document), records.seal(rows.tobytes()))
         return made
 
-    def withdraw_document(self, document: int) -> Nodes:
+    def withdraw_document(self, document: int) -> NodePairs:
         """Take back all that a document states; returns the nodes that went with it."""
-        gone: Nodes = []
+        gone: NodePairs = []
         for child, parent in self.document_edges(document):
             self._withdraw(child, parent, document, gone)
         self._write.delete(tables.DOCUMENT_EDGES, records.u64(document))
         return gone
 
-    def state(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> Nodes:
+    def state(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodePairs:
         """State an edge for the user, who typed these names; returns the nodes made for it."""
-        made: Nodes = []
+        made: NodePairs = []
         key = records.U64_PAIR.pack(*self._state(tree, child, parent, [USER_ASSERTION], made))
         self._write.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return made
 
-    def withdraw(self, child: int, parent: int) -> Nodes:
+    def withdraw(self, child: int, parent: int) -> NodePairs:
         """Take back what the user stated of two nodes; returns the nodes that went with it."""
-        gone: Nodes = []
+        gone: NodePairs = []
         self._write.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
         self._withdraw(child, parent, USER, gone)
         return gone
@@ -72,7 +72,7 @@ class ForestWriter(Forest):
         return self._reduction.settle()
 
     def _state(
-        self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], made: Nodes
+        self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], made: NodePairs
     ) -> tuple[int, int]:
         """Write what one document (or the user) states of an edge; returns its nodes."""
         number = self._tree_for(tree)
@@ -88,7 +88,7 @@ class ForestWriter(Forest):
             self._reduction.add(lower, upper)
         return lower, upper
 
-    def _withdraw(self, child: int, parent: int, document: int, gone: Nodes) -> None:
+    def _withdraw(self, child: int, parent: int, document: int, gone: NodePairs) -> None:
         key = records.U64_PAIR.pack(child, parent)
         self._write.delete(tables.STATEMENTS, key + records.u64(document))
         if next(self.assertions(child, parent), None) is not None:
@@ -119,7 +119,7 @@ class ForestWriter(Forest):
             self._write.put(tables.TREE_NAMES, name.encode(), records.u32(number))
         return number
 
-    def _node_for(self, tree: int, entity: int, made: Nodes) -> int:
+    def _node_for(self, tree: int, entity: int, made: NodePairs) -> int:
         node = self.find(tree, entity)
         if node is None:
             node = self._counters.next_node

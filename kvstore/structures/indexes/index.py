@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ...arguments import Option
 from ...errors import InputError
-from ...storage.index_file import Arrays, Head
+from ...storage.index_file import Arrays, FileHead
 from ..state import State
 from ..vectors.vectors import Matrix
 
@@ -38,7 +38,7 @@ States = Callable[[], AbstractContextManager[State]]
 class Content:
     """What is to be written: the head's entries of this kind (msgpack-able), and named arrays."""
 
-    head: Head
+    head: FileHead
     arrays: Arrays
 
 
@@ -76,7 +76,7 @@ class Index(ABC, Generic[Read, Bound]):
         """
 
     @abstractmethod
-    def read(self, arrays: Arrays, head: Head) -> Read:
+    def read(self, arrays: Arrays, head: FileHead) -> Read:
         """What a file holds: the arrays, which are views of it, and the head as :meth:`build` gave them."""
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Index(ABC, Generic[Read, Bound]):
         """Why a state does without a file, and exactly; None where it needs one, or lacks something without."""
         return None
 
-    def extended_from(self, head: Head | None, record: IndexRecord, state: State) -> int:
+    def extended_from(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         """Of an automatic kind: how far chunks must be numbered until the file with this head is worth extending."""
         raise NotImplementedError
 

@@ -36,7 +36,7 @@ class IndexProgress:
 
 
 #: Hears how far an index is.
-Progress = Callable[[IndexProgress], None]
+ReportProgress = Callable[[IndexProgress], None]
 
 
 class IndexBuilder:
@@ -50,7 +50,7 @@ class IndexBuilder:
         self._embed = embed
 
     def refresh(
-        self, kind: Index[Any, Any], progress: Progress | None = None, cancelled: Callable[[], bool] | None = None
+        self, kind: Index[Any, Any], progress: ReportProgress | None = None, cancelled: Callable[[], bool] | None = None
     ) -> bool:
         """Bring a file up to the last commit; True when there is a new one.
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...storage.index_file import Arrays, Head
+from ...storage.index_file import Arrays, FileHead
 from ..state import State
 from ..vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, HnswGraph, stored_vectors
 from ..vectors.vector_cache import Coverage, HeldVectors, VectorCache, covered_further, reach
@@ -94,7 +94,7 @@ class VectorIndex(Index[ChunkGraph, ChunkGraph]):
         head = {"options": options, "coverage": [list(pair) for pair in coverage], "numbers": numbers}
         return Content(head, arrays)
 
-    def read(self, arrays: Arrays, head: Head) -> ChunkGraph:
+    def read(self, arrays: Arrays, head: FileHead) -> ChunkGraph:
         labels, vectors = stored_vectors(head["numbers"], arrays)
         coverage = tuple((int(change), int(stop)) for change, stop in head["coverage"])
         newer = VectorCache(HeldVectors(coverage))
@@ -120,7 +120,7 @@ class VectorIndex(Index[ChunkGraph, ChunkGraph]):
         least = record.count("exact_below")
         return f"every chunk is compared below {least:,}" if state.counters.chunks < max(1, least) else None
 
-    def extended_from(self, head: Head | None, record: IndexRecord, state: State) -> int:
+    def extended_from(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         lacking = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
         return state.counters.next_chunk + record.count("extend_after") - lacking
 

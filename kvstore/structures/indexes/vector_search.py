@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ranking import Ranking, best
 from ..state import State
-from ..vectors.vector_cache import HeldVectors, Part, VectorCache, joined, reach
+from ..vectors.vector_cache import HeldVectors, VectorCache, VectorPart, joined, reach
 from ..vectors.vectors import Ids, Matrix, nearest
 from .index import IndexRecord
 from .index_reading import bound_index
@@ -81,7 +81,7 @@ def _by_index(
 
 
 def _compared(
-    state: State, index: ChunkGraph, fresh: Sequence[Part], query: Matrix, top: int, allowed: Ids | None
+    state: State, index: ChunkGraph, fresh: Sequence[VectorPart], query: Matrix, top: int, allowed: Ids | None
 ) -> Ranking:
     """Search with every vector of the index that may answer compared."""
     if allowed is None:
@@ -92,7 +92,7 @@ def _compared(
     return ranked(state, [part, *fresh], query, top, allowed)
 
 
-def _all_parts(state: State, cache: VectorCache) -> list[Part]:
+def _all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
     """All vectors of a state, and perhaps more; what was read is kept for the next."""
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
@@ -106,14 +106,14 @@ def _all_parts(state: State, cache: VectorCache) -> list[Part]:
     return parts
 
 
-def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[Part] | None:
+def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[VectorPart] | None:
     """The vectors held, with those of the chunks after them; None where they cannot be had, or would be more than
     ``most``."""
     held, change, stop = cache.held, state.counters.change, state.counters.next_chunk
     start = None if held is None else reach(held.coverage, change)
     if held is None or start is None:
         return None
-    own: list[Part] = []
+    own: list[VectorPart] = []
     if start < stop:
         stored = list(state.chunks.scan(start, stop))
         ids: Ids = np.array([chunk for chunk, _ in stored], np.uint64)
@@ -129,7 +129,7 @@ def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[P
     return [*held.parts, *own]
 
 
-def ranked(state: State, parts: Sequence[Part], query: Matrix, top: int, allowed: Ids | None) -> Ranking:
+def ranked(state: State, parts: Sequence[VectorPart], query: Matrix, top: int, allowed: Ids | None) -> Ranking:
     """The ``top`` chunks of largest cosine among some parts that the state has; every vector is compared."""
     wanted = top + 16
     while True:

@@ -29,7 +29,7 @@ KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 BLOCK = 16
 _EMPTY_BLOCK = records.pack([None] * BLOCK)
 #: A record as it is stored: form, kind and count of each slot.
-Row = list[Any]
+EntityRow = list[Any]
 
 
 class Slot(NamedTuple):
@@ -52,7 +52,7 @@ class EntityRecord:
     Documents refer to slots by their places, so a slot keeps its place as long as it is in use.
     """
 
-    row: Row = field(default_factory=list)
+    row: EntityRow = field(default_factory=list)
 
     @property
     def slots(self) -> list[Slot]:
@@ -140,13 +140,13 @@ def _most_frequent(counts: dict[str, int]) -> str:
     return min(counts, key=lambda name: (-counts[name], name))
 
 
-def _decoded(row: Row, entity: int) -> EntityRecord:
+def _decoded(row: EntityRow, entity: int) -> EntityRecord:
     if len(row) % 3 or not any(row[2::3]):
         raise CorruptionError(f"entity {entity} is stored, but nothing introduces it; run CHECK")
     return EntityRecord(row.copy())
 
 
-def _rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[Row | None]:
+def _rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[EntityRow | None]:
     """Some rows of a block, by entities in order."""
     if value is None:
         return [None] * len(entities)
@@ -283,7 +283,7 @@ class EntityWriter(Entities):
     def remove_introductions(self, document: int) -> None:
         self._write.delete(tables.INTRODUCTIONS, records.u64(document))
 
-    def _put_rows(self, changed: Mapping[int, Row | None]) -> None:
+    def _put_rows(self, changed: Mapping[int, EntityRow | None]) -> None:
         written: dict[bytes, bytes | None] = {}
         for key, value, members in self._blocks(changed):
             rows = {entity % BLOCK: changed[entity] for entity in members}

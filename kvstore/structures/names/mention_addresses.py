@@ -14,19 +14,19 @@ from ..filter.addresses import body_rank
 from .mentions import HeadingOccurrence, Occurrence
 
 #: (place, rank) pairs of one entity.
-Places = list[tuple[int, int]]
+RankedPlaces = list[tuple[int, int]]
 
 
 def mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
-) -> dict[int, Places]:
+) -> dict[int, RankedPlaces]:
     """The places of each entity mentioned: leaf abstracts by how often, and what stands for its title and headings."""
     counts: dict[tuple[int, int], int] = {}
     for chunk, mentions in rows.items():
         for entity, _, _ in mentions:
             place = (entity, chunk // GROUP)
             counts[place] = counts.get(place, 0) + 1
-    found: dict[int, Places] = {}
+    found: dict[int, RankedPlaces] = {}
     for (entity, group), count in counts.items():
         found.setdefault(entity, []).append((group, body_rank(count)))
     for entity, rank, abstract in heading_rows:

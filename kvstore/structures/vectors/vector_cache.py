@@ -17,7 +17,7 @@ import numpy as np
 from .vectors import Ids, Matrix
 
 #: Ids of chunks and their vectors.
-Part = tuple[Ids, Matrix]
+VectorPart = tuple[Ids, Matrix]
 #: (change, stop) pairs, both ascending.
 Coverage = tuple[tuple[int, int], ...]
 
@@ -40,9 +40,9 @@ class HeldVectors:
     """Vectors in memory, and how far they go."""
 
     coverage: Coverage
-    parts: tuple[Part, ...] = ()
+    parts: tuple[VectorPart, ...] = ()
 
-    def and_then(self, part: Part, change: int, stop: int) -> HeldVectors:
+    def and_then(self, part: VectorPart, change: int, stop: int) -> HeldVectors:
         """These and those that were new at ``change``."""
         parts = [*self.parts, part]
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
@@ -62,5 +62,5 @@ class VectorCache:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-def joined(parts: Sequence[Part]) -> Part:
+def joined(parts: Sequence[VectorPart]) -> VectorPart:
     return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])

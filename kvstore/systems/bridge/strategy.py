@@ -65,7 +65,7 @@ class _Way(NamedTuple):
     reached: int
 
 
-Pool = dict[int, tuple[ChunkRecord, _Way]]
+CandidatePool = dict[int, tuple[ChunkRecord, _Way]]
 
 
 def _abstracts_of(view: State, seed: Seed) -> list[int]:
@@ -77,9 +77,9 @@ def _abstracts_of(view: State, seed: Seed) -> list[int]:
     return found[bisect_left(found, addresses.address(addresses.NODE + 1, 0)) :]
 
 
-def _candidates(query: Query, seeds: Iterable[tuple[Seed, list[int]]], cap: int) -> Pool:
+def _candidates(query: Query, seeds: Iterable[tuple[Seed, list[int]]], cap: int) -> CandidatePool:
     """Candidate chunks, at most ``cap``, each with its record and the way that led to it."""
-    pool: Pool = {}
+    pool: CandidatePool = {}
     seen: set[int] = set()
     with query.trace.step("filter to abstracts to chunks") as step:
         for seed, numbers in seeds:
@@ -109,7 +109,7 @@ def _in_order(view: State, numbers: Iterable[int]) -> list[int]:
 
 
 def _chunks(
-    query: Query, seed: Seed, numbers: Iterable[int], pool: Pool, seen: set[int], met: set[int]
+    query: Query, seed: Seed, numbers: Iterable[int], pool: CandidatePool, seen: set[int], met: set[int]
 ) -> Iterator[tuple[int, tuple[ChunkRecord, _Way]]]:
     """The chunks below the abstracts of a seed and their relatives, as far as they are not in the pool; abstracts are
     put into ``met``, those seen before are passed over."""
@@ -164,7 +164,7 @@ def _told(view: State, stored: ChunkRecord, way: _Way) -> str:
     return f"{told} → {abs(way.levels)} {direction} {document.abstract_ordinal(way.reached)}"
 
 
-def _rank(query: Query, pool: Pool) -> Ranking:
+def _rank(query: Query, pool: CandidatePool) -> Ranking:
     vector = query.vector
     with query.trace.step("cosine") as step:
         chunks = sorted(pool)

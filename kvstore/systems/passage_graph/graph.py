@@ -34,7 +34,7 @@ ENTITY_HEADS = "entity_heads"
 ENTITY_LINKS = "entity_links"
 
 #: The entities that a chunk names, with their features.
-Row = Mapping[int, int]
+EdgeRow = Mapping[int, int]
 Numbers = npt.NDArray[np.uint64]
 
 # Features of an edge: mentions with a capital or a digit (or in a script without capitals), such mentions inside a
@@ -198,7 +198,7 @@ class PassageGraph:
         found: list[int] = chunks[(features & TRIPLE) != 0].tolist()
         return found
 
-    def all_chunks(self) -> Iterator[tuple[int, Row]]:
+    def all_chunks(self) -> Iterator[tuple[int, EdgeRow]]:
         """Every chunk that names an entity, with its row."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_pairs(_unpacked(key, value)))
@@ -254,7 +254,7 @@ class GraphWriter(PassageGraph):
         self._removed: dict[int, list[int]] = {}
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
-    def put_chunk(self, chunk: int, row: Row) -> None:
+    def put_chunk(self, chunk: int, row: EdgeRow) -> None:
         """Store what a chunk names in place of what it named; an empty row forgets it."""
         key = records.u64(chunk)
         value = self._view.get(PASSAGE_ENTITIES, key)

@@ -71,7 +71,7 @@ class DocumentRows:
         self._title = self._named(record.title or "", graph.TITLE_WHOLE, graph.TITLE_PART)
         self._headings: dict[int, dict[int, int]] = {-1: {}}
 
-    def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> graph.Row:
+    def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> graph.EdgeRow:
         """The entities of a chunk with their features; ``unmentioned`` are the pairs of which no chunk of the
         document mentions a name."""
         features = dict(_counted(chunk))

@@ -8,7 +8,7 @@ from ...storage.view import WriteView
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.logical import Logical
 from ...structures.state import State
-from ..contract import AddedChunk, Delta, LmdbTable, Row, stored_chunks
+from ..contract import AddedChunk, Delta, DumpRow, LmdbTable, stored_chunks
 from .graph import (
     ENTITY_HEADS,
     ENTITY_LINKS,
@@ -76,7 +76,7 @@ class GraphStructure:
     def follower(self, state: State, write: WriteView) -> GraphFollower:
         return GraphFollower(state, write)
 
-    def dump(self, read: PassageGraph, names: Logical) -> Mapping[str, Iterable[Row]]:
+    def dump(self, read: PassageGraph, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
         return {
             PASSAGE_ENTITIES: (
                 (names.chunk(chunk), names.entity(entity), features)

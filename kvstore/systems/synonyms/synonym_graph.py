@@ -23,7 +23,7 @@ from ...structures.vectors.vectors import Matrix, cosines
 #: Candidates kept during a search, at least.
 SEARCHED = 64
 
-Rows = npt.NDArray[np.uint32]
+RowNumbers = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class SynonymGraph:
 
     graph: HnswGraph
     vectors: Matrix
-    entities: Rows
+    entities: RowNumbers
     digests: npt.NDArray[np.uint64]
-    first: Rows
-    second: Rows
+    first: RowNumbers
+    second: RowNumbers
     cosines: Matrix
     change: int
     options: Mapping[str, float]
@@ -50,7 +50,7 @@ class SynonymGraph:
         return int(order[place]) if entity and place < len(order) and entities[place] == entity else None
 
     @cached_property
-    def _order(self) -> tuple[npt.NDArray[np.intp], Rows]:
+    def _order(self) -> tuple[npt.NDArray[np.intp], RowNumbers]:
         order = np.argsort(self.entities)
         return order, self.entities[order]
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from ...arguments import Option
-from ...storage.index_file import Arrays, Head
+from ...storage.index_file import Arrays, FileHead
 from ...structures.indexes.index import BuildTools, Content, Index, IndexRecord, States
 from ...structures.state import State
 from ...structures.vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, HnswGraph, stored_vectors
 from ...structures.vectors.vectors import Matrix
-from .synonym_graph import SEARCHED, Rows, SynonymGraph, Synonyms
+from .synonym_graph import SEARCHED, RowNumbers, SynonymGraph, Synonyms
 
 #: Names that are embedded, and names that are added to the graph, between two words of progress.
 _EMBEDDED, _ADDED = 256, 512
@@ -27,8 +27,8 @@ _EMBEDDED, _ADDED = 256, 512
 _COLUMNS = ("entities", "digests", "first", "second", "cosines")
 
 #: Rows, rows near to them, and their cosines.
-_Pairs = tuple[Rows, Rows, Matrix]
-_NO_PAIRS: _Pairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
+_SynonymPairs = tuple[RowNumbers, RowNumbers, Matrix]
+_NO_PAIRS: _SynonymPairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
 class SynonymIndex(Index[SynonymGraph, Synonyms]):
@@ -81,7 +81,7 @@ class SynonymIndex(Index[SynonymGraph, Synonyms]):
         columns: dict[str, Any] = dict(zip(_COLUMNS, (entities, known, *_both_ways(found)), strict=True))
         return Content({"options": options, "change": change, "numbers": numbers}, {**arrays, **columns})
 
-    def read(self, arrays: Arrays, head: Head) -> SynonymGraph:
+    def read(self, arrays: Arrays, head: FileHead) -> SynonymGraph:
         return SynonymGraph(
             graph=HnswGraph.restored(head["numbers"], arrays),
             vectors=stored_vectors(head["numbers"], arrays)[1],
@@ -109,7 +109,9 @@ def _digest(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
 
 
-def _near(graph: HnswGraph, row: int, vector: Matrix, entities: Rows, options: Mapping[str, float]) -> _Pairs:
+def _near(
+    graph: HnswGraph, row: int, vector: Matrix, entities: RowNumbers, options: Mapping[str, float]
+) -> _SynonymPairs:
     """The rows near to one, with their cosines: names that still are, the nearest first, at most ``neighbours``."""
     most = int(options["neighbours"])
     others, cosines = graph.search(vector, max(SEARCHED, 2 * most))
@@ -119,7 +121,7 @@ def _near(graph: HnswGraph, row: int, vector: Matrix, entities: Rows, options: M
     return np.full(len(others), row, np.uint32), others, cosines
 
 
-def _both_ways(found: Sequence[_Pairs]) -> _Pairs:
+def _both_ways(found: Sequence[_SynonymPairs]) -> _SynonymPairs:
     """All pairs in both directions, each once, in order of the first row and then the second."""
     first, second, cosines = (np.concatenate(column) for column in zip(*found, strict=True))
     codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
