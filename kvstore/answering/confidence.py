@@ -26,7 +26,7 @@ from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
-from ..text.words import FUNCTION_WORDS, content_terms, stemmer, telling
+from ..text.words import FUNCTION_WORDS, content_terms, informative_words, stemmer
 from .passages import chunk_of
 from .question_names import PassageWords, QuestionName, names_of
 
@@ -48,7 +48,7 @@ class Confidence:
     """``value`` from 0 to 1, and what it was made of, each from 0 to 1.
 
     ``similarity`` is the best cosine of a chunk with the question and ``nearby`` the mean of the five best (None where
-    nobody knows the scale of the embedder's cosines). ``coverage`` is the share of the question's telling terms,
+    nobody knows the scale of the embedder's cosines). ``coverage`` is the share of the question's informative terms,
     weighted by their rarity, that one run of a passage has; ``together`` the root of a passage's cosine times that
     share; ``amount`` how much such a run has in all, where a share of few or common terms is little; ``evidence`` what
     of that stands in a passage that is near. ``phrases`` says how much of the question stands in a passage as its words
@@ -161,9 +161,9 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
 class _Asked:
     """A question as it is compared with passages.
 
-    ``rarities`` are those of its telling terms, ``pairs`` those terms that follow one another in it, with the rarity of
-    the commoner of both; ``names`` its names with the rarities of their terms together. ``most`` is the rarity of a
-    term that hardly a chunk has.
+    ``rarities`` are those of its informative terms, ``pairs`` those terms that follow one another in it, with the
+    rarity of the commoner of both; ``names`` its names with the rarities of their terms together. ``most`` is the
+    rarity of a term that hardly a chunk has.
     """
 
     rarities: Mapping[str, float]
@@ -186,13 +186,13 @@ class _Asked:
             return term_rarity(chunks, counts[term])
 
         asked = _FORM.sub(" ", question)
-        following = list(map(stem, telling(asked)))
+        following = list(map(stem, informative_words(asked)))
         stems = following or content_terms(question, stem)
         rarities = {term: rarity(term) for term in sorted(set(stems))}
         pairs = {pair: min(map(rarity, pair)) for pair in sorted(set(pairwise(following)))}
         named = names_of(question)
-        names = {name: sum(rarity(stem(word)) for word in name.telling) for name in named}
-        unknown = tuple(name.shown for name in named if any(not counts[stem(word)] for word in name.telling))
+        names = {name: sum(rarity(stem(word)) for word in name.informative) for name in named}
+        unknown = tuple(name.shown for name in named if any(not counts[stem(word)] for word in name.informative))
         missing = _share(rarities, {term for term in rarities if not counts[term]})
         return cls(rarities, pairs, names, math.log(chunks), missing, unknown, stem)
 

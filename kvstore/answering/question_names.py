@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..text.everyday import is_everyday
-from ..text.words import FUNCTION_WORDS, segments, telling, written
+from ..text.words import FUNCTION_WORDS, informative_words, segments, written
 
 _PIECE = re.compile(r"(?<![\w-])--?[^\W\d][\w-]+|\w(?:[\w'’-]*\w)?|[^\w\s]")
 _POSSESSIVE = re.compile(r"['’]s\Z")
@@ -42,7 +42,7 @@ class QuestionName:
     opens: bool = False
 
     @property
-    def telling(self) -> list[str]:
+    def informative(self) -> list[str]:
         """Its words in normal form, without function words."""
         return [word for word in self.words if word not in FUNCTION_WORDS]
 
@@ -124,7 +124,7 @@ def names_of(question: str) -> list[QuestionName]:
         elif not piece[0].isalnum():
             if piece not in _JOINING:
                 close()
-        elif not styled and _named(bare) and not (begins and not telling(bare)):
+        elif not styled and _named(bare) and not (begins and not informative_words(bare)):
             if not run:
                 opens = begins
             run += [*links, bare]

@@ -29,7 +29,7 @@ from .syntax import sentences_of
 #: How often a document uses the head of a term that it uses once.
 _REPEATED = 2
 
-#: What a passage states, and its noun phrases.
+#: What the prose of a chunk states, and its noun phrases.
 _StatedNames = tuple[list[StatedRelation], list[Term]]
 
 _MARKER = re.compile(r"\A\s*(?:>\s*)*(?:[-*+]\s+|\d{1,9}[.)]\s+)?")
@@ -93,22 +93,22 @@ def read_prose(
 
     Raises LanguageError where the pipeline cannot be loaded.
     """
-    passages = [
-        ([passage for chunk in chunks if (passage := _passage(text, chunk)).units], to_bytes)
+    prose_of_chunks = [
+        ([of_chunk for chunk in chunks if (of_chunk := _prose_of(text, chunk)).units], to_bytes)
         for text, chunks, to_bytes in documents
     ]
-    read = pipeline.read((passage.text for of_document, _ in passages for passage in of_document), _read)
-    for of_document, to_bytes in passages:
-        # The document's passages first: zip must not take a result that has no passage.
+    read = pipeline.read((of_chunk.text for of_document, _ in prose_of_chunks for of_chunk in of_document), _read)
+    for of_document, to_bytes in prose_of_chunks:
+        # The document's prose first: zip must not take a result that has none.
         yield _prose(zip(of_document, read, strict=False), to_bytes)
 
 
-def _prose(passages: Iterable[tuple[_ChunkProse, _StatedNames]], to_bytes: npt.NDArray[np.int64]) -> Prose:
+def _prose(prose_of_chunks: Iterable[tuple[_ChunkProse, _StatedNames]], to_bytes: npt.NDArray[np.int64]) -> Prose:
     prose = Prose()
-    for passage, (stated, phrases) in passages:
+    for of_chunk, (stated, phrases) in prose_of_chunks:
         prose.phrases.update(phrases)
         for statement in stated:
-            first, last = passage.unit_at(statement.start), passage.unit_at(statement.end - 1)
+            first, last = of_chunk.unit_at(statement.start), of_chunk.unit_at(statement.end - 1)
             span = int(to_bytes[first.start]), int(to_bytes[last.end])
             prose.relations.append(
                 Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
@@ -128,8 +128,8 @@ def _read(_: str, parses: Sequence[Parse]) -> _StatedNames:
     return stated, phrases
 
 
-def _passage(text: str, chunk: Chunk) -> _ChunkProse:
-    passage = _ChunkProse()
+def _prose_of(text: str, chunk: Chunk) -> _ChunkProse:
+    of_chunk = _ChunkProse()
     end = chunk.start
     for unit in chunk.units:
         if unit.kind in ("prose", "item"):
@@ -138,9 +138,9 @@ def _passage(text: str, chunk: Chunk) -> _ChunkProse:
             piece = _MARKER.sub("", text[unit.start : unit.end], count=1)
             piece = plain(without_braces(without_links(piece)))
             if _is_prose(piece):
-                passage.add(piece, unit, "\n" in text[end : unit.start])
+                of_chunk.add(piece, unit, "\n" in text[end : unit.start])
         end = unit.end
-    return passage
+    return of_chunk
 
 
 def _is_prose(piece: str) -> bool:

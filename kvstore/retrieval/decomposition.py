@@ -3,7 +3,7 @@
 In: a question and the entities recognised in it. Out: a :class:`Decomposition`. No model is asked: two names that
 "or" joins are compared ("Which film came out first, A or B?"), and so are two that "and" joins where the question can
 only be about both ("Are A and B from the same country?"). What is left without the names ("Where was the composer of
-film born?") says what the passages at the end of a chain talk about, which need not name anything of the question.
+film born?") says what the chunks at the end of a chain talk about, which need not name anything of the question.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _JOINED = re.compile(
 )
 #: One of these is in every technical token.
 _MARK = re.compile(r"[-./\\@:$#%~(+]")
-_TELLING = re.compile(r"[^\w-]")
+_INFORMATIVE = re.compile(r"[^\w-]")
 
 #: What questions ask for texts with: they say nothing about what is asked.
 _ASKING = frozenset(
@@ -131,7 +131,7 @@ def technical_tokens(text: str) -> list[str]:
     return [
         match.group()
         for match in _JOINED.finditer(folded)
-        if match["mark"] or match["end"] or _TELLING.search(match.group())
+        if match["mark"] or match["end"] or _INFORMATIVE.search(match.group())
     ]
 
 
@@ -151,15 +151,15 @@ def content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
     return [stem(word) for word in every if word not in FUNCTION_WORDS] or [stem(word) for word in every]
 
 
-def telling(text: str) -> list[str]:
+def informative_words(text: str) -> list[str]:
     """Words of a part of a question in order, without function words, and without those that any question could
     have."""
     return [word for word in segments(text) if word not in FUNCTION_WORDS and word not in _ASKING]
 
 
-def telling_terms(text: str, stem: Callable[[str], str]) -> set[str]:
-    """Terms of the telling words of a part of a question."""
-    return set(map(stem, telling(text)))
+def informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
+    """Terms of the informative words of a part of a question."""
+    return set(map(stem, informative_words(text)))
 
 
 def term_counts(text: str, stem: Callable[[str], str], leaving_out: frozenset[str] = frozenset()) -> dict[str, int]:

@@ -3,7 +3,7 @@
 On disk: a table such as ``address_blocks``, entity (u32) and first number (u64), both big-endian → up to 124 numbers,
 ascending: the distances between them, sealed. Blocks lie in LMDB's own tree, so one number among n is added or removed
 in O(log n). Out: ascending arrays of u64. Damage gives CorruptionError. The entity filter keeps its long lists of
-addresses so, the graph the passages of an entity.
+addresses so, the graph the chunks of an entity.
 """
 
 from __future__ import annotations

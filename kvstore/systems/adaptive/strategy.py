@@ -1,18 +1,18 @@
 """Strategy ``adaptive``: direct search and the walk over the graph, the walk weighing by how much it knows.
 
 A question that names something rare and asks for what is said elsewhere is answered by a walk; a question about what
-one passage says is answered by search. Most questions do not tell which they are, so every chunk gets the sum of two
+one chunk says is answered by search. Most questions do not tell which they are, so every chunk gets the sum of two
 scores: its resemblance to the question (:mod:`~kvstore.systems.hybrid.direct`), and the weight of the walk times its
 share there (:mod:`~kvstore.systems.passage_graph.graph_strategy`). The weight goes up and down with three things that
 the store knows:
 
-- how specific the names are: those in few passages lead somewhere, those that are everywhere lead everywhere;
+- how specific the names are: those in few chunks lead somewhere, those that are everywhere lead everywhere;
 - how much the question asks beside its names: where all is asked, the names say little; where next to nothing is, there
-  is nowhere to go from them; and where one word is ("What is meant by X?", "X's husband"), the passages of the name
+  is nowhere to go from them; and where one word is ("What is meant by X?", "X's husband"), the chunks of the name
   itself have it, since a chain leaves a name by one thing and ends at another; names that are compared are two ends;
-- how much of the question the best passage of direct search has already.
+- how much of the question the best chunk of direct search has already.
 
-Names that are in too many passages are no starts and stay in the question. Where the weight is next to nothing, nothing
+Names that are in too many chunks are no starts and stay in the question. Where the weight is next to nothing, nothing
 is walked. However much the walk weighs, what direct search is surest of keeps a place near the top.
 
 After Adaptive-RAG (Jeong et al. 2024), which lets a trained classifier choose between retrieving once and in several
@@ -33,14 +33,14 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise, written_as_name
 from ...structures.ranking import Ranking, best
-from ...text.words import stemmer, telling_terms
+from ...text.words import informative_terms, stemmer
 from ..hybrid.direct import DIRECT_OPTIONS, Direct, search_directly, weights_of
 from ..passage_graph.graph_strategy import NEAREST, WALK_OPTIONS, Walk, question_parts, walk
 from ..passage_graph.walk import Spread, paths, spread_of
 
-#: A name in one of n passages says log n. The share of it that the rarest name has to say, lest the walk weighs less;
+#: A name in one of n chunks says log n. The share of it that the rarest name has to say, lest the walk weighs less;
 #: and how fast it does so.
-_TELLING = 0.75
+_INFORMATIVE = 0.75
 _DECLINE = 8
 #: The share that a name has to say, lest it is no name to start at but a word of the question.
 _SAYING = 0.5
@@ -50,9 +50,9 @@ _ASKED = 0.15
 _NAMED = 0.3
 #: How many words beside the names a chain takes: one to leave a name by, and one to end at.
 _CHAIN = 2
-#: The share that the best passage may lack of a question, below which the walk weighs less.
+#: The share that the best chunk may lack of a question, below which the walk weighs less.
 _LACKING = 0.3
-#: How flat the shares of a walk are laid: those of passages at its end are small.
+#: How flat the shares of a walk are laid: those of chunks at its end are small.
 _FLATTENED = 0.25
 #: What the best of direct search keeps of the walk's weight, and how soon the share falls below the best.
 _KEPT = 0.3
@@ -95,26 +95,26 @@ class AdaptiveStrategy:
 
 
 def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
-    """The names that some passage has, but not very many, and those that the question compares."""
+    """The names that some chunk has, but not very many, and those that the question compares."""
     compared = decompose(query.question, names).compared
     many = math.pow(query.view.counters.chunks, 1 - _SAYING)
     return [seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else many)]
 
 
-def _specific(spread: float, passages: int) -> float:
-    """How much a name in some of all passages is worth as a start, from 0 to 1."""
-    return min(1.0, math.pow(math.pow(passages, 1 - _TELLING) / spread, _DECLINE))
+def _specific(spread: float, chunks: int) -> float:
+    """How much a name in some of all chunks is worth as a start, from 0 to 1."""
+    return min(1.0, math.pow(math.pow(chunks, 1 - _INFORMATIVE) / spread, _DECLINE))
 
 
 @dataclass(frozen=True, slots=True)
 class _Weighing:
-    """What the weight of a walk comes from: the rarest name (None: there is none) and in how many of all passages it
+    """What the weight of a walk comes from: the rarest name (None: there is none) and in how many of all chunks it
     is, the share of the question beside its names and how many words that are, whether it compares names, and the share
-    that the best passage has."""
+    that the best chunk has."""
 
     name: str | None
     spread: float
-    passages: int
+    chunks: int
     asked: float
     words: int
     compares: bool
@@ -126,14 +126,14 @@ class _Weighing:
         if self.name is None or (self.words < _CHAIN and not self.compares):
             return 0.0
         asked = min(1.0, self.asked / _ASKED) * min(1.0, (1 - self.asked) / _NAMED) ** 2
-        return _specific(self.spread, self.passages) * asked * min(1.0, (1 - self.covered) / _LACKING)
+        return _specific(self.spread, self.chunks) * asked * min(1.0, (1 - self.covered) / _LACKING)
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
         named = (
             "no name to start at"
             if self.name is None
-            else f"{self.name} is in about {self.spread:.3g} of {self.passages} passages"
+            else f"{self.name} is in about {self.spread:.3g} of {self.chunks} passages"
         )
         words = f"{self.words} word{'' if self.words == 1 else 's'}"
         asked = f"{self.asked:.0%} is asked beside names, in {words}"
@@ -147,18 +147,18 @@ def _weigh(
 ) -> _Weighing:
     """How much the walk is worth for a question."""
     stem = stemmer(query.view.settings.stemmer)
-    telling = telling_terms(query.question, stem)
-    rest = telling_terms(parts.rest, stem) if parts.rest != query.question else telling
-    everything = sum(rarity for term, rarity in direct.rarities.items() if term in telling)
-    beside = [rarity for term, rarity in direct.rarities.items() if term in telling and term in rest]
+    informative = informative_terms(query.question, stem)
+    rest = informative_terms(parts.rest, stem) if parts.rest != query.question else informative
+    everything = sum(rarity for term, rarity in direct.rarities.items() if term in informative)
+    beside = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest]
     asked = sum(beside) / everything if everything else 0.0
     name, spread = _rarest(query, names, spreads)
-    passages = query.view.counters.chunks
-    return _Weighing(name, spread, passages, asked, len(beside), bool(parts.compared), direct.coverage)
+    chunks = query.view.counters.chunks
+    return _Weighing(name, spread, chunks, asked, len(beside), bool(parts.compared), direct.coverage)
 
 
 def _rarest(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
-    """Of the names that some passage has and that the question writes as names, the one in fewest passages, and in how
+    """Of the names that some chunk has and that the question writes as names, the one in fewest chunks, and in how
     many it is; None where there is none."""
     written = [
         (spreads[seed.key].chunks, seed.key)

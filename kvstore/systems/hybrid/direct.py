@@ -37,7 +37,7 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from ...text.blocks import entry_terms
 from ...text.normalize import fold_case
-from ...text.words import FUNCTION_WORDS, chunk_terms, segments, stemmer, telling_terms, terms_above
+from ...text.words import FUNCTION_WORDS, chunk_terms, informative_terms, segments, stemmer, terms_above
 
 #: Of the candidates of each search, the one whose place in the ranking the noise is reckoned from beside the last.
 _UPPER = 5
@@ -201,9 +201,9 @@ class _Texts:
         self._all = sum(rarities.values()) or 1.0
         self._pairs = _Pairs(question, self._stem, rarities)
         # Words that any question could have name nothing.
-        asking = {self._stem(word) for word in segments(question)} - telling_terms(question, self._stem)
-        self._telling = {term: rarity for term, rarity in rarities.items() if term not in asking} or rarities
-        self._told = sum(self._telling.values()) or 1.0
+        asking = {self._stem(word) for word in segments(question)} - informative_terms(question, self._stem)
+        self._informative = {term: rarity for term, rarity in rarities.items() if term not in asking} or rarities
+        self._told = sum(self._informative.values()) or 1.0
 
     def read(self, chunks: Sequence[int]) -> list[_Read]:
         """How much of the question is found in each of some chunks."""
@@ -230,7 +230,7 @@ class _Texts:
         """How well a name is that of what is asked: the share of the question that it has, and the root of the share of
         it that the question has."""
         terms = chunk_terms(None, (), name, self._stem)
-        share = sum(rarity for term, rarity in self._telling.items() if term in terms) / self._told
+        share = sum(rarity for term, rarity in self._informative.items() if term in terms) / self._told
         if not share:
             return 0.0
         words = [self._stem(word) for word in segments(name) if word not in FUNCTION_WORDS]
