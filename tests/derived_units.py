@@ -12,7 +12,7 @@ from kvstore.storage.view import View, WriteView
 from kvstore.structures.documents.documents import DocumentRecord
 from kvstore.structures.logical import Logical
 from kvstore.structures.state import State
-from kvstore.systems.contract import Delta, LmdbTable, Row, System
+from kvstore.systems.contract import Delta, DumpRow, LmdbTable, System
 
 
 class Units:
@@ -41,7 +41,7 @@ class UnitCounts:
     def follower(self, state: State, write: WriteView) -> UnitCountFollower:
         return UnitCountFollower(write)
 
-    def dump(self, read: View, names: Logical) -> Mapping[str, Iterable[Row]]:
+    def dump(self, read: View, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
         rows = read.scan("unit_counts")
         return {"unit_counts": ((names.document(int.from_bytes(key, "big")), bytes(value)) for key, value in rows)}
 
