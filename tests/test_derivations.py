@@ -91,6 +91,16 @@ def test_units_are_kept_in_the_commit_and_embedded_with_the_chunks(
     assert store.check() == []
 
 
+def test_a_forecast_counts_chunks_as_chunks_and_all_texts_to_embed(
+    make_store: MakeStore, units: None, tmp_path: Path
+) -> None:
+    (tmp_path / "tea.txt").write_text(TEA)
+    store = make_store("asked")
+    found = store.forecast_ingest(tmp_path / "tea.txt")
+    assert (found.documents, found.chunks) == (1, 1)
+    assert found.tokens > 1.8 * len(TEA) / 4, "the units too"
+
+
 def test_of_a_replaced_document_only_new_units_are_embedded(store: kvstore.Store, embedded: list[list[str]]) -> None:
     store.put("tea", TEA)
     before = vectors_by_text(store)

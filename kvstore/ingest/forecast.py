@@ -99,10 +99,10 @@ def forecast(
     sample = [new[index * len(new) // SAMPLE] for index in range(SAMPLE)] if len(new) > SAMPLE else new
     started = time.monotonic()
     left_out: dict[tuple[str, str], LeftOutOfPages] = {}
-    read, documents, texts = _read(destination, sample, format, options, failures, left_out)
+    read, documents, chunks, texts = _read(destination, sample, format, options, failures, left_out)
     seconds = time.monotonic() - started
     share = size / read if read else 0.0
-    chunks, portion = round(len(texts) * share), destination.texts_per_request
+    portion = destination.texts_per_request
     embedding = None if portion else _seconds_a_text(destination, texts)
     return Forecast(
         len(files),
@@ -112,10 +112,10 @@ def forecast(
         dict(sorted(skipped.items())),
         len(sample),
         round(documents * share),
-        chunks,
+        round(chunks * share),
         destination.settings.embedder,
         round(sum(map(len, texts)) * share / CHARACTERS_PER_TOKEN),
-        -(-chunks // portion) if portion else 0,
+        -(-round(len(texts) * share) // portion) if portion else 0,
         None if embedding is None else share * (seconds + embedding * len(texts)),
         failures,
         sorted(left_out.values(), key=lambda part: (-part.characters, part.element, part.reason)),
@@ -129,12 +129,12 @@ def _read(
     options: Mapping[str, Any],
     failures: list[str],
     left_out: dict[tuple[str, str], LeftOutOfPages],
-) -> tuple[float, int, list[str]]:
-    """Bytes read of a sample, the documents in it, and the texts to embed of those that are new."""
+) -> tuple[float, int, int, list[str]]:
+    """Bytes read of a sample, the documents in it, and of those that are new the chunks and the texts to embed."""
     if not sample:
-        return 0.0, 0, []
+        return 0.0, 0, 0, []
     until = time.monotonic() + SAMPLE_SECONDS
-    read, documents = 0.0, 0
+    read, documents, chunks = 0.0, 0, 0
     texts: list[str] = []
     job = destination.job(format, options, embed=False)
     with WorkerPool(job, sample, 1, Limits()) as pool:
@@ -147,13 +147,14 @@ def _read(
                     _add(left_out, found)
                     if found.extracted is not None:
                         of_file += len(found.extracted.text)
+                        chunks += len(found.extracted.chunks)
                         document = with_parts(found.extracted, destination.settings)
                         texts += chain(*texts_without_vectors(document, (), destination.settings).values())
                 if time.monotonic() > until:
                     # What gave nothing in that time is likely to be read.
-                    return read + min(of_file or math.inf, max(1, _size(source))), documents, texts
+                    return read + min(of_file or math.inf, max(1, _size(source))), documents, chunks, texts
             read += _size(source)
-    return read, documents, texts
+    return read, documents, chunks, texts
 
 
 def _add(left_out: dict[tuple[str, str], LeftOutOfPages], page: FileDocument) -> None:
