@@ -1,7 +1,7 @@
-"""The answer that needs no language model: statements of the evidence, word for word, each run with its citation.
+"""The answer that needs no language model: snippets of the evidence, word for word, each run with its citation.
 
-In: passages around the chunks found, and a :class:`Relevance` that scores their statements. Out: a few runs of
-statements, best first, each a paragraph; a run whose subject its own words do not name stands behind the title or
+In: passages around the chunks found, and a :class:`Relevance` that scores their snippets. Out: a few runs of
+snippets, best first, each a paragraph; a run whose subject its own words do not name stands behind the title or
 heading that does. After them comes what the entity forest says of the question's rarest entity, where the evidence has
 that. Nothing found is said so; where the store does not answer, the nearest passages are named instead.
 """
@@ -22,24 +22,24 @@ from .question_kinds import kind_of
 from .runs import Place, Run, chosen_runs
 
 NOTHING = "Nothing in the store answers this."
-#: Chunks whose statements are weighed, and those that are named where none answers.
+#: Chunks whose snippets are weighed, and those that are named where none answers.
 CHUNKS = 8
-#: Statements that are embedded for an answer, at most.
+#: Snippets that are embedded for an answer, at most.
 EMBEDDED = 48
 _NAMED = 3
-#: Words of a statement that are shown.
+#: Words of a snippet that are shown.
 _LONGEST = 90
 #: Words of a title or heading that is put before a run.
 _LABEL_WORDS = 12
-#: What the parts of a statement's score weigh: the cosine of its subject and text with the question, and with the
+#: What the parts of a snippet's score weigh: the cosine of its subject and text with the question, and with the
 #: question without its names; the share of the question's terms, by rarity, that it has, and that it has with the
-#: statements beside it; the rank of its chunk, as 1 / (1 + rank); having something of the kind that is asked for; being
-#: the first of a document that is no longer than its passage. Fitted so that a softmax over the statements of a
+#: snippets beside it; the rank of its chunk, as 1 / (1 + rank); having something of the kind that is asked for; being
+#: the first of a document that is no longer than its passage. Fitted so that a softmax over the snippets of a
 #: question gives those that hold the answer as much probability as possible, and then chosen, with the numbers of
 #: :mod:`.runs`, among such as are near, for what the runs cover: over the even questions of hotpotqa, musique and the
 #: excerpts of chunking_evaluation.
 _WEIGHTS = {"cosine": 2.0, "rest": 7.9, "own": 2.75, "near": 0.7, "rank": 4.2, "kind": 2.2, "first": 1.6}
-#: Those sets have hardly any technical tokens: what the shares of the question's that a statement has, and that its
+#: Those sets have hardly any technical tokens: what the shares of the question's that a snippet has, and that its
 #: term has, weigh was chosen by reading answers from manuals.
 _WEIGHTS |= {"token": 1.5, "term": 3.0}
 #: A list of changes tells what was otherwise once; what a question asks about is how it is, unless it asks for that.
@@ -66,7 +66,7 @@ Stem = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """How much a statement says about a question.
+    """How much a snippet says about a question.
 
     ``rarities`` are those of the question's terms, see :func:`~.confidence.question_rarities`; ``similarity`` gives the
     cosines of some texts with the question and with the question without its names (all 0 without an embedder).
@@ -78,40 +78,40 @@ class Relevance:
     similarity: Callable[[Sequence[str]], Sequence[tuple[float, float]]]
 
     def scores(self, passages: Sequence[Passage]) -> dict[Place, float]:
-        """The scores of the statements that can be chosen."""
+        """The scores of the snippets that can be chosen."""
         places = [
             (number, at)
             for number, passage in enumerate(passages)
-            for at, statement in enumerate(passage.statements)
-            if statement.fit and statement.hit is not None
+            for at, snippet in enumerate(passage.snippets)
+            if snippet.fit and snippet.hit is not None
         ]
         said = {
-            (number, at): set(terms(_told(statement), self.stem)) & self.rarities.keys()
+            (number, at): set(terms(_told(snippet), self.stem)) & self.rarities.keys()
             for number, passage in enumerate(passages)
-            for at, statement in enumerate(passage.statements)
+            for at, snippet in enumerate(passage.snippets)
         }
         places = self._likeliest(passages, places, said)
         kind = kind_of(self.question)
         total = sum(self.rarities.values()) or 1.0
         tokens = frozenset(_tokens(self.question))
         of_change = bool(_OF_CHANGE.search(self.question))
-        told = [_told(passages[number].statements[at]) for number, at in places]
+        told = [_told(passages[number].snippets[at]) for number, at in places]
         titles = [passages[number].title for number, _ in places]
         subjects = [f"{title}: {text}" if title else text for title, text in zip(titles, told, strict=True)]
         scores = {}
         for place, text, (cosine, rest) in zip(places, told, self.similarity(subjects), strict=True):
-            statement = passages[place[0]].statements[place[1]]
-            assert statement.hit is not None
+            snippet = passages[place[0]].snippets[place[1]]
+            assert snippet.hit is not None
             parts = {
                 "cosine": cosine,
                 "rest": rest,
                 "own": self._share(said[place]) / total,
                 "near": self._share(set().union(*(said.get((place[0], place[1] + by), set()) for by in (-1, 0, 1))))
                 / total,
-                "rank": 1 / (1 + statement.hit.rank),
+                "rank": 1 / (1 + snippet.hit.rank),
                 "kind": float(kind.met_by(text)),
                 "token": _shared(tokens, text),
-                "term": _shared(tokens, statement.term),
+                "term": _shared(tokens, snippet.term),
                 "first": float(place[1] == 0 and passages[place[0]].whole),
                 "history": float(not of_change and _is_history(passages[place[0]])),
             }
@@ -121,13 +121,13 @@ class Relevance:
     def _likeliest(
         self, passages: Sequence[Passage], places: list[Place], said: Mapping[Place, set[str]]
     ) -> list[Place]:
-        """As many of some statements as are worth comparing with the question, as that is what an answer costs."""
+        """As many of some snippets as are worth comparing with the question, as that is what an answer costs."""
         if len(places) <= EMBEDDED:
             return places
         total = sum(self.rarities.values()) or 1.0
 
         def promise(place: Place) -> float:
-            hit = passages[place[0]].statements[place[1]].hit
+            hit = passages[place[0]].snippets[place[1]].hit
             return self._share(said[place]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
 
         return sorted(sorted(places, key=lambda place: (-promise(place), place))[:EMBEDDED])
@@ -188,28 +188,28 @@ def _is_history(passage: Passage) -> bool:
     return any(_HISTORY.fullmatch(plain(name).strip()) for name in names)
 
 
-def _told(statement: Snippet) -> str:
-    return f"{statement.label}: {statement.text}" if statement.label else statement.text
+def _told(snippet: Snippet) -> str:
+    return f"{snippet.label}: {snippet.text}" if snippet.label else snippet.text
 
 
 def _paragraph(passage: Passage, run: Run, relevance: Relevance) -> str:
     """A run as it is shown: items, rows and code on lines of their own."""
-    statements = passage.statements[run.first : run.last + 1]
+    snippets = passage.snippets[run.first : run.last + 1]
     text = ""
-    for before, statement in zip([None, *statements], statements, strict=False):
-        told = _cut(statement.text)
-        if statement.label and (before is None or before.term != statement.term):
-            told = f"{statement.label}: {told}"
-        if statement.kind == "code":
+    for before, snippet in zip([None, *snippets], snippets, strict=False):
+        told = _cut(snippet.text)
+        if snippet.label and (before is None or before.term != snippet.term):
+            told = f"{snippet.label}: {told}"
+        if snippet.kind == "code":
             text += "\n" + "\n".join(f"    {line}" for line in told.split("\n")) if text else told
-        elif before is not None and before.block == statement.block and statement.kind != "table":
+        elif before is not None and before.block == snippet.block and snippet.kind != "table":
             text += f" {told}"
-        elif statement.kind in ("item", "table") and before is not None:
+        elif snippet.kind in ("item", "table") and before is not None:
             text += f"\n- {told}"
         else:
             apart = before is not None and before.kind in ("code", "table")
             text += f"{chr(10) if apart else ' '}{told}" if text else told
-    subject = _subject(passage, statements, relevance)
+    subject = _subject(passage, snippets, relevance)
     return f"{subject}: {text}" if subject else text
 
 
@@ -218,10 +218,10 @@ def _cut(text: str) -> str:
     return text if len(words) <= _LONGEST else " ".join(words[:_LONGEST]) + " …"
 
 
-def _subject(passage: Passage, statements: Sequence[Snippet], relevance: Relevance) -> str:
+def _subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance) -> str:
     """The title and heading that a run cannot be understood without."""
-    first = statements[0]
-    said = set(terms(" ".join(map(_told, statements)), relevance.stem))
+    first = snippets[0]
+    said = set(terms(" ".join(map(_told, snippets)), relevance.stem))
     alone = first.kind == "prose" and not (first.label or first.pointing or first.before)
     heading = plain(passage.heading.rpartition(" > ")[2])
     title = plain(passage.title or "")
@@ -241,7 +241,7 @@ def _subject(passage: Passage, statements: Sequence[Snippet], relevance: Relevan
 
 
 def _citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
-    statements = passage.statements[run.first : run.last + 1]
-    start, end = (passage.start + len(passage.text[:at].encode()) for at in (statements[0].start, statements[-1].end))
-    hit = next(statement.hit for statement in statements if statement.hit is not None)
+    snippets = passage.snippets[run.first : run.last + 1]
+    start, end = (passage.start + len(passage.text[:at].encode()) for at in (snippets[0].start, snippets[-1].end))
+    hit = next(snippet.hit for snippet in snippets if snippet.hit is not None)
     return Citation(number, passage.document, hit.chunk, start, end, text)

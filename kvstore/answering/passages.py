@@ -1,8 +1,8 @@
-"""Passages: the text around the chunks that were found, as statements that know what they need to be understood.
+"""Passages: the text around the chunks that were found, as snippets that know what they need to be understood.
 
 In: hits and the view that they were found in. Out: one :class:`Passage` for chunks that stand side by side, with the
 chunks before and after them under the same heading, so that a sentence can bring the one before it wherever a chunk
-ends. A statement is a sentence, an item of a list, a row of a table, a definition or a block of code. Headings,
+ends. A snippet is a sentence, an item of a list, a row of a table, a definition or a block of code. Headings,
 synopses, diagrams and lists of contents are none: nobody reads them as an answer.
 """
 
@@ -59,17 +59,17 @@ _ENDS = re.compile(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
 _SYNOPSES = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: Words of the longest line of plain text that is a term over its definition, unless it is an option.
 _TERM_WORDS = 6
-#: Statements of a block of code or of a lead-in's list that are shown with it.
+#: Snippets of a block of code or of a lead-in's list that are shown with it.
 _SHOWN_LINES = 8
 
 
 @dataclass(slots=True)
 class Snippet:
-    """One statement: characters ``start`` to ``end`` of its passage, and ``text`` as it is shown.
+    """One snippet: characters ``start`` to ``end`` of its passage, and ``text`` as it is shown.
 
     ``kind`` is prose, item, table or code; ``block`` and ``section`` are numbers of the block and the part between
     headings that it stands in. ``label`` is the term, speaker or head row that it stands under where its own text has
-    not got it, ``term`` that term in any case. ``before`` says that it needs the statement before it, ``pointing`` that
+    not got it, ``term`` that term in any case. ``before`` says that it needs the snippet before it, ``pointing`` that
     it needs its subject named, ``leads`` that it announces what follows, ``fit`` that it can be chosen for itself;
     ``hit`` is the chunk that it stands in, where that was found.
     """
@@ -92,7 +92,7 @@ class Snippet:
 
 @dataclass(slots=True)
 class Passage:
-    """Statements that stand one after another in a document; ``start`` is the byte of its text where they begin,
+    """Snippets that stand one after another in a document; ``start`` is the byte of its text where they begin,
     ``whole`` says that they are all that the document has."""
 
     document: str
@@ -102,7 +102,7 @@ class Passage:
     text: str
     hits: list[Hit]
     whole: bool
-    statements: list[Snippet] = field(default_factory=list)
+    snippets: list[Snippet] = field(default_factory=list)
 
 
 def passages_of(hits: Sequence[Hit], view: State) -> list[Passage]:
@@ -167,62 +167,62 @@ def _passage(group: _Group, view: State) -> Passage:
     ordered = sorted(group.hits, key=lambda hit: hit.start)
     whole = group.last - group.first + 1 == record.chunk_count
     passage = Passage(best.document, best.title, best.heading, start, text, ordered, whole)
-    passage.statements = list(_statements(text, record.format, best.heading, cut=cut))
+    passage.snippets = list(_snippets(text, record.format, best.heading, cut=cut))
     _assign(passage)
     return passage
 
 
 def _assign(passage: Passage) -> None:
-    """Tell each statement the hit that it stands in."""
+    """Tell each snippet the hit that it stands in."""
     spans = []
     data = passage.text.encode()
     for hit in passage.hits:
         first = len(data[: hit.start - passage.start].decode(errors="ignore"))
         spans.append((first, first + len(hit.text), hit))
-    for statement in passage.statements:
+    for snippet in passage.snippets:
         for first, last, hit in spans:
-            if first <= statement.start < last:
-                statement.hit = hit
+            if first <= snippet.start < last:
+                snippet.hit = hit
 
 
-def _statements(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:
-    """The statements of a passage, in order; ``cut`` says that it begins within a line."""
+def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:
+    """The snippets of a passage, in order; ``cut`` says that it begins within a line."""
     made = _of_markdown(text) if format == "markdown" else _of_text(text, cut)
     synopsis = heading.rpartition(" > ")[2].strip().lower() in _SYNOPSES
     begins = True
     last: Snippet | None = None
     section = 0
-    for statement in made:
-        if isinstance(statement, _TextHeading):
-            synopsis = statement.title.strip().lower() in _SYNOPSES
+    for snippet in made:
+        if isinstance(snippet, _TextHeading):
+            synopsis = snippet.title.strip().lower() in _SYNOPSES
             section, begins = section + 1, True
             continue
-        statement.section = section
-        statement.words = len(statement.text.split())
-        statement.fit = statement.fit and not synopsis and _reads(statement)
-        opens = last is None or last.block != statement.block
-        if statement.kind in ("prose", "item"):
-            own = opens and bool(statement.term)
-            cut = statement.text[:1].islower() and not opens
-            back = cut or bool(_CONNECTIVE.match(statement.text) or _OF_THESE.search(statement.text))
-            statement.before = not begins and not own and back
-            statement.pointing = bool(_POINTER.match(statement.text))
-        if last is not None and last.section == section and last.leads and last.block != statement.block:
-            statement.before = True
-        yield statement
-        begins, last = False, statement
+        snippet.section = section
+        snippet.words = len(snippet.text.split())
+        snippet.fit = snippet.fit and not synopsis and _reads(snippet)
+        opens = last is None or last.block != snippet.block
+        if snippet.kind in ("prose", "item"):
+            own = opens and bool(snippet.term)
+            cut = snippet.text[:1].islower() and not opens
+            back = cut or bool(_CONNECTIVE.match(snippet.text) or _OF_THESE.search(snippet.text))
+            snippet.before = not begins and not own and back
+            snippet.pointing = bool(_POINTER.match(snippet.text))
+        if last is not None and last.section == section and last.leads and last.block != snippet.block:
+            snippet.before = True
+        yield snippet
+        begins, last = False, snippet
 
 
-def _reads(statement: Snippet) -> bool:
-    """Whether a statement is one that people read: words in a sentence, and no drawing or list of contents."""
-    found = _WORD.findall(f"{statement.label} {statement.text}")
-    signs = sum(1 for character in statement.text if not (character.isalnum() or character.isspace()))
-    if len(found) < 3 or ". . ." in statement.text or signs > 0.35 * len(statement.text):
+def _reads(snippet: Snippet) -> bool:
+    """Whether a snippet is one that people read: words in a sentence, and no drawing or list of contents."""
+    found = _WORD.findall(f"{snippet.label} {snippet.text}")
+    signs = sum(1 for character in snippet.text if not (character.isalnum() or character.isspace()))
+    if len(found) < 3 or ". . ." in snippet.text or signs > 0.35 * len(snippet.text):
         return False
-    if statement.kind != "prose" or statement.label or len(found) > 12:
+    if snippet.kind != "prose" or snippet.label or len(found) > 12:
         return True
     spoken = any(word.lower() in FUNCTION_WORDS for word in found)
-    return spoken or bool(_ENDS.search(statement.text)) or not statement.text.isascii()
+    return spoken or bool(_ENDS.search(snippet.text)) or not snippet.text.isascii()
 
 
 def shown(piece: str) -> str:
@@ -232,7 +232,7 @@ def shown(piece: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _TextHeading:
-    """A heading between statements."""
+    """A heading between snippets."""
 
     title: str
 
@@ -297,7 +297,7 @@ def _rows(text: str, start: int, end: int, number: int, *, headless: bool) -> It
 
 
 def _of_text(text: str, cut: bool) -> Iterator[Snippet | _TextHeading]:
-    """The statements of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
+    """The snippets of plain text: paragraphs, in which indentation and columns may tell a term from its meaning."""
     term, depth = "", 0
     announced: int | None = None  # the indentation of what announced the next block
     for number, block in enumerate(blocks(text, "text")):

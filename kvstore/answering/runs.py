@@ -1,7 +1,7 @@
-"""Runs: which statements make the answer, each with what it needs to be understood.
+"""Runs: which snippets make the answer, each with what it needs to be understood.
 
-In: passages and a score for each statement that can be chosen. Out: a few runs of statements that stand side by side,
-about as many words as somebody reads for an answer. The best statement comes first; a further one is taken while it is
+In: passages and a score for each snippet that can be chosen. Out: a few runs of snippets that stand side by side,
+about as many words as somebody reads for an answer. The best snippet comes first; a further one is taken while it is
 nearly as good, more readily beside a run than apart from all; each brings the sentence before it where it begins with
 a connective, and the block that it announces.
 """
@@ -13,28 +13,28 @@ from dataclasses import dataclass
 
 from .passages import Passage, Snippet
 
-#: Words that an answer has at most, unless its best statement alone has more; most have no more than 90.
+#: Words that an answer has at most, unless its best snippet alone has more; most have no more than 90.
 WORDS = 118
 #: Runs of an answer, at most.
 RUNS = 3
-#: How much less than the best a statement may score, and what standing beside a run adds to its score.
+#: How much less than the best a snippet may score, and what standing beside a run adds to its score.
 _BELOW = 2.1
-#: Words up to which an answer is so short that a statement may score less than the best by twice as much.
+#: Words up to which an answer is so short that a snippet may score less than the best by twice as much.
 _SHORT = 30
 _BESIDE = 1.5
-#: Sentences before a statement that it can bring, and of the definition that it belongs to.
+#: Sentences before a snippet that it can bring, and of the definition that it belongs to.
 _BEFORE, _OF_DEFINITION = 2, 4
 #: Words of a block that an announcing sentence brings, or of a definition that its first sentence does, and of a
 #: sentence that does nothing but announce one.
 _ANNOUNCED, _LEAD_IN = 60, 4
 
-#: Number of a passage, and of a statement in it.
+#: Number of a passage, and of a snippet in it.
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Statements ``first`` to ``last`` of passage number ``passage``, and the score of the best of them."""
+    """Snippets ``first`` to ``last`` of passage number ``passage``, and the score of the best of them."""
 
     passage: int
     first: int
@@ -56,19 +56,19 @@ def chosen_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
         score = _raised(passages, place, open_places.pop(place), taken)
         if score < best - (_BELOW if used >= _SHORT else 2 * _BELOW):
             break
-        if passages[place[0]].statements[place[1]].text in told:
+        if passages[place[0]].snippets[place[1]].text in told:
             continue
         needed = _needed(passages[place[0]], place)
         if not taken:
             needed += _rest_of_definition(passages[place[0]], place, needed)
         brought = [at for at in needed if at not in taken]
-        size = sum(passages[at[0]].statements[at[1]].words for at in brought)
+        size = sum(passages[at[0]].snippets[at[1]].words for at in brought)
         if taken and (used + size > words or len(_spans(passages, [*taken, *brought])) > RUNS):
             continue
         for at in brought:
             taken[at] = max(taken.get(at, score), score if at == place else scores.get(at, score))
             open_places.pop(at, None)
-            told.add(passages[at[0]].statements[at[1]].text)
+            told.add(passages[at[0]].snippets[at[1]].text)
         used += size
     runs = [
         Run(passage, first, last, max(taken[passage, at] for at in range(first, last + 1)))
@@ -78,11 +78,11 @@ def chosen_runs(passages: Sequence[Passage], scores: Mapping[Place, float], word
 
 
 def _raised(passages: Sequence[Passage], place: Place, score: float, taken: Mapping[Place, float]) -> float:
-    """A statement's score, with what it gains beside a run; the next definition of a list is another matter."""
+    """A snippet's score, with what it gains beside a run; the next definition of a list is another matter."""
     number, at = place
-    statements = passages[number].statements
+    snippets = passages[number].snippets
     for beside in (at - 1, at + 1):
-        if (number, beside) in taken and _together(statements[at], statements[beside]):
+        if (number, beside) in taken and _together(snippets[at], snippets[beside]):
             return score + _BESIDE
     return score
 
@@ -92,66 +92,66 @@ def _together(one: Snippet, other: Snippet) -> bool:
 
 
 def _needed(passage: Passage, place: Place) -> list[Place]:
-    """A statement with those that it brings."""
+    """A snippet with those that it brings."""
     number, at = place
-    statements = passage.statements
+    snippets = passage.snippets
     first = at
-    while first > 0 and statements[first - 1].section == statements[at].section:
+    while first > 0 and snippets[first - 1].section == snippets[at].section:
         # Of a definition, the first sentence says what all others are about.
-        defines = bool(statements[first].label) and statements[first - 1].term == statements[at].term
-        if at - first >= (_OF_DEFINITION if defines else _BEFORE) or not (defines or statements[first].before):
+        defines = bool(snippets[first].label) and snippets[first - 1].term == snippets[at].term
+        if at - first >= (_OF_DEFINITION if defines else _BEFORE) or not (defines or snippets[first].before):
             break
         first -= 1
     last = at
-    if _only_announces(statements, at + 1) and not statements[at].leads:
+    if _only_announces(snippets, at + 1) and not snippets[at].leads:
         last = at + 1
-    if statements[last].leads:
+    if snippets[last].leads:
         room = _ANNOUNCED
-        while last + 1 < len(statements) and statements[last + 1].kind in ("code", "item", "table"):
-            if statements[last + 1].section != statements[at].section:
+        while last + 1 < len(snippets) and snippets[last + 1].kind in ("code", "item", "table"):
+            if snippets[last + 1].section != snippets[at].section:
                 break
-            opened = not statements[last].leads
-            if statements[last + 1].kind == "code" and opened and statements[last].kind != "code":
+            opened = not snippets[last].leads
+            if snippets[last + 1].kind == "code" and opened and snippets[last].kind != "code":
                 break
-            room -= statements[last + 1].words
+            room -= snippets[last + 1].words
             if room < 0 and opened:
                 break
             last += 1
-            if statements[last].kind == "code":
+            if snippets[last].kind == "code":
                 break
     return [(number, index) for index in range(first, last + 1)]
 
 
 def _rest_of_definition(passage: Passage, place: Place, needed: Sequence[Place]) -> list[Place]:
-    """Where the best statement opens a definition: what else that says, as far as there is room."""
+    """Where the best snippet opens a definition: what else that says, as far as there is room."""
     number, at = place
-    statements = passage.statements
-    one = statements[at]
-    if not one.label or (at and _together(one, statements[at - 1])):
+    snippets = passage.snippets
+    one = snippets[at]
+    if not one.label or (at and _together(one, snippets[at - 1])):
         return []
-    found, room = [], _ANNOUNCED - sum(statements[index].words for _, index in needed)
-    for index in range(needed[-1][1] + 1, len(statements)):
-        room -= statements[index].words
-        if room < 0 or not _together(one, statements[index]):
+    found, room = [], _ANNOUNCED - sum(snippets[index].words for _, index in needed)
+    for index in range(needed[-1][1] + 1, len(snippets)):
+        room -= snippets[index].words
+        if room < 0 or not _together(one, snippets[index]):
             break
         found.append((number, index))
     return found
 
 
-def _only_announces(statements: Sequence[Snippet], at: int) -> bool:
-    """Whether a statement of a few words ("For example:") does nothing but announce what comes behind its paragraph."""
-    if at >= len(statements) or statements[at].words > _LEAD_IN:
+def _only_announces(snippets: Sequence[Snippet], at: int) -> bool:
+    """Whether a snippet of a few words ("For example:") does nothing but announce what comes behind its paragraph."""
+    if at >= len(snippets) or snippets[at].words > _LEAD_IN:
         return False
-    return statements[at].leads and statements[at].block == statements[at - 1].block
+    return snippets[at].leads and snippets[at].block == snippets[at - 1].block
 
 
 def _spans(passages: Sequence[Passage], places: Sequence[Place]) -> list[tuple[int, int, int]]:
-    """Statements that stand side by side, joined: passage, first and last of each run."""
+    """Snippets that stand side by side, joined: passage, first and last of each run."""
     found: list[tuple[int, int, int]] = []
     for passage, number in sorted(places):
         beside = bool(found) and found[-1][0] == passage and found[-1][2] == number - 1
-        statements = passages[passage].statements
-        if beside and statements[number].section == statements[number - 1].section:
+        snippets = passages[passage].snippets
+        if beside and snippets[number].section == snippets[number - 1].section:
             found[-1] = (passage, found[-1][1], number)
         else:
             found.append((passage, number, number))

@@ -66,7 +66,7 @@ class StatedRelation:
 
 def statements(sentence: Sentence) -> list[StatedRelation]:
     """The relations that a sentence states, each pair of names once a kind, the most confident."""
-    found = _Reading(sentence).statements()
+    found = _SentenceRelations(sentence).statements()
     best: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in found:
         key = _key(statement.child), _key(statement.parent), statement.kind
@@ -80,7 +80,7 @@ def _key(name: str) -> str:
     return entity_key(singular(name) or name)
 
 
-class _Reading:
+class _SentenceRelations:
     """One reading of a sentence, rule by rule."""
 
     def __init__(self, sentence: Sentence) -> None:
