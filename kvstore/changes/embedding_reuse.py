@@ -1,4 +1,4 @@
-"""Vectors of texts that stay: a document that is put anew is embedded where its text has changed, and nowhere else.
+"""Embedding reuse: a document that is put anew is embedded where its text has changed, and nowhere else.
 
 In: the store as it is, and the texts of documents that are to come, of chunks and of what is derived. Out: those texts
 that the stored documents have as well, with their vectors. A document's own vectors of its chunks are not taken over.

@@ -1,4 +1,4 @@
-"""Who has a store open: each process shares a lock on the data file, and COMPACT takes it alone.
+"""Shared open lock: each process that has a store open shares a lock on the data file, and COMPACT takes it alone.
 
 COMPACT gives the data file's name to another file. A process that had the old one open would go on in a file without a
 name, and what it wrote there would be lost; so nobody may have it open, and whoever opens it makes sure, once the lock

@@ -1,4 +1,4 @@
-"""The entity filter as this process's last commit left it, for the next one.
+"""Filter cache: the entity filter as this process's last commit left it, for the next one.
 
 In: the filter of a write transaction that has committed. On disk: nothing. Out: the same filter in the next write
 transaction, if nobody has written in between, else a new one: its pages need not be read, verified and copied again. It

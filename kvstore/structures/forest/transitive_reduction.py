@@ -1,5 +1,5 @@
-"""Keeps the accepted edges of a tree equal to what :mod:`~kvstore.structures.forest.edge_filter` says of the stated
-ones.
+"""Transitive reduction: keeps the accepted edges of a tree equal to what
+:mod:`~kvstore.structures.forest.edge_filter` says of the stated ones.
 
 In: one edge at a time that is stated for the first time, stated more or less strongly, or stated no more. On disk:
 ``edges_up`` and ``edges_down`` (accepted edges), ``refused_up`` and ``refused_down`` (the others, with the reason), and

@@ -1,10 +1,10 @@
-"""The graph of chunks and entities: which chunks name an entity and how, and which entities belong together.
+"""Passage graph: which chunks name an entity and how, and which entities belong together.
 
-In: for a chunk the entities it names, each with a *features* (what :mod:`.rows` counts in it); links between entities.
-On disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in blocks as
-:mod:`~kvstore.structures.filter.block_lists` lays them out), ``entity_heads`` (by entity: its only chunk, or how many
-it has, and whether it has links) and ``entity_links`` (entity, other entity, kind → count, both ways). Out: rows as
-packed arrays, many at a time. Counts are stored and weights are made when a question is asked, since rarity changes
+In: for a chunk the entities it names, with the *features* of each edge (what :mod:`.rows` counts in it); links between
+entities. On disk: ``passage_entities`` (chunk → entities), its reverse ``entity_passages`` (entity → chunks, in blocks
+as :mod:`~kvstore.structures.filter.block_lists` lays them out), ``entity_heads`` (by entity: its only chunk, or how
+many it has, and whether it has links) and ``entity_links`` (entity, other entity, kind → count, both ways). Out: rows
+as packed arrays, many at a time. Counts are stored and weights are made when a question is asked, since rarity changes
 with every document. Damage is a CorruptionError.
 """
 
