@@ -217,7 +217,7 @@ def _derived(written: _ChunkedDocument, prose: Prose, settings: FixedSettings) -
     placed = {entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
     places = [*([plain(given.title)] if given.title else []), *(section.title for section in sections)]
     sought = [name.key for name in introductions if name.key not in placed]
-    placed |= occurring([*places, *pieces], sought, settings.name_words)
+    placed |= occurring([*pieces, *places], sought, settings.name_words)
     introductions = [name for name in introductions if name.key in placed]
     extracted = _extracted(given, outline=outline, tree=tree, introductions=introductions, relations=relations)
     for chunk, piece in zip(chunks, pieces, strict=True):
@@ -331,7 +331,11 @@ def _names(written: _ChunkedDocument) -> Iterator[Name]:
 def _introductions(names: Iterable[Name], most_words: int | None, document: str) -> list[Introduction]:
     """Each name once, under its first form and the kind it was seen as first."""
     found: dict[str, Introduction] = {}
+    seen: set[str] = set()
     for form, kind in names:
+        if form in seen:
+            continue
+        seen.add(form)
         name_key = entity_key(form)
         if most_words is None:
             if not 0 < len(name_key.encode()) <= LONGEST_ENTITY_KEY:

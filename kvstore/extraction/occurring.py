@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from ..structures.filter.entity_filter import occurrences
-from ..text.normalize import fold
+from ..text.normalize import folded_data
 
 _WORD = re.compile(r"\w+")
 #: So many words are looked for one by one, which is faster than to cut a text into all of its words.
@@ -24,25 +24,25 @@ def occurring(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set
     >>> sorted(occurring(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']
     """
-    wanted: dict[str, set[str]] = {}
+    wanted: dict[bytes, list[bytes]] = {}
     for key in keys:
         found = _WORD.findall(key)
         if found:
-            wanted.setdefault(max(found, key=len), set()).add(key)
-    occur: set[str] = set()
+            wanted.setdefault(max(found, key=len).encode(), []).append(key.encode())
+    occur: set[bytes] = set()
     for text in texts:
         if not wanted:
             break
-        data = fold(text).data
-        folded = data.decode()
+        data = folded_data(text)
         if len(wanted) <= _FEW:
-            there: Iterable[str] = [word for word in wanted if word in folded]
+            there: Iterable[bytes] = [word for word in wanted if word in data]
         else:
-            there = wanted.keys() & set(_WORD.findall(folded))
+            there = wanted.keys() & {word.encode() for word in _WORD.findall(data.decode())}
         for word in there:
-            here = {key for key in wanted[word] if occurrences(data, key.encode(), most_words)}
-            occur |= here
-            wanted[word] -= here
-            if not wanted[word]:
-                del wanted[word]
-    return occur
+            every = wanted.pop(word)
+            left = [key for key in every if not occurrences(data, key, most_words)]
+            if left:
+                wanted[word] = left
+            if len(left) < len(every):
+                occur.update(set(every).difference(left))
+    return {key.decode() for key in occur}

@@ -37,6 +37,7 @@ _OF_OTHERS = frozenset(
     """.split()
 ) - {"die", "ne", "non", "par", "por", "sin", "con", "ale", "men", "pro", "bin", "im", "ab", "kun", "cho"}
 _LETTERS = re.compile(r"[^\W\d_]+")
+_NO_LETTERS = {code: " " for code in range(128) if not chr(code).isalpha()}
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1f00-\u1fff\u2c80-\u2cff]")
 #: A text says of what language it is with so many function words.
 _ENOUGH = 4
@@ -48,7 +49,7 @@ def are_english(texts: Sequence[str]) -> list[bool]:
     >>> are_english(["The name of the rose is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
     [True, False]
     """
-    words = [_LETTERS.findall(text) for text in texts]
+    words = [_words(text) for text in texts]
     of_others = [_of_others(text, found) for text, found in zip(texts, words, strict=True)]
     others = sum(of_others)
     if not others:
@@ -58,6 +59,11 @@ def are_english(texts: Sequence[str]) -> list[bool]:
     return [
         one >= other if max(one, other) >= _ENOUGH else whole for one, other in zip(of_english, of_others, strict=True)
     ]
+
+
+def _words(text: str) -> list[str]:
+    """The runs of letters in a text; in ASCII they are parted in less time."""
+    return text.translate(_NO_LETTERS).split() if text.isascii() else _LETTERS.findall(text)
 
 
 def _of_others(text: str, words: Sequence[str]) -> int:

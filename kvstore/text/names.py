@@ -244,7 +244,10 @@ class Name(NamedTuple):
 def is_name_key(key: str, most_words: int) -> bool:
     """Whether a normal form may become an entity by rule: some letter in it, short enough to be recognised in a
     text."""
-    return any(map(str.isalpha, key)) and len(key.encode()) <= LONGEST_KEY and len(words(key)) <= most_words
+    # A character is of four bytes at most, and between two words stands another.
+    short = 4 * len(key) <= LONGEST_KEY or len(key.encode()) <= LONGEST_KEY
+    few = (len(key) + 1) // 2 <= most_words or len(words(key)) <= most_words
+    return short and few and any(map(str.isalpha, key))
 
 
 def title_forms(title: str) -> tuple[str, ...]:
@@ -364,6 +367,7 @@ class SentenceNames:
         self._capitalised: set[str] = set()
         self._titles: dict[int, list[str]] = {}
         self._pieces: list[list[str]] = []
+        self._made: dict[tuple[bool | str, ...], list[Name]] = {}
         for sentence in sentences:
             titles, rest = without_titles(sentence)
             if titles:
@@ -376,7 +380,11 @@ class SentenceNames:
             yield Name(title, "name")
         for number, found in enumerate(self._every[sentence]):
             if isinstance(found, _CapitalRun):
-                yield from self._finish(found.words, found.at_start)
+                run: tuple[bool | str, ...] = (found.at_start, *found.words)
+                made = self._made.get(run)
+                if made is None:  # a document names the same again and again
+                    made = self._made[run] = list(self._finish(found.words, found.at_start))
+                yield from made
             elif found[0] == "`":
                 code = found.strip("`")
                 # An everyday word is an identifier where it is explained, or called: `name`: the name of the user.
@@ -395,6 +403,9 @@ class SentenceNames:
         stroked = False  # whether a stroke stands right before the run
         pieces = self._pieces[sentence]
         for number, piece in enumerate(pieces):
+            if not run and piece[0].islower():  # as most are
+                first = "_" in piece
+                continue
             if piece[0].isalnum():
                 ended = piece.endswith(".") and not _keeps_dot(piece)
                 word = piece[:-1] if ended else piece
@@ -458,7 +469,7 @@ class SentenceNames:
         if all(word.lower() in FUNCTION_WORDS or word.isdigit() for word in run) or _is_adjective(run):
             return  # SHALL NOT; In 1276; South Korean
         opens = at_start or len(run) < whole
-        if len(run) == 1 and not self._stands_alone(re.sub("['’]s$", "", run[0]), opens):
+        if len(run) == 1 and not self._stands_alone(_without_possessor(run[0]), opens):
             return
         for index, word in enumerate(run):
             if word.endswith(("'s", "’s")):
@@ -485,6 +496,8 @@ class SentenceNames:
 
     def _parts(self, run: list[str]) -> Iterator[Name]:
         """The names that a connecting word joins in a run (``the Analytical Engine of Charles Babbage``)."""
+        if "of" not in run and "for" not in run:  # as in most
+            return
         segments = list(_split(run, "for"))
         for segment in segments:
             if len(segments) > 1 and ("of" in segment or self._is_known(segment)):
@@ -665,6 +678,8 @@ def _split(run: list[str], connecting: str) -> Iterator[list[str]]:
 def _without_date(run: list[str]) -> list[str]:
     """A run without a date at its end, or nothing of one that is a date: ``May 28``, ``July 2000``, ``Mar 2026 17``."""
     end = len(run)
+    if not end or not (run[-1].isdigit() or _is_of_date(run[-1], True)):
+        return run  # as most are
     short = any(word.isdigit() for word in run)
     while end and (run[end - 1].isdigit() or _is_of_date(run[end - 1], short)):
         end -= 1
@@ -693,6 +708,10 @@ def _is_of_date(word: str, short: bool) -> bool:
     """Whether a word is that of a month or a day, shortened ones among them."""
     lower = word.lower()
     return lower in _CALENDAR or (short and lower.rstrip(".") in _CALENDAR_SHORT)
+
+
+def _without_possessor(word: str) -> str:
+    return word[:-2] if word.endswith(("'s", "’s")) else word
 
 
 def _without_place(run: list[str]) -> list[str]:

@@ -107,6 +107,18 @@ def fold(text: str) -> Folded:
     return Folded(bytes(data), offsets)
 
 
+def folded_data(text: str) -> bytes:
+    """What :func:`fold` gives as ``data``, without the way back."""
+    if text.isascii():
+        return text.lower().encode()
+    return b"".join(
+        piece.lower().encode()
+        if piece.isascii()
+        else (_folded if len(piece) <= _CACHED else _folded.__wrapped__)(piece)[0]
+        for piece in _pieces(text)
+    )
+
+
 def _pieces(text: str) -> Iterator[str]:
     """All of ``text``: runs of white space or of everything else that are not ASCII, and what stands between them."""
     done = 0
