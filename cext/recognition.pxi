@@ -208,28 +208,12 @@ def occurrences(bytes data not None, bytes key not None, int max_words=0) -> lis
     """
     cdef const uint8_t* text = data
     cdef const uint8_t* wanted = key
-    cdef size_t n = len(data), length = len(key), i, last = 0, longest_token = 0
-    cdef int words = 0, marks = 0
+    cdef size_t n = len(data), length = len(key), i, last = 0
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
     _begin(data)
-    _begin(key)
-    if not 0 < length <= _KEY_BYTES:
+    if not _may_occur(data, key, max_words):
         return []
-    _tokenise(wanted, length, None, tokens, copy)
-    for i in range(tokens.size()):
-        words += tokens[i].word
-        marks += not tokens[i].word
-    if copy.size() != length or (max_words and words > max_words) or marks > _PUNCTUATION_LIMIT:
-        return []
-    # Most texts that are searched lack the name: one search for its longest token tells, and costs next to nothing.
-    for i in range(1, tokens.size()):
-        if tokens[i].end - tokens[i].start > tokens[longest_token].end - tokens[longest_token].start:
-            longest_token = i
-    if data.find(key[tokens[longest_token].start:tokens[longest_token].end]) < 0:
-        return []
-    tokens.clear()
-    copy.clear()
     result = []
     with nogil:
         _tokenise(text, n, None, tokens, copy)
@@ -244,6 +228,60 @@ def occurrences(bytes data not None, bytes key not None, int max_words=0) -> lis
             if tokens[last].end == tokens[i].start + length:
                 result.append((tokens[i].source_start, tokens[last].source_end))
     return result
+
+
+def occurring_keys(bytes data not None, list keys not None, int max_words=0) -> list:
+    """Those of some keys that occur in a text, as ``occurrences`` finds them; the text is read once for all."""
+    cdef const uint8_t* text = data
+    cdef const uint8_t* wanted
+    cdef size_t n = len(data), length, i, last
+    cdef bint read = False
+    cdef bytes key
+    cdef vector[Token] tokens
+    cdef vector[uint8_t] copy
+    _begin(data)
+    found = []
+    for key in keys:
+        if key is None or not _may_occur(data, key, max_words):
+            continue
+        if not read:
+            _tokenise(text, n, None, tokens, copy)
+            read = True
+        wanted, length = key, len(key)
+        for i in range(tokens.size()):
+            if tokens[i].start + length > copy.size():
+                break
+            if copy[tokens[i].start] == wanted[0] and memcmp(copy.data() + tokens[i].start, wanted, length) == 0:
+                last = i
+                while tokens[last].end < tokens[i].start + length:
+                    last += 1
+                if tokens[last].end == tokens[i].start + length:
+                    found.append(key)
+                    break
+    return found
+
+
+cdef bint _may_occur(bytes data, bytes key, int max_words) except -1:
+    """Whether a key is one that may occur, and its longest token stands in the text."""
+    cdef const uint8_t* wanted = key
+    cdef size_t length = len(key), i, longest_token = 0
+    cdef int words = 0, marks = 0
+    cdef vector[Token] tokens
+    cdef vector[uint8_t] copy
+    _begin(key)
+    if not 0 < length <= _KEY_BYTES:
+        return False
+    _tokenise(wanted, length, None, tokens, copy)
+    for i in range(tokens.size()):
+        words += tokens[i].word
+        marks += not tokens[i].word
+    if copy.size() != length or (max_words and words > max_words) or marks > _PUNCTUATION_LIMIT:
+        return False
+    # Most texts that are searched lack the name: one search for its longest token tells, and costs next to nothing.
+    for i in range(1, tokens.size()):
+        if tokens[i].end - tokens[i].start > tokens[longest_token].end - tokens[longest_token].start:
+            longest_token = i
+    return data.find(key[tokens[longest_token].start:tokens[longest_token].end]) >= 0
 
 
 def longest(const int64_t[::1] starts not None, const int64_t[::1] ends not None) -> list:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..structures.filter.entity_filter import occurrences
+from ..structures.filter.entity_filter import occurring_keys
 from ..text.normalize import folded_data
 
 _WORD = re.compile(r"\w+")
@@ -38,11 +38,12 @@ def occurring(texts: Iterable[str], keys: Iterable[str], most_words: int) -> set
             there: Iterable[bytes] = [word for word in wanted if word in data]
         else:
             there = wanted.keys() & {word.encode() for word in _WORD.findall(data.decode())}
+        here = set(occurring_keys(data, [key for word in there for key in wanted[word]], most_words))
+        occur |= here
         for word in there:
-            every = wanted.pop(word)
-            left = [key for key in every if not occurrences(data, key, most_words)]
+            left = [key for key in wanted[word] if key not in here]
             if left:
                 wanted[word] = left
-            if len(left) < len(every):
-                occur.update(set(every).difference(left))
+            else:
+                del wanted[word]
     return {key.decode() for key in occur}

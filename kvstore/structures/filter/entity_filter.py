@@ -31,6 +31,7 @@ from kvstore_cext.filter import (
     find_many,
     longest,
     occurrences,
+    occurring_keys,
     recognise,
 )
 
@@ -50,6 +51,7 @@ __all__ = [
     "Matches",
     "longest_matches",
     "occurrences",
+    "occurring_keys",
 ]
 
 _ALL = (1 << 32) - 1
