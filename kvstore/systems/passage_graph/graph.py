@@ -48,7 +48,7 @@ HEADING_WHOLE = 0x0400
 HEADING_PART = 0x0800
 TRIPLE = 0x1000  # a triple that was imported for the document names it
 _ROW_BITS = 13
-#: Above every features.
+#: Above every set of features.
 FEATURE_SETS = 1 << _ROW_BITS
 
 #: The kind of link between a title and the same without the bracket at its end, beside those of a
@@ -205,7 +205,7 @@ class PassageGraph:
 
     def all_entities(self) -> Iterator[tuple[int, int, int, bool, int, int]]:
         """Every entity that has chunks or links: its number, how many chunks and informative ones, whether it has
-        links; and where it has one chunk alone that chunk with the features there (else 0, 0)."""
+        links; and where it has one chunk alone, that chunk with the features there (else 0, 0)."""
         for key, _ in self._view.scan(ENTITY_HEADS):
             first = records.U32.unpack(key)[0] * PER_PAGE
             numbers = np.arange(first, first + PER_PAGE, dtype=np.uint32)
