@@ -256,7 +256,8 @@ def name_pieces(str text, set lower, set upper) -> list:
                 end = _option_end(text, at)
                 if at > 0 and _in_word(text[at - 1]) and at + 1 < size and text[at + 1] in u" \n":
                     end = at + 2
-            gap = LONGEST_GAP
+            # Whether a word stands right behind a stroke or a broken word is told by the pieces between.
+            gap = LONGEST_GAP - (c == u"/" or (c == u"-" and text[end - 1] in u" \n"))
             opened = (opened or end > at + 1) and c not in u":|(["
             pieces.append(text[at:end])
         at = end
