@@ -94,6 +94,8 @@ class _SentenceRelations:
         self._misread = not verbs and len(self._words) > 4 and self._words[-1].text == "."
         # Nouns whose "of" was already read: "the capital of France" said of Paris.
         self._described: set[int] = set()
+        # The predicate whose subject is looked for: a parse may lead from there to another, or back.
+        self._followed: int | None = None
 
     def statements(self) -> Iterator[StatedRelation]:
         if self._words[-1].text == "?":
@@ -238,9 +240,12 @@ class _SentenceRelations:
             yield from self._antecedents(before)
 
     def _antecedents(self, noun: int) -> Iterator[int]:
-        if any(True for _ in self._sentence.having(noun, "cop")):
+        if self._followed is None and any(True for _ in self._sentence.having(noun, "cop")):
             # What is said of a predicate is said of its subject: "Bergen is a town located in Norway".
-            yield from self._subjects(noun)
+            self._followed = noun
+            found = list(self._subjects(noun))
+            self._followed = None
+            yield from found
         elif self._words[noun].nominal:
             yield from self._resolved(noun)
 
