@@ -17,6 +17,7 @@ NOUN, VERB, ADJECTIVE, OTHER = "noun", "verb", "adjective", "other"
 _ENDINGS = (
     *(("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ied", "y"), ("ed", "e"), ("ed", "")),
     *(("ing", "e"), ("ing", ""), ("ly", "")),
+    *(("tre", "ter"), ("tres", "ter")),  # as the British spell them
 )
 #: What a word ends in that takes *es* for *s*.
 _BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")
@@ -25,8 +26,8 @@ _BEFORE_ES = ("s", "x", "z", "ch", "sh", "o")
 def is_everyday(word: str) -> bool:
     """Whether it is an everyday word of English.
 
-    >>> is_everyday("Rooms"), is_everyday("initdb")
-    (True, False)
+    >>> is_everyday("Rooms"), is_everyday("metres"), is_everyday("initdb")
+    (True, True, False)
     """
     return everyday_kind(word) is not None
 
