@@ -29,7 +29,7 @@ from ..structures.names.entities import EntityWriter
 from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
 from ..structures.state import State
-from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
+from ..structures.vectors.vectors import CHUNK_VECTORS, VectorWriter
 from ..systems import derivations, structures
 from ..systems.contract import RELATION_LINK
 from ..systems.versions import require_maintained
@@ -108,11 +108,6 @@ class Changes:
         self._postings.flush()
         for vectors in (self._vectors, *(parts.vectors for parts in self._derived.values())):
             vectors.flush()
-
-    def vectors_of(self, record: DocumentRecord) -> Matrix:
-        """The vectors of a document's chunks, shape (chunks, dimension)."""
-        chunks = [self._chunks.get(chunk) for chunk in record.chunk_ids()]
-        return self._vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
         """Fold in temperatures, write the private pages and the counters."""

@@ -241,8 +241,7 @@ class _StatedDocuments(Fact[str, Given]):
         text = state.documents.text(record.id).decode()
         vectors = None
         if record.own_vectors and record.chunk_count:
-            stored = map(state.chunks.get, record.chunk_ids())
-            vectors = state.vectors.gather([(chunk.block, chunk.row) for chunk in stored])
+            vectors = state.vectors_of(record)
         given = Given(record.format, text, record.title, record.source, record.meta, record.left_out, vectors)
         return record.key, given
 

@@ -195,7 +195,7 @@ class Transaction(Queryable):
         if record.own_vectors:
             if text is not None and text != stored:
                 raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
-            vectors = self._changes.vectors_of(record)
+            vectors = self._changes.state.vectors_of(record)
         return self.put(
             key,
             stored if text is None else text,

@@ -19,7 +19,7 @@ from ..storage.environment import View
 from .counters import Counters
 from .derived_parts import DerivedParts
 from .documents.chunks import Abstracts, Chunks
-from .documents.documents import Documents
+from .documents.documents import DocumentRecord, Documents
 from .documents.ingested_files import IngestedFiles
 from .filter import addresses
 from .filter.entity_filter import EntityFilter
@@ -30,7 +30,7 @@ from .names.entities import Entities
 from .names.mentions import Mentions
 from .open_indexes import OpenIndexes
 from .postings import Postings
-from .vectors.vectors import Ids, Vectors
+from .vectors.vectors import Ids, Matrix, Vectors
 
 Read = TypeVar("Read", covariant=True)
 
@@ -161,6 +161,11 @@ class State:
         rank, _ = addresses.split(int(found[-1]))
         found = self.addresses_of(identity)
         return found[: int(np.searchsorted(found, np.uint64(addresses.address(rank + 1, 0))))]
+
+    def vectors_of(self, record: DocumentRecord) -> Matrix:
+        """The vectors of a document's chunks, shape (chunks, dimension)."""
+        chunks = self.chunks.get_many(record.chunk_ids())
+        return self.vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
 
     def chunk_text(self, chunk: int) -> str:
         """The text of a chunk that must exist."""

@@ -41,8 +41,8 @@ INDEXES: dict[str, Index[Any, Any]] = {}
 def register(system: System) -> Callable[[], None]:
     """Add a system to those of every store that is opened from now on; what is returned takes it back.
 
-    A store that keeps what no registered system knows is only read. Raises
-    InputError where its name, or that of a strategy, a kind of index or a table, is taken.
+    A store that keeps what no registered system knows is only read. Raises InputError where its name, or that of a
+    strategy, a kind of index or a table, is taken.
     """
     for what, own, taken in (
         ("system", {system.name}, SYSTEMS.keys()),
