@@ -91,6 +91,14 @@ class ModelUnavailableError(ModelError):
     """A language model's endpoint is down, busy or too slow, or its answer broke off."""
 
 
+class InvalidAnswerError(ModelError):
+    """A language model was asked twice, and its answers were not of the form asked for; says what was wrong."""
+
+
+class TokenLimitError(ModelError):
+    """A request to a language model would go beyond the number of tokens that may be sent."""
+
+
 class RerankerError(KvstoreError):
     """A reranker is not known, cannot be loaded or failed; names the package or path that is missing."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
+import model_server
 import pytest
 
 if TYPE_CHECKING:
@@ -76,3 +78,25 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
 def store(make_store: Callable[..., Store]) -> Store:
     """A new, empty store with the hashing embedder; it must pass CHECK when the test is over."""
     return make_store()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[model_server.Server]:
+    """A language model's server, and an environment that names it and the model ``tiny``."""
+    from kvstore.models import endpoint, llm
+
+    for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.001)
+    with model_server.Server() as running:
+        monkeypatch.setenv(llm.URL_VARIABLE, running.url)
+        monkeypatch.setenv(llm.KEY_VARIABLE, model_server.KEY)
+        monkeypatch.setenv(llm.MODEL_VARIABLE, "tiny")
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.released.set()
+        running.shutdown()
+        thread.join()

@@ -7,13 +7,11 @@ import os
 import re
 import socket
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,130 +19,19 @@ import pexpect
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from model_server import HANG, KEY, Handler, Planned, Server, delta, event, refusal, stream, whole
 
 import kvstore
 from kvstore import errors
 from kvstore.answering import cache as answer_cache
 from kvstore.answering.citations import CitationFilter
-from kvstore.answering.prompt import BYTES_A_TOKEN, build_prompt, token_estimate
-from kvstore.models import chat_stream, endpoint, llm
+from kvstore.answering.prompt import build_prompt
+from kvstore.models import chat_stream, llm
+from kvstore.models.token_estimate import BYTES_A_TOKEN, token_estimate
 from kvstore.retrieval.evidence import AbstractNote, Evidence, Hit
 from kvstore_shell.cli import run
 
-KEY = "sk-very-secret-0123456789"
 QUESTION = "How long does parental leave last?"
-
-#: A part of a body that never comes.
-HANG = None
-
-
-@dataclass
-class Planned:
-    """What the server answers: parts of a body, sent one after another."""
-
-    parts: Sequence[bytes | None]
-    status: int = 200
-    kind: str = "text/event-stream"
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-def event(data: Any) -> bytes:
-    return b"data: " + (data if isinstance(data, bytes) else json.dumps(data).encode()) + b"\n\n"
-
-
-def delta(finish: str | None = None, **fields: str) -> bytes:
-    return event({"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
-
-
-def stream(*texts: str, end: bytes = event(b"[DONE]")) -> Planned:
-    first = event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]})
-    return Planned([first, *(delta(content=text) for text in texts), delta("stop"), end])
-
-
-def whole(message: dict[str, Any], finish: str = "stop") -> Planned:
-    body = {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
-    return Planned([json.dumps(body).encode()], kind="application/json; charset=utf-8")
-
-
-def refusal(status: int, said: str, **headers: str) -> Planned:
-    body = json.dumps({"error": {"message": said}}).encode()
-    return Planned(
-        [body], status, "application/json", {name.replace("_", "-"): value for name, value in headers.items()}
-    )
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.planned: list[Planned] = []
-        self.requests: list[dict[str, Any]] = []
-        self.keys: list[str | None] = []
-        self.left = threading.Event()  # a client has gone while it was answered
-        self.released = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        self.server.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.server.keys.append(self.headers["Authorization"])
-        assert self.path == "/v1/chat/completions"
-        planned = self.server.planned.pop(0)
-        try:
-            self.send_response(planned.status)
-            self.send_header("Content-Type", planned.kind)
-            for name, content in planned.headers.items():
-                self.send_header(name, content)
-            self.end_headers()
-            for part in planned.parts:
-                if part is None:
-                    self._wait()
-                    return
-                self.wfile.write(part)
-                self.wfile.flush()
-        except OSError:
-            self.server.left.set()
-
-    def _wait(self) -> None:
-        """Until the client goes, or the test is over."""
-        self.connection.settimeout(0.02)
-        while not self.server.released.is_set():
-            try:
-                if not self.connection.recv(1):
-                    self.server.left.set()
-                    return
-            except TimeoutError:
-                continue
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
-    """A server, and an environment that names it and the model ``tiny``."""
-    for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.001)
-    with Server() as running:
-        monkeypatch.setenv(llm.URL_VARIABLE, running.url)
-        monkeypatch.setenv(llm.KEY_VARIABLE, KEY)
-        monkeypatch.setenv(llm.MODEL_VARIABLE, "tiny")
-        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
-        thread.start()
-        yield running
-        running.released.set()
-        running.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -35,7 +35,11 @@ class Piece:
 
 
 class ChatStream:
-    """The pieces of one answer; ``cut`` says, after the last, that the model stopped at its limit of tokens."""
+    """The pieces of one answer.
+
+    After the last, ``cut`` says that the model stopped at its limit of tokens, and ``tokens`` how many prompt and
+    answer took, 0 where the server does not say.
+    """
 
     def __init__(self, reply: Reply, *, first: float, between: float) -> None:
         self._reply = reply
@@ -43,6 +47,7 @@ class ChatStream:
         self._limit = time.monotonic() + first
         self._thinking = _Thinking()
         self.cut = False
+        self.tokens = (0, 0)
 
     def __iter__(self) -> Iterator[Piece]:
         with self._reply:
@@ -62,6 +67,7 @@ class ChatStream:
         for event in self._events():
             if event.get("error"):
                 raise StreamError(json.dumps({"error": event["error"]}))
+            self.tokens = _usage(event) or self.tokens
             choices = event.get("choices")
             if not choices:  # figures at the end, or the beginning of some servers
                 continue
@@ -127,6 +133,15 @@ def _decoded(data: bytes) -> dict[str, Any]:
     except (ValueError, AttributeError, RecursionError) as problem:
         raise ValueError(f"the answer is not JSON of the protocol ({problem})") from None
     return dict(event)
+
+
+def _usage(event: dict[str, Any]) -> tuple[int, int] | None:
+    """The tokens of prompt and answer, where an event says them."""
+    usage = event.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    sent, written = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
+    return (sent, written) if isinstance(sent, int) and isinstance(written, int) else None
 
 
 class _Thinking:

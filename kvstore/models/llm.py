@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Any
 
 from ..errors import KvstoreError, ModelError, ModelUnavailableError
 from ..settings import SessionSettings
@@ -33,11 +34,16 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a model wrote; ``cut`` where its limit of tokens ended it."""
+    """What a model wrote; ``cut`` where its limit of tokens ended it.
+
+    ``sent_tokens`` and ``written_tokens`` are what the server says that prompt and answer took, 0 where it does not.
+    """
 
     text: str
     reasoning: str
     cut: bool = False
+    sent_tokens: int = 0
+    written_tokens: int = 0
 
 
 class LanguageModel:
@@ -72,10 +78,21 @@ class LanguageModel:
         """What its answers depend on, beside the messages."""
         return self.url, self.name, "temperature 0"
 
-    def write(self, messages: Sequence[Message], on_text: Callable[[str], None] = lambda text: None) -> Written:
-        """What the model answers; ``on_text`` hears the text as it comes, without the reasoning."""
+    def write(
+        self,
+        messages: Sequence[Message],
+        on_text: Callable[[str], None] = lambda text: None,
+        *,
+        response_format: Mapping[str, Any] | None = None,
+        may_be_empty: bool = False,
+    ) -> Written:
+        """What the model answers; ``on_text`` hears the text as it comes, without the reasoning.
+
+        ``response_format`` is the protocol's field of this name. An answer without text is an error, unless it
+        ``may_be_empty``.
+        """
         try:
-            stream, pieces = self._begun(messages)
+            stream, pieces = self._begun(messages, response_format)
         except ModelError as problem:
             raise self._named(problem) from None
         text: list[str] = []
@@ -87,10 +104,10 @@ class LanguageModel:
                     on_text(piece.text)
         finally:
             stream.close()
-        if not "".join(text).strip():
+        if not may_be_empty and not "".join(text).strip():
             why = "its limit of tokens ended the reasoning" if stream.cut else "it wrote none"
             raise self._named(ModelUnavailableError(f"{self.url}: an answer without text ({why}); ask another model"))
-        return Written("".join(text), "".join(reasoning), stream.cut)
+        return Written("".join(text), "".join(reasoning), stream.cut, *stream.tokens)
 
     def _next(self, pieces: Iterator[Piece], told: Sequence[str]) -> Piece | None:
         """The next piece, None after the last."""
@@ -103,9 +120,13 @@ class LanguageModel:
         remedy = "SET token_timeout or answer_timeout where it was too slow"
         raise self._named(ModelUnavailableError(f"{broken}; ask again, or {remedy}"))
 
-    def _begun(self, messages: Sequence[Message]) -> tuple[ChatStream, Iterator[Piece]]:
+    def _begun(
+        self, messages: Sequence[Message], response_format: Mapping[str, Any] | None
+    ) -> tuple[ChatStream, Iterator[Piece]]:
         """The stream of the answer, its first piece having come: until then a broken connection is tried again."""
-        payload = {"model": self.name, "messages": [dict(message) for message in messages], "stream": True}
+        payload: dict[str, Any] = {"model": self.name, "messages": [dict(one) for one in messages], "stream": True}
+        if response_format is not None:
+            payload["response_format"] = response_format
         if self._temperature is not None:
             payload["temperature"] = self._temperature
         try:
@@ -114,7 +135,7 @@ class LanguageModel:
             if self._temperature is None or "status 400" not in str(problem) or "temperature" not in str(problem):
                 raise
         self._temperature = None
-        return self._begun(messages)
+        return self._begun(messages, response_format)
 
     def _first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
         stream = ChatStream(reply, first=self._patience.first, between=self._patience.between)

@@ -1,0 +1,120 @@
+"""What a language model wrote, read as JSON, and held against a JSON Schema.
+
+In: a text, and a schema of the keywords that structured answers need: ``type``, ``properties``, ``required``,
+``additionalProperties`` (false), ``items``, ``enum``, ``minItems``, ``maxItems``, ``minLength``, ``maxLength``,
+``minimum`` and ``maximum`` (JSON Schema 2020-12, Validation, section 6). Out: the value; what is wrong is a ValueError
+that says it in words which the model that wrote the text is told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: A fence of Markdown around the whole answer, which many models write unasked.
+_FENCE = re.compile(r"\A\s*```[a-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+_KNOWN = frozenset(
+    "type properties required additionalProperties items enum minItems maxItems minLength maxLength minimum maximum "
+    "title description".split()
+)
+
+
+def parsed(text: str) -> Any:
+    """The JSON object or array that a model wrote, whether or not it put words around it; raises ValueError."""
+    fenced = _FENCE.match(text)
+    body = (fenced.group(1) if fenced else text).strip()
+    start = min((place for place in (body.find("{"), body.find("[")) if place >= 0), default=-1)
+    if start < 0:
+        raise ValueError("there is no JSON in the answer")
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    try:
+        value, _ = decoder.raw_decode(body, start)
+        json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("the JSON holds half of a surrogate pair") from None
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"the answer is not JSON: {problem.msg} at character {problem.pos}") from None
+    return value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def require_known(schema: Mapping[str, Any]) -> None:
+    """Raise ValueError for a schema with a keyword that :func:`require` does not hold a value against."""
+    unknown = schema.keys() - _KNOWN
+    if unknown:
+        raise ValueError(f"keywords {', '.join(sorted(unknown))} of JSON Schema are not known here")
+    for inner in schema.get("properties", {}).values():
+        require_known(inner)
+    if "items" in schema:
+        require_known(schema["items"])
+
+
+def require(value: Any, schema: Mapping[str, Any], place: str = "the answer") -> None:
+    """Raise ValueError naming the first place where a value is not as its schema says."""
+    kinds = schema.get("type", ())
+    kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    if kinds and not any(_is(value, kind) for kind in kinds):
+        raise ValueError(f"{place} is of type {' or '.join(kinds)}, not {_kind(value)}")
+    if "enum" in schema and value not in schema["enum"]:
+        raise ValueError(f"{place} is one of {', '.join(map(str, schema['enum']))}")
+    if isinstance(value, dict):
+        _require_object(value, schema, place)
+    elif isinstance(value, list):
+        _require_length(len(value), schema, "Items", f"{place} has", "entries")
+        for number, entry in enumerate(value):
+            require(entry, schema.get("items", {}), f"{place}[{number}]")
+    elif isinstance(value, str):
+        _require_length(len(value), schema, "Length", f"{place} has", "characters")
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        low, high = schema.get("minimum", value), schema.get("maximum", value)
+        if not low <= value <= high:
+            raise ValueError(f"{place} lies between {low} and {high}, not at {value}")
+
+
+def _require_object(value: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> None:
+    properties = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in value:
+            raise ValueError(f"{place} has no field {name!r}")
+    if schema.get("additionalProperties", True) is False:
+        for name in value:
+            if name not in properties:
+                raise ValueError(f"{place} has a field {name!r} that was not asked for")
+    for name, inner in properties.items():
+        if name in value:
+            require(value[name], inner, f"{place}.{name}")
+
+
+def _require_length(length: int, schema: Mapping[str, Any], what: str, place: str, unit: str) -> None:
+    low, high = schema.get(f"min{what}", 0), schema.get(f"max{what}")
+    if length < low:
+        raise ValueError(f"{place} {length} {unit}, and {low} are the least")
+    if high is not None and length > high:
+        raise ValueError(f"{place} {length} {unit}, and {high} are the most")
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, float) and value.is_integer())
+
+
+def _kind(value: Any) -> str:
+    return next(kind for kind in _TYPES if _is(value, kind))

@@ -1,0 +1,156 @@
+"""Answers of a language model in JSON of a schema, within a number of tokens.
+
+In: a :class:`StructuredPrompt`: messages, a JSON Schema, and what the schema cannot say. Out: the value that the model
+wrote, held against both. The schema goes along as ``response_format`` (``json_schema``); a server that refuses this is
+asked for ``json_object``, and one that refuses that for plain text, with the schema in words. An answer that is not of
+the schema is asked for once more, with what is wrong with it; it is never taken for a text. What is sent is counted
+before it is sent, so that a limit of tokens is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ..errors import InvalidAnswerError, ModelError, TokenLimitError
+from .json_schema import parsed, require, require_known
+from .llm import LanguageModel, Message
+from .token_estimate import MESSAGE, message_tokens, token_estimate
+
+Result = TypeVar("Result")
+
+#: What servers answer who do not know a ``response_format``.
+_REFUSALS = ("status 400", "status 415", "status 422", "status 501")
+#: Characters of an answer that is not of the schema that the model is shown again.
+_SHOWN = 2000
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredPrompt(Generic[Result]):
+    """What is asked, and the form of the answer.
+
+    ``name`` is a word for the schema, which has the keywords of :mod:`kvstore.models.json_schema`; ``check`` makes of
+    a value of the schema what :meth:`StructuredModel.ask` returns, and raises ValueError saying to the model what is
+    wrong with it. Raises ValueError for a schema with other keywords.
+    """
+
+    name: str
+    messages: Sequence[Message]
+    schema: Mapping[str, Any]
+    check: Callable[[Any], Result] = _as_it_is
+
+    def __post_init__(self) -> None:
+        require_known(self.schema)
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens one request sends, the schema included."""
+        return message_tokens(self.messages) + MESSAGE + token_estimate(self.schema_text)
+
+    @property
+    def schema_text(self) -> str:
+        """The schema in words, for a server that takes none beside the messages."""
+        schema = json.dumps(self.schema, ensure_ascii=False)
+        return f"Answer with JSON of this JSON Schema, and with nothing else: {schema}"
+
+
+class StructuredModel:
+    """A language model that answers in JSON; ``limit`` is the most tokens that all its requests together may send.
+
+    ``calls`` is how many requests were answered, ``sent`` and ``written`` how many tokens they took: the estimate, or
+    what the server says where that is more.
+    """
+
+    def __init__(self, model: LanguageModel, limit: int | None = None) -> None:
+        self.model = model
+        self.limit = limit
+        self.calls = 0
+        self.sent = 0
+        self.written = 0
+        self._forms = ["json_schema", "json_object", "text"]
+
+    def affords(self, prompt: StructuredPrompt[Any]) -> bool:
+        """Whether one more request stays within the limit."""
+        return self._affords(prompt.tokens)
+
+    def ask(self, prompt: StructuredPrompt[Result]) -> Result:
+        """What the model answers.
+
+        Raises TokenLimitError where the request would go beyond the limit, InvalidAnswerError where no answer was of
+        the schema, and what :meth:`LanguageModel.write` raises.
+        """
+        if not self._affords(prompt.tokens):
+            raise TokenLimitError(
+                f"language model {self.model.name!r}: {self.sent:,} of {self.limit:,} tokens are sent, and the next "
+                f"request has about {prompt.tokens:,}; allow more TOKENS, or go on another time"
+            )
+        text, cut = self._write(prompt, [])
+        try:
+            return _checked(text, cut, prompt)
+        except ValueError as problem:
+            wrong = str(problem)
+        again: list[Message] = [
+            {"role": "assistant", "content": text[:_SHOWN] or "(nothing)"},
+            {"role": "user", "content": f"That cannot be used: {wrong}. Answer again, with JSON of the schema."},
+        ]
+        if self._affords(prompt.tokens + message_tokens(again)):
+            text, cut = self._write(prompt, again)
+            try:
+                return _checked(text, cut, prompt)
+            except ValueError as problem:
+                wrong = str(problem)
+        raise InvalidAnswerError(
+            f"language model {self.model.name!r}: no JSON of the schema {prompt.name!r} ({wrong}); ask another model"
+        )
+
+    def _affords(self, tokens: int) -> bool:
+        return self.limit is None or self.sent + tokens <= self.limit
+
+    def _write(self, prompt: StructuredPrompt[Any], more: Sequence[Message]) -> tuple[str, bool]:
+        """What the model writes, and whether its limit of tokens cut it, asked in the first form that its server
+        takes."""
+        refused: ModelError | None = None
+        for form in list(self._forms):
+            messages = [*prompt.messages, *more]
+            if form != "json_schema":
+                first, *rest = messages
+                messages = [{**first, "content": f"{first['content']}\n\n{prompt.schema_text}"}, *rest]
+            try:
+                written = self.model.write(messages, response_format=_response_format(form, prompt), may_be_empty=True)
+            except ModelError as problem:
+                if not any(status in str(problem) for status in _REFUSALS):
+                    raise
+                refused = refused or problem
+                continue
+            self._forms = self._forms[self._forms.index(form) :]
+            self.calls += 1
+            self.sent += max(prompt.tokens + message_tokens(more), written.sent_tokens)
+            self.written += max(token_estimate(written.text + written.reasoning), written.written_tokens)
+            return written.text, written.cut
+        assert refused is not None  # there is a form left, and it was refused
+        raise refused
+
+
+def _response_format(form: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
+    if form == "text":
+        return None
+    if form == "json_object":
+        return {"type": form}
+    return {"type": form, "json_schema": {"name": prompt.name, "strict": True, "schema": prompt.schema}}
+
+
+def _checked(text: str, cut: bool, prompt: StructuredPrompt[Result]) -> Result:
+    """The answer, if it is one; raises ValueError."""
+    try:
+        value = parsed(text)
+        require(value, prompt.schema)
+        return prompt.check(value)
+    except ValueError as problem:
+        short = ", and a limit of tokens cut the answer off: answer in fewer words" if cut else ""
+        raise ValueError(f"{problem}{short}") from None

@@ -1,0 +1,217 @@
+"""Answers in JSON of a schema: what is asked of a server that knows schemas and of one that does not, what is believed,
+and how many tokens that may take."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_server import Planned, Server, event, refusal, stream
+
+from kvstore import errors
+from kvstore.models import json_schema
+from kvstore.models.llm import LanguageModel, language_model
+from kvstore.models.quoting import Quotation
+from kvstore.models.structured import StructuredModel, StructuredPrompt
+from kvstore.models.token_estimate import message_tokens, token_estimate
+from kvstore.settings import SessionSettings
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "units": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 3},
+        "rating": {"type": "integer", "minimum": 0, "maximum": 10},
+    },
+    "required": ["units"],
+    "additionalProperties": False,
+}
+MESSAGES = [{"role": "system", "content": "Write units."}, {"role": "user", "content": "Tea is made from leaves."}]
+GOOD = {"units": ["Tea is made from leaves."]}
+
+
+def prompt(check: Any = lambda value: value["units"]) -> StructuredPrompt[list[str]]:
+    return StructuredPrompt("units", MESSAGES, SCHEMA, check)
+
+
+@pytest.fixture
+def model(server: Server) -> LanguageModel:
+    found = language_model(None, SessionSettings())
+    assert found is not None
+    return found
+
+
+def test_the_schema_goes_along_and_the_value_comes_back(server: Server, model: LanguageModel) -> None:
+    server.planned = [stream(json.dumps(GOOD))]
+    structured = StructuredModel(model)
+    assert structured.ask(prompt()) == ["Tea is made from leaves."]
+    (request,) = server.requests
+    assert request["messages"] == MESSAGES
+    assert request["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "units", "strict": True, "schema": SCHEMA},
+    }
+    assert (structured.calls, structured.sent) == (1, prompt().tokens)
+    assert structured.sent >= message_tokens(MESSAGES) + token_estimate(json.dumps(SCHEMA))
+    assert structured.written == token_estimate(json.dumps(GOOD))
+
+
+def test_a_server_that_knows_no_schema_is_told_it_in_words_and_asked_that_way_from_then_on(
+    server: Server, model: LanguageModel
+) -> None:
+    refused = [refusal(400, "response_format is not supported"), refusal(422, "unknown field")]
+    server.planned = [*refused, stream(json.dumps(GOOD)), stream(json.dumps(GOOD))]
+    structured = StructuredModel(model)
+    assert structured.ask(prompt()) == structured.ask(prompt()) == GOOD["units"]
+    formats = [(request.get("response_format") or {}).get("type") for request in server.requests]
+    assert formats == ["json_schema", "json_object", None, None]
+    system = server.requests[-1]["messages"][0]["content"]
+    assert system.startswith("Write units.\n\nAnswer with JSON")
+    assert json.dumps(SCHEMA) in system
+    assert (structured.calls, structured.sent) == (2, 2 * prompt().tokens)
+
+
+def test_what_is_refused_in_every_form_is_an_error_and_tried_anew(server: Server, model: LanguageModel) -> None:
+    server.planned = [refusal(400, f"too long {number}") for number in range(3)] + [stream(json.dumps(GOOD))]
+    structured = StructuredModel(model)
+    with pytest.raises(errors.ModelError, match="status 400: too long 0"):
+        structured.ask(prompt())
+    assert (structured.calls, structured.sent) == (0, 0)
+    assert structured.ask(prompt()) == GOOD["units"]
+    assert server.requests[-1]["response_format"]["type"] == "json_schema"
+    server.planned = [refusal(401, "no key")]
+    with pytest.raises(errors.ModelError, match="status 401"):
+        structured.ask(prompt())
+    assert server.planned == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("I cannot do that.", "there is no JSON in the answer"),
+        ('{"units": ["a"', "the answer is not JSON"),
+        ('["a"]', "the answer is of type object, not array"),
+        ("{}", "the answer has no field 'units'"),
+        ('{"units": "a"}', "the answer.units is of type array, not string"),
+        ('{"units": ["a", 1]}', r"the answer.units\[1\] is of type string, not integer"),
+        ('{"units": [""]}', "has 0 characters, and 1 are the least"),
+        ('{"units": []}', "has 0 entries, and 1 are the least"),
+        ('{"units": ["a", "b", "c", "d"]}', "has 4 entries, and 3 are the most"),
+        ('{"units": ["a"], "x": 1}', "has a field 'x' that was not asked for"),
+        ('{"units": ["a"], "rating": 11}', "the answer.rating lies between 0 and 10, not at 11"),
+        ('{"units": ["a"], "rating": true}', "the answer.rating is of type integer, not boolean"),
+        ('{"units": ["a"], "rating": NaN}', "NaN is no number of JSON"),
+        ('{"units": ["\\ud800"]}', "half of a surrogate pair"),
+        ('{"units": ["not said"]}', "'not said' is not in the text"),
+        ("", "there is no JSON in the answer"),
+        ('{"a":' * 5000, "nested too deeply"),
+    ],
+)
+def test_an_answer_that_is_none_is_told_what_is_wrong_once_and_never_believed(
+    server: Server, model: LanguageModel, answer: str, said: str
+) -> None:
+    def check(value: Any) -> Any:
+        if value["units"] == ["not said"]:
+            raise ValueError("'not said' is not in the text")
+        return value["units"]
+
+    server.planned = [stream(answer), stream(json.dumps(GOOD))]
+    structured = StructuredModel(model)
+    assert structured.ask(prompt(check)) == GOOD["units"]
+    first, second = server.requests
+    assert second["messages"][:2] == first["messages"]
+    wrote, told = second["messages"][2:]
+    assert (wrote["role"], told["role"]) == ("assistant", "user")
+    assert re.search(said, told["content"])
+    server.planned = [stream(answer), stream(answer)]
+    with pytest.raises(errors.InvalidAnswerError, match=said) as caught:
+        structured.ask(prompt(check))
+    assert str(caught.value).startswith("language model 'tiny': no JSON of the schema 'units'")
+    assert structured.calls == 4
+    assert len(wrote["content"]) <= 2000
+
+
+@pytest.mark.parametrize(
+    "dress", ["```json\n{}\n```", "Here it is:\n{}\nI hope this helps.", "<think>Hm, {{}}</think>{}", "  {}  "]
+)
+def test_words_around_the_json_are_no_matter(server: Server, model: LanguageModel, dress: str) -> None:
+    server.planned = [stream(dress.replace("{}", json.dumps(GOOD)).replace("{{", "").replace("}}", ""))]
+    assert StructuredModel(model).ask(prompt()) == GOOD["units"]
+
+
+def test_a_cut_answer_is_asked_for_in_fewer_words(server: Server, model: LanguageModel) -> None:
+    cut = event({"choices": [{"delta": {"content": '{"units": ["Tea'}, "finish_reason": "length"}]})
+    server.planned = [Planned([cut]), stream(json.dumps(GOOD))]
+    assert StructuredModel(model).ask(prompt()) == GOOD["units"]
+    assert (
+        "a limit of tokens cut the answer off: answer in fewer words" in server.requests[1]["messages"][-1]["content"]
+    )
+
+
+def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, model: LanguageModel) -> None:
+    size = prompt().tokens
+    server.planned = [stream(json.dumps(GOOD)), stream("no")]
+    structured = StructuredModel(model, limit=3 * size - 1)
+    assert structured.affords(prompt())
+    structured.ask(prompt())
+    with pytest.raises(errors.InvalidAnswerError):  # not asked for again: that would be too much
+        structured.ask(prompt())
+    assert not structured.affords(prompt())
+    with pytest.raises(errors.TokenLimitError, match=f"{2 * size:,} of {3 * size - 1:,} tokens are sent"):
+        structured.ask(prompt())
+    assert len(server.requests) == 2
+    assert structured.sent == 2 * size
+
+
+def test_what_the_server_says_that_it_took_counts_where_it_is_more(server: Server, model: LanguageModel) -> None:
+    def reply(sent: int, written: int) -> Planned:
+        usage = event({"choices": [], "usage": {"prompt_tokens": sent, "completion_tokens": written}})
+        return stream(json.dumps(GOOD), end=usage)
+
+    server.planned = [reply(10_000, 500), reply(1, 1)]
+    structured = StructuredModel(model)
+    structured.ask(prompt())
+    assert (structured.sent, structured.written) == (10_000, 500)
+    structured.ask(prompt())
+    assert structured.sent == 10_000 + prompt().tokens
+
+
+def test_a_server_that_is_down_is_no_invalid_answer(server: Server, model: LanguageModel) -> None:
+    server.planned = [refusal(503, "busy")] * 3
+    with pytest.raises(errors.ModelUnavailableError, match="busy") as caught:
+        StructuredModel(model).ask(prompt())
+    assert not isinstance(caught.value, errors.InvalidAnswerError)
+
+
+def test_a_schema_has_the_keywords_that_are_known() -> None:
+    with pytest.raises(ValueError, match="keywords pattern of JSON Schema are not known here"):
+        StructuredPrompt("x", MESSAGES, {"type": "array", "items": {"type": "string", "pattern": "a"}})
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_what_is_written_as_json_is_read_whatever_it_is(value: Any) -> None:
+    wrapped = {"value": value}
+    try:
+        json.dumps(wrapped, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return
+    for dress in ("{}", "so: {} that", "```\n{}\n```"):
+        assert json_schema.parsed(dress.replace("{}", json.dumps(wrapped), 1)) == wrapped
+    json_schema.require(wrapped, {"type": "object", "properties": {"value": {}}})
+
+
+@given(st.lists(st.text(alphabet="0123456789abcdef<>\n", max_size=40), max_size=5))
+def test_no_text_ends_its_quotation(texts: list[str]) -> None:
+    quotation = Quotation(texts)
+    assert all(quotation.of(text).count(quotation.mark) == 2 for text in texts)
+    assert quotation.mark in quotation.rule
