@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
     from .store import Store
+    from .structures.indexes.index import IndexStatus
     from .structures.indexes.index_building import IndexProgress
-    from .structures.indexes.indexes import IndexStatus
     from .structures.names.aliases import Alias
 
 __version__ = "0.1.0"
@@ -99,7 +99,7 @@ _HOMES = {
     "Hit": ("retrieval.evidence", "Hit"),
     "ImportReport": ("changes.facts", "ImportReport"),
     "IndexProgress": ("structures.indexes.index_building", "IndexProgress"),
-    "IndexStatus": ("structures.indexes.indexes", "IndexStatus"),
+    "IndexStatus": ("structures.indexes.index", "IndexStatus"),
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Location": ("retrieval.evidence", "Location"),

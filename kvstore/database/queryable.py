@@ -30,8 +30,8 @@ from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
 from ..structures.documents.document_triples import Triple, Triples
+from ..structures.indexes.index import IndexStatus
 from ..structures.indexes.index_reading import statuses
-from ..structures.indexes.indexes import IndexStatus
 from ..structures.names.aliases import Alias
 from ..structures.state import State
 from ..structures.vectors.vectors import cosines, unit_rows

@@ -35,7 +35,7 @@ _FOLDERS = (
 #: Every system, every strategy and every kind of index by its name.
 SYSTEMS: dict[str, System] = {}
 STRATEGIES: dict[str, Strategy] = {}
-INDEXES: dict[str, Index[Any, Any]] = {}
+INDEXES: dict[str, Index] = {}
 
 
 def register(system: System) -> Callable[[], None]:
@@ -98,7 +98,7 @@ def strategy_named(name: str) -> Strategy:
     return _named(name, STRATEGIES, "strategy", UnknownStrategyError)
 
 
-def index_named(name: str) -> Index[Any, Any]:
+def index_named(name: str) -> Index:
     """The kind of index of this name, in any case; raises InputError suggesting the nearest."""
     return _named(name, INDEXES, "index of kind", InputError)
 

@@ -175,6 +175,6 @@ class System:
     paper: str
     structures: tuple[Structure[Any], ...] = ()
     derivations: tuple[Derivation, ...] = ()
-    indexes: tuple[Index[Any, Any], ...] = ()
+    indexes: tuple[Index, ...] = ()
     strategies: tuple[Strategy, ...] = ()
     tables: tuple[SqlTable, ...] = ()

@@ -1,8 +1,8 @@
 """A kind of index, as it declares itself; what there is to do with indexes is done for every registered kind alike.
 
-An index is refreshed (a materialised view): made of states of the store, as new as its last REFRESH, and corrected when
-it is read. What it holds is a file that may be thrown away; its record in the store says which file to trust, and with
-which options it was made.
+Its record in the store says with which options it was made. Most kinds are refreshed (a materialised view): made of
+states of the store, as new as their last REFRESH, and corrected when they are read. What a :class:`FileIndex` holds is
+a file that may be thrown away, and its record says which file to trust.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...arguments import Option
 from ...errors import InputError
 from ...storage.index_file import Arrays, FileHead
+from ...storage.view import WriteView
 from ..state import State
 from ..vectors.vectors import Matrix
 
@@ -55,18 +56,50 @@ class BuildTools:
     cancelled: Callable[[], bool]
 
 
-class Index(ABC, Generic[Read, Bound]):
-    """A kind of index. ``Read`` is what its file holds, the same for all states; ``Bound`` what one state may use.
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """How an index stands: ``built`` is the change number it has seen, ``stale`` how many it lags behind."""
 
-    An ``automatic`` kind every store has until it is dropped, and it is extended in the background. ``building`` is
-    what SHOW INDEXES adds while a file is made.
-    """
+    kind: str
+    state: str
+    built: int
+    stale: int
+    detail: str = ""
+
+
+class Index(ABC):
+    """A kind of index, wherever it is kept; an ``automatic`` kind every store has until it is dropped."""
 
     name: str
     description: str
     options: Mapping[str, Option]
     automatic: bool = False
+
+    def begun(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+        """The record of one that is made now, in the write transaction that puts it."""
+        return record
+
+    @abstractmethod
+    def carried_over(self, record: IndexRecord) -> IndexRecord | None:
+        """The record after everything derived was made again; None where the store does not have the index then."""
+
+    def status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+        """How it stands in a state, for SHOW INDEXES: of those that are not in a file."""
+        raise NotImplementedError
+
+
+class FileIndex(Index, Generic[Read, Bound]):
+    """A kind of index in a file. ``Read`` is what the file holds, the same for all states; ``Bound`` what one state may
+    use.
+
+    An automatic kind is extended in the background. ``building`` is what SHOW INDEXES adds while a file is made.
+    """
+
     building: str = ""
+
+    def carried_over(self, record: IndexRecord) -> IndexRecord | None:
+        # No file of before shall be used again.
+        return replace(record, tokens=(), epoch=record.epoch + 1)
 
     @abstractmethod
     def build(self, states: States, old: Read | None, record: IndexRecord, tools: BuildTools) -> Content | None:
@@ -104,14 +137,16 @@ class Index(ABC, Generic[Read, Bound]):
 class IndexRecord:
     """An index that a store has; ``options`` are those that were given, ``tokens`` those of files to be trusted.
 
-    ``epoch`` grows when chunks or entities are numbered anew, after which no older file means anything.
+    ``epoch`` grows when chunks or entities are numbered anew, after which no older file means anything. ``state`` is
+    plain data that the kind keeps of how it stands.
     """
 
-    kind: Index[Any, Any]
+    kind: Index
     options: Mapping[str, float] = field(default_factory=dict)
     tokens: tuple[bytes, ...] = ()
     created: bool = True
     epoch: int = 0
+    state: Mapping[str, Any] = field(default_factory=dict)
 
     def option(self, name: str) -> float:
         """The value of an option, given or not."""
@@ -126,7 +161,7 @@ class IndexRecord:
         return {name: self.count(name) for name in names}
 
 
-def checked_options(kind: Index[Any, Any], options: Mapping[str, Any]) -> dict[str, float]:
+def checked_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float]:
     """Options as numbers; raises InputError for one that the kind does not have, or out of range."""
     known = kind.options
     checked = {}

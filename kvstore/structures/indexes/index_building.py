@@ -18,7 +18,7 @@ from ...storage import index_file
 from ...storage.environment import Environment
 from ..state import State
 from ..vectors.vectors import Matrix
-from .index import BuildTools, Index, IndexRecord
+from .index import BuildTools, FileIndex, IndexRecord
 from .index_reading import read_index, trusts
 from .indexes import Indexes, IndexWriter
 
@@ -50,7 +50,10 @@ class IndexBuilder:
         self._embed = embed
 
     def refresh(
-        self, kind: Index[Any, Any], progress: ReportProgress | None = None, cancelled: Callable[[], bool] | None = None
+        self,
+        kind: FileIndex[Any, Any],
+        progress: ReportProgress | None = None,
+        cancelled: Callable[[], bool] | None = None,
     ) -> bool:
         """Bring a file up to the last commit; True when there is a new one.
 
@@ -81,13 +84,18 @@ class IndexBuilder:
             del content, old
             return self._publish(draft, record, token, cancelled)
 
-    def needed(self, kind: Index[Any, Any]) -> IndexRecord | None:
+    def drop(self, kind: FileIndex[Any, Any], progress: ReportProgress | None = None) -> None:
+        """Take an index and its file away."""
+        self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
+        index_file.path_of(self._environment.path, kind.name).unlink(missing_ok=True)
+
+    def needed(self, kind: FileIndex[Any, Any]) -> IndexRecord | None:
         """The record of an index that needs a file now."""
         with self._state() as state:
             record = Indexes(state.lmdb).get(kind)
             return None if kind.without_file(record, state) is not None else record
 
-    def extension(self, kind: Index[Any, Any], record: IndexRecord) -> tuple[int, int]:
+    def extension(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
         """The number that the next new chunk may have, and from which number on an automatic kind is extended."""
         path = index_file.path_of(self._environment.path, kind.name)
         try:

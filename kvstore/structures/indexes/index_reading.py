@@ -16,18 +16,18 @@ from ...storage.environment import Environment
 from ...storage.index_file import LoadedFile
 from ..open_indexes import OpenIndexes
 from ..state import State
-from .index import Bound, Index, IndexRecord, Read
-from .indexes import Indexes, IndexStatus
+from .index import Bound, FileIndex, Index, IndexRecord, IndexStatus, Read
+from .indexes import Indexes
 
 
-def trusts(environment: Environment, kind: Index[Any, Any], token: bytes) -> bool:
+def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) -> bool:
     """Whether a token stands in the newest record of a kind of index."""
     with environment.snapshot() as snapshot:
         record = Indexes(snapshot).get(kind)
     return record is not None and token in record.tokens
 
 
-def read_index(environment: Environment, kind: Index[Read, Any], path: Path) -> tuple[int, Read]:
+def read_index(environment: Environment, kind: FileIndex[Read, Any], path: Path) -> tuple[int, Read]:
     """The epoch of an index file and what it holds; raises FileNotFoundError and IndexUnavailableError."""
     head, arrays = index_file.read(path, kind.name, lambda token: trusts(environment, kind, token))
     try:
@@ -36,21 +36,21 @@ def read_index(environment: Environment, kind: Index[Read, Any], path: Path) -> 
         raise IndexUnavailableError(f"{path}: of another version, without {error}; REFRESH builds it anew") from error
 
 
-def file_of(opened: OpenIndexes, kind: Index[Read, Any]) -> LoadedFile[tuple[int, Read]]:
+def file_of(opened: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
     """The file of a kind, as an open store has it in memory."""
     return opened.file(kind.name, lambda path: read_index(opened.environment, kind, path))
 
 
-def bound_index(state: State, kind: Index[Any, Bound]) -> Bound | None:
+def bound_index(state: State, kind: FileIndex[Any, Bound]) -> Bound | None:
     """The index as a state may use it; None where there is no index, or no file of it that can be used."""
     record = Indexes(state.lmdb).get(kind)
     if record is None or state.open_indexes is None:
         return None
-    read = _read(state.open_indexes, record)
+    read = _read(state.open_indexes, kind, record)
     return None if read is None else kind.bound(read, record, state)
 
 
-def statuses(state: State, kinds: Iterable[Index[Any, Any]]) -> list[IndexStatus]:
+def statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
     """How each index of an open store stands, as the state sees it; those that are part of every commit too."""
     opened, change = state.open_indexes, state.counters.change
     if opened is None:
@@ -59,20 +59,22 @@ def statuses(state: State, kinds: Iterable[Index[Any, Any]]) -> list[IndexStatus
     return exact + [status for kind in kinds if (status := _status(opened, state, kind)) is not None]
 
 
-def _read(opened: OpenIndexes, record: IndexRecord) -> Any:
+def _read(opened: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
     """What the file holds, unless ids were handed out anew since."""
-    held = file_of(opened, record.kind).get()
+    held = file_of(opened, kind).get()
     return held[1] if held is not None and held[0] == record.epoch else None
 
 
-def _status(opened: OpenIndexes, state: State, kind: Index[Any, Any]) -> IndexStatus | None:
+def _status(opened: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:
     record, change = Indexes(state.lmdb).get(kind), state.counters.change
+    if not isinstance(kind, FileIndex):
+        return None if record is None else kind.status(record, state)
     exactly = kind.without_file(record, state)
     if exactly is not None:
         return IndexStatus(kind.name, "exact", change, 0, exactly)
     if record is None:
         return None
-    read, file = _read(opened, record), file_of(opened, kind)
+    read, file = _read(opened, kind, record), file_of(opened, kind)
     built, stale = (0, change) if read is None else (read.change, kind.lag(read, state))
     if index_file.being_drafted(file.path):
         return IndexStatus(kind.name, "building", built, stale, kind.building)

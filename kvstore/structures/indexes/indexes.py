@@ -10,8 +10,7 @@ another store, would otherwise lead to chunks that are others by now.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from ...errors import CorruptionError
 from ...storage import records
@@ -23,24 +22,13 @@ from .index import Index, IndexRecord
 _TOKENS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
-    """How an index stands: ``built`` is the change number it has seen, ``stale`` how many it lags behind."""
-
-    kind: str
-    state: str
-    built: int
-    stale: int
-    detail: str = ""
-
-
 class Indexes:
     """The records of one view."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def get(self, kind: Index[Any, Any]) -> IndexRecord | None:
+    def get(self, kind: Index) -> IndexRecord | None:
         """The index of a kind, or None where the store has none."""
         key = kind.name.encode()
         value = self._view.get(tables.INDEXES, key)
@@ -62,10 +50,12 @@ class IndexWriter(Indexes):
 
     def put(self, record: IndexRecord) -> None:
         """Say that the store has this index."""
-        stored = [dict(record.options), list(record.tokens), record.created, record.epoch]
+        stored: list[object] = [dict(record.options), list(record.tokens), record.created, record.epoch]
+        if record.state:
+            stored.append(dict(record.state))
         self._write.put(tables.INDEXES, record.kind.name.encode(), records.pack(stored))
 
-    def drop(self, kind: Index[Any, Any]) -> None:
+    def drop(self, kind: Index) -> None:
         """Say that the store does not have the index of this kind."""
         self._write.put(tables.INDEXES, kind.name.encode(), records.pack(None))
 
@@ -77,8 +67,8 @@ class IndexWriter(Indexes):
         self.put(replace(stored, tokens=(token, *stored.tokens)[:_TOKENS]))
         return True
 
-    def carry_over(self, before: Indexes, kinds: Iterable[Index[Any, Any]]) -> Iterator[str]:
-        """Take the indexes of the state before a rebuild over, in a new epoch: no file of it shall be used again.
+    def carry_over(self, before: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
+        """Take the indexes of the state before a rebuild over, each as its kind says.
 
         Yields a sentence for each whose record is damaged: it is as in a new store then.
         """
@@ -88,7 +78,8 @@ class IndexWriter(Indexes):
             except CorruptionError as error:
                 yield f"the options of the index {kind.name!r}: {error}; state them again with CREATE INDEX"
                 continue
-            if record is None:
+            carried = None if record is None else kind.carried_over(record)
+            if carried is None:
                 self.drop(kind)
             else:
-                self.put(replace(record, tokens=(), epoch=record.epoch + 1))
+                self.put(carried)

@@ -20,7 +20,7 @@ from ..state import State
 from ..vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, HnswGraph, stored_vectors
 from ..vectors.vector_cache import Coverage, HeldVectors, VectorCache, covered_further, reach
 from ..vectors.vectors import Ids, Matrix
-from .index import BuildTools, Content, Index, IndexRecord, States
+from .index import BuildTools, Content, FileIndex, IndexRecord, States
 
 #: Chunks that are read in one snapshot, and added between two looks at whether to go on.
 _READ, _ADDED = 4096, 128
@@ -55,7 +55,7 @@ class ChunkGraph:
         return order, self.labels[order]
 
 
-class VectorIndex(Index[ChunkGraph, ChunkGraph]):
+class VectorIndex(FileIndex[ChunkGraph, ChunkGraph]):
     """A graph of near neighbours (HNSW) for dense search in large stores."""
 
     name = "vectors"

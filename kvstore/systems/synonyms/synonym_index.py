@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arguments import Option
 from ...storage.index_file import Arrays, FileHead
-from ...structures.indexes.index import BuildTools, Content, Index, IndexRecord, States
+from ...structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
 from ...structures.state import State
 from ...structures.vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, HnswGraph, stored_vectors
 from ...structures.vectors.vectors import Matrix
@@ -31,7 +31,7 @@ _SynonymPairs = tuple[RowNumbers, RowNumbers, Matrix]
 _NO_PAIRS: _SynonymPairs = (np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
-class SynonymIndex(Index[SynonymGraph, Synonyms]):
+class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
     """Names of entities that mean much the same."""
 
     name = "synonyms"
