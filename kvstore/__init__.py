@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .language.cursor import Cursor
     from .opening import migrate_store as migrate
     from .opening import open_store as open
-    from .retrieval.evidence import Evidence, Hit, Location, Relative, Step
+    from .retrieval.evidence import Evidence, Hit, Location, Relative, Step, TextSpan
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
     from .store import Store
@@ -73,6 +73,7 @@ __all__ = [
     "Step",
     "Store",
     "Table",
+    "TextSpan",
     "Transaction",
     "Triple",
     "errors",
@@ -106,6 +107,7 @@ _HOMES = {
     "Prompt": ("answering.prompt", "Prompt"),
     "Relative": ("retrieval.evidence", "Relative"),
     "Snapshot": ("database.snapshot", "Snapshot"),
+    "TextSpan": ("retrieval.evidence", "TextSpan"),
     "Step": ("retrieval.evidence", "Step"),
     "Store": ("store", "Store"),
     "Table": ("sql.descriptions", "Table"),

@@ -289,6 +289,11 @@ def _limited(text: str, width: int | None) -> str:
     return text if width is None else cut(text, width)
 
 
+def hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
+    """RETRIEVE's rows as a table of what people read: without the last column, the places that each row is made of."""
+    return table(columns[:-1], (row[:-1] for row in rows), width, TABLE)
+
+
 def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterator[str]:
     """ASK's answer, wrapped, with its citations under it; ``told`` where the text has been shown while it came."""
     text, citations, extractive, model, _, _, abstained = row
@@ -299,8 +304,8 @@ def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterato
     if citations:
         yield ""
     for citation in citations:
-        place = f"[{citation['number']}] {printable(citation['document'])}"
-        yield _limited(f"  {place}, chunk {citation['chunk']}, bytes {citation['start']} to {citation['end']}", width)
+        place = f"[{citation['number']}] {printable(citation['document'])}, {_chunks(citation['spans'])}"
+        yield _limited(f"  {place}, bytes {citation['start']} to {citation['end']}{_further(citation['spans'])}", width)
     if extractive and citations and not abstained:
         yield ""
         yield from wrap(
@@ -309,3 +314,15 @@ def answer(row: PrintedRow, width: int | None, *, told: bool = False) -> Iterato
     elif model is not None:
         yield ""
         yield _limited(f"  Written by {printable(model)}.", width)
+
+
+def _chunks(spans: Sequence[dict[str, Any]]) -> str:
+    """The chunks of a citation that the document of its first place has."""
+    first, last = spans[0]["chunk"], max(span["chunk"] for span in spans if span["document"] == spans[0]["document"])
+    return f"chunk {first}" if first == last else f"chunks {first} to {last}"
+
+
+def _further(spans: Sequence[dict[str, Any]]) -> str:
+    """The other documents that a citation has places of."""
+    others = len({span["document"] for span in spans}) - 1
+    return f", and {others} more document{'' if others == 1 else 's'}" if others else ""

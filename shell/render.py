@@ -37,9 +37,9 @@ def write(
     """Write a result to ``out``; returns the number of rows.
 
     ``kind`` is the statement's first word. ``width``, in cells, is given where ``out`` is a terminal: tables fit it,
-    and in mode ``table`` LOOKUP is prose with the name marked, EXPAND is drawn as a tree, and an answer is wrapped, its
-    citations numbered; ``told`` says that
-    the text of a model's answer has been shown while it came."""
+    and in mode ``table`` LOOKUP is prose with the name marked, EXPAND is drawn as a tree, RETRIEVE keeps its spans to
+    itself, and an answer is wrapped, its citations numbered; ``told`` says that the text of a model's answer has been
+    shown while it came."""
     counted = Counted(rows)
     for line in _lines(kind, columns, counted, mode, width, told):
         out.write(line)
@@ -68,6 +68,8 @@ def _lines(
             return layout.locations(rows, width)
         if kind == "EXPAND":
             return layout.relatives(rows, width)
+        if kind == "RETRIEVE":
+            return layout.hits(columns, rows, width)
         if kind == "ASK":
             return (line for row in rows for line in layout.answer(row, width, told=told))
     if mode not in MODES:

@@ -100,9 +100,14 @@ def test_search_and_retrieve_have_the_rows_of_the_methods(filled: kvstore.Store)
     hits = filled.search("wages", top=2)
     assert cursor.fetchall() == [(hit.rank, hit.score, hit.document, hit.chunk, hit.text) for hit in hits]
     cursor = filled.execute("RETRIEVE 'Who is Maria Jensen?' USING bridge TOP 1 WHERE key = 'hr/pay'")
-    assert cursor.columns == ("rank", "score", "document", "chunk", "text", "path")
+    assert cursor.columns == ("rank", "score", "document", "chunk", "text", "path", "kind", "spans")
     (row,) = cursor.fetchall()
-    assert (row[2], bool(row[5])) == ("hr/pay", True)
+    assert (row[2], bool(row[5]), row[6]) == ("hr/pay", True, "chunk")
+    (span,) = row[7]
+    document = filled.get("hr/pay")
+    assert document is not None
+    assert document.text.encode()[span["start"] : span["end"]].decode() == row[4]
+    assert (span["document"], span["chunk"]) == ("hr/pay", row[3])
 
 
 def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
@@ -112,7 +117,9 @@ def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
     assert (extractive, model, dropped, abstained) == (True, None, [], False)
     assert 0.5 <= confidence <= 1
     first = citations[0]
-    assert set(first) == {"number", "document", "source", "chunk", "start", "end"}
+    assert set(first) == {"number", "document", "source", "chunk", "start", "end", "kind", "spans"}
+    place = {name: first[name] for name in ("document", "chunk", "start", "end")}
+    assert (first["kind"], first["spans"]) == ("chunk", [place])
     document = filled.get(first["document"])
     assert document is not None
     cited = document.text.encode()[first["start"] : first["end"]].decode()

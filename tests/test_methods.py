@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,13 +19,16 @@ Call = Callable[[kvstore.Store], Any]
 
 
 def hits(found: list[kvstore.Hit], *, path: bool = False) -> list[tuple[Any, ...]]:
-    return [(h.rank, h.score, h.document, h.chunk, h.text, *([h.path] if path else [])) for h in found]
+    return [
+        (h.rank, h.score, h.document, h.chunk, h.text, *([h.path, h.kind, [*map(asdict, h.spans)]] if path else []))
+        for h in found
+    ]
 
 
 def answered(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple[Any, ...]]:
     cited = [
         {name: getattr(c, name) for name in ("number", "document", "chunk", "start", "end")}
-        | {"source": store.describe_document(c.document)["source"]}
+        | {"source": store.describe_document(c.document)["source"], "kind": c.kind, "spans": [*map(asdict, c.spans)]}
         for c in answer.citations
     ]
     confidence = round(answer.confidence, 3)

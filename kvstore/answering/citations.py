@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..retrieval.evidence import Hit
+from ..retrieval.evidence import Hit, HitKind, TextSpan
 
 _BRACKETED = re.compile(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
 #: A citation, with the white space before it.
@@ -25,7 +25,11 @@ _NUMBER = re.compile(r"\d+")
 @dataclass(frozen=True, slots=True)
 class Citation:
     """Where a statement of an answer stands: document key, number of the chunk in the document, bytes ``start`` to
-    ``end`` of the stored text."""
+    ``end`` of the stored text.
+
+    ``kind`` is that of the hit it is of. ``spans`` are its places, never none: more than one where what is cited is a
+    segment, a summary or a report, see :class:`~kvstore.retrieval.evidence.Hit`.
+    """
 
     number: int
     document: str
@@ -33,11 +37,17 @@ class Citation:
     start: int
     end: int
     text: str
+    kind: HitKind = "chunk"
+    spans: tuple[TextSpan, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.spans:
+            object.__setattr__(self, "spans", (TextSpan(self.document, self.chunk, self.start, self.end),))
 
 
 def citation_of(number: int, hit: Hit) -> Citation:
-    """The citation of a whole chunk."""
-    return Citation(number, hit.document, hit.chunk, hit.start, hit.end, hit.text)
+    """The citation of a whole hit."""
+    return Citation(number, hit.document, hit.chunk, hit.start, hit.end, hit.text, hit.kind, hit.spans)
 
 
 def without_citations(text: str) -> str:

@@ -17,7 +17,8 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from ..retrieval.lexical_search import term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.words import FUNCTION_WORDS, content_terms, informative_words, stemmer
-from .passages import chunk_of
+from .passages import chunks_of
 from .question_names import PassageWords, QuestionName, names_of
 
 #: Chunks that are looked at, and those whose cosines tell whether the store is about such things.
@@ -131,8 +132,7 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
         return Confidence(0.0, None, None, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, asked.missing, asked.unknown)
     cosines = None
     if hits and view.settings.embedder in _KNOWN_EMBEDDERS and query.given is None:
-        found = cosines_of(view, np.array([chunk_of(hit, view) for hit in hits], np.uint64), query.vector)
-        cosines = [max(0.0, cosine) for cosine in found.tolist()]
+        cosines = _cosines(query, hits)
     # Nobody has embedded the lines beside the chunks: they are as near as the nearest of those.
     near = [*(cosines or [0.0] * len(hits)), *[max(cosines or [0.0])] * len(context)]
     terms = [asked.terms_of(passage) for passage in passages]
@@ -153,8 +153,15 @@ def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()
     }
     weights = WITH_SIMILARITY if best else WORDS_ALONE
     value = 1 / (1 + math.exp(-sum(weight * parts.get(name, 1.0) for name, weight in weights.items())))
-    cosine = {} if best else {"similarity": None, "nearby": None}
+    cosine: dict[str, Any] = {} if best else {"similarity": None, "nearby": None}
     return Confidence(value=value, unknown=asked.unknown, **(parts | cosine))
+
+
+def _cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
+    """Of each hit the cosine of its nearest chunk with the question, at least 0."""
+    chunks = [chunks_of(hit, query.view) for hit in hits]
+    found = iter(cosines_of(query.view, np.array(list(chain.from_iterable(chunks)), np.uint64), query.vector).tolist())
+    return [max(0.0, *islice(found, len(its))) for its in chunks]
 
 
 @dataclass(frozen=True, slots=True)

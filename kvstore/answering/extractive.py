@@ -243,5 +243,5 @@ def _subject(passage: Passage, snippets: Sequence[Snippet], relevance: Relevance
 def _citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
     snippets = passage.snippets[run.first : run.last + 1]
     start, end = (passage.start + len(passage.text[:at].encode()) for at in (snippets[0].start, snippets[-1].end))
-    hit = next(snippet.hit for snippet in snippets if snippet.hit is not None)
-    return Citation(number, passage.document, hit.chunk, start, end, text)
+    kind, chunk = next((snippet.hit.kind, snippet.chunk) for snippet in snippets if snippet.hit is not None)
+    return Citation(number, passage.document, chunk, start, end, text, kind)

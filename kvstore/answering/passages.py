@@ -1,6 +1,6 @@
-"""Passages: the text around the chunks that were found, as snippets that know what they need to be understood.
+"""Passages: the text around what was found, as snippets that know what they need to be understood.
 
-In: hits and the view that they were found in. Out: one :class:`Passage` for chunks that stand side by side, with the
+In: hits and the view that they were found in. Out: one :class:`Passage` for places that stand side by side, with the
 chunks before and after them under the same heading, so that a sentence can bring the one before it wherever a chunk
 ends. A snippet is a sentence, an item of a list, a row of a table, a definition or a block of code. Headings,
 synopses, diagrams and lists of contents are none: nobody reads them as an answer.
@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby
 from textwrap import dedent
+from typing import NamedTuple
 
 from ..errors import CorruptionError
-from ..retrieval.evidence import Hit
+from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
+from ..structures.documents.documents import heading_path
 from ..structures.state import State
 from ..text.blocks import blocks, is_lead_in, parts, plain
 from ..text.mail import is_mail_head, mail_fields
@@ -71,7 +73,7 @@ class Snippet:
     headings that it stands in. ``label`` is the term, speaker or head row that it stands under where its own text has
     not got it, ``term`` that term in any case. ``before`` says that it needs the snippet before it, ``pointing`` that
     it needs its subject named, ``leads`` that it announces what follows, ``fit`` that it can be chosen for itself;
-    ``hit`` is the chunk that it stands in, where that was found.
+    ``hit`` is what was found where it stands, if anything was, and ``chunk`` the number of its chunk then.
     """
 
     start: int
@@ -87,6 +89,7 @@ class Snippet:
     leads: bool = False
     fit: bool = True
     hit: Hit | None = None
+    chunk: int = 0
     words: int = 0
 
 
@@ -100,52 +103,70 @@ class Passage:
     heading: str
     start: int
     text: str
-    hits: list[Hit]
     whole: bool
     snippets: list[Snippet] = field(default_factory=list)
 
 
 def passages_of(hits: Sequence[Hit], view: State) -> list[Passage]:
-    """The passages around some hits, in the order of the best hit of each."""
+    """The passages around the places of some hits, in the order of the best hit of each."""
     return [_passage(group, view) for group in _groups(hits, view)]
 
 
-def chunk_of(hit: Hit, view: State) -> int:
-    """The id of a chunk that was found in the same view."""
-    record = view.documents.find(hit.document)
-    if record is None:
-        raise CorruptionError(f"document {hit.document!r} has chunks and is not there; run CHECK")
-    return next(islice(record.chunk_ids(), hit.chunk, None))
+def chunks_of(hit: Hit, view: State) -> list[int]:
+    """The ids of the chunks that the places of a hit of the same view are in, each once, in their order."""
+    return list(dict.fromkeys(chunk for chunk, _ in _chunks_of(hit, view)))
+
+
+def _chunks_of(hit: Hit, view: State) -> Iterator[tuple[int, TextSpan]]:
+    """The places of a hit, each with the id of its chunk."""
+    for document, spans in groupby(hit.spans, key=lambda span: span.document):
+        record = view.documents.find(document)
+        if record is None:
+            raise CorruptionError(f"document {document!r} has chunks and is not there; run CHECK")
+        ids = list(record.chunk_ids())
+        yield from ((ids[span.chunk], span) for span in spans)
+
+
+class _FoundPlace(NamedTuple):
+    """A place that was found, and the hit that it is of."""
+
+    hit: Hit
+    span: TextSpan
 
 
 @dataclass(slots=True)
 class _Group:
-    """Chunks side by side: those found, and the one before and after them."""
+    """Chunks side by side: those in which something was found, and the one before and after them."""
 
     document: int
     section: int
     first: int
     last: int
-    hits: list[Hit]
+    found: list[_FoundPlace]
 
 
 def _groups(hits: Sequence[Hit], view: State) -> list[_Group]:
-    """Hits that stand side by side under one heading, together."""
+    """Places that stand side by side under one heading, together."""
     groups: list[_Group] = []
     for hit in hits:
-        chunk = chunk_of(hit, view)
-        record = view.chunks.get(chunk)
-        first, last = (_beside(view, record, chunk, step) for step in (-1, 1))
-        mine = _Group(record.document, record.section, first, last, [hit])
-        for other in [group for group in groups if (group.document, group.section) == (mine.document, mine.section)]:
-            if mine.first <= other.last + 1 and other.first <= mine.last + 1:
-                groups.remove(other)
-                mine.first, mine.last = min(mine.first, other.first), max(mine.last, other.last)
-                mine.hits += other.hits
-        groups.append(mine)
+        for chunk, span in _chunks_of(hit, view):
+            _add(groups, _FoundPlace(hit, span), chunk, view)
     for group in groups:
-        group.hits.sort(key=lambda hit: hit.rank)
-    return sorted(groups, key=lambda group: group.hits[0].rank)
+        group.found.sort(key=lambda found: found.hit.rank)
+    return sorted(groups, key=lambda group: group.found[0].hit.rank)
+
+
+def _add(groups: list[_Group], found: _FoundPlace, chunk: int, view: State) -> None:
+    """Add a place in a chunk to those that it stands beside."""
+    record = view.chunks.get(chunk)
+    first, last = (_beside(view, record, chunk, step) for step in (-1, 1))
+    mine = _Group(record.document, record.section, first, last, [found])
+    for other in [group for group in groups if (group.document, group.section) == (mine.document, mine.section)]:
+        if mine.first <= other.last + 1 and other.first <= mine.last + 1:
+            groups.remove(other)
+            mine.first, mine.last = min(mine.first, other.first), max(mine.last, other.last)
+            mine.found += other.found
+    groups.append(mine)
 
 
 def _beside(view: State, record: ChunkRecord, chunk: int, step: int) -> int:
@@ -163,26 +184,25 @@ def _passage(group: _Group, view: State) -> Passage:
     around = view.documents.text_slice(group.document, from_start, end)
     text = around.encode()[start - from_start :].decode()
     cut = bool(around[: len(around) - len(text)].rpartition("\n")[2].strip())
-    best = group.hits[0]
-    ordered = sorted(group.hits, key=lambda hit: hit.start)
+    heading = " > ".join(heading_path(view.documents.outline(record.id), group.section))
     whole = group.last - group.first + 1 == record.chunk_count
-    passage = Passage(best.document, best.title, best.heading, start, text, ordered, whole)
-    passage.snippets = list(_snippets(text, record.format, best.heading, cut=cut))
-    _assign(passage)
+    passage = Passage(record.key, record.title, heading, start, text, whole)
+    passage.snippets = list(_snippets(text, record.format, heading, cut=cut))
+    _assign(passage, group.found)
     return passage
 
 
-def _assign(passage: Passage) -> None:
+def _assign(passage: Passage, places: Sequence[_FoundPlace]) -> None:
     """Tell each snippet the hit that it stands in."""
-    spans = []
     data = passage.text.encode()
-    for hit in passage.hits:
-        first = len(data[: hit.start - passage.start].decode(errors="ignore"))
-        spans.append((first, first + len(hit.text), hit))
+    spans = []
+    for hit, span in sorted(places, key=lambda found: found.span.start):
+        first, last = (len(data[: at - passage.start].decode(errors="ignore")) for at in (span.start, span.end))
+        spans.append((first, last, hit, span.chunk))
     for snippet in passage.snippets:
-        for first, last, hit in spans:
+        for first, last, hit, chunk in spans:
             if first <= snippet.start < last:
-                snippet.hit = hit
+                snippet.hit, snippet.chunk = hit, chunk
 
 
 def _snippets(text: str, format: str, heading: str, *, cut: bool) -> Iterator[Snippet]:

@@ -5,13 +5,14 @@ the columns that LANGUAGE.md names. A name that is not known has no rows, and th
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from collections.abc import Sequence
+from dataclasses import asdict, astuple
 from itertools import chain, islice
 from typing import Any
 
 from ..answering.answer import Answer
 from ..errors import StatementError
-from ..retrieval.evidence import Evidence, Hit
+from ..retrieval.evidence import Evidence, Hit, TextSpan
 from ..sql.diagnosis import failure
 from ..sql.nearby import no_entity
 from ..sql.relational import Selection
@@ -62,8 +63,13 @@ def _hit(hit: Hit) -> Row:
 
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
     hits = evidence(context, statement).hits
-    rows = ((*_hit(hit), hit.path) for hit in hits)
-    return Cursor("RETRIEVE", (*HIT_COLUMNS, "path"), rows, rowcount=len(hits))
+    rows = ((*_hit(hit), hit.path, hit.kind, _spans(hit.spans)) for hit in hits)
+    return Cursor("RETRIEVE", (*HIT_COLUMNS, "path", "kind", "spans"), rows, rowcount=len(hits))
+
+
+def _spans(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
+    """Places as rows and citations have them."""
+    return [asdict(span) for span in spans]
 
 
 def evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
@@ -102,6 +108,8 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
             "chunk": c.chunk,
             "start": c.start,
             "end": c.end,
+            "kind": c.kind,
+            "spans": _spans(c.spans),
         }
         for c in found.citations
     ]

@@ -1,4 +1,4 @@
-"""What every retrieval returns: chunks with their places, why each is there, and the steps that led to them."""
+"""What every retrieval returns: what was found, with its places, why each is there, and the steps that led to it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,36 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
 
+#: What is found: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
+HitKind = Literal["chunk", "segment", "summary", "report"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpan:
+    """A place of stored text: the key of its document, the number of the chunk in the document that it is of or begins
+    in, from 0, and its bytes, ``start`` to ``end``, in the stored text."""
+
+    document: str
+    chunk: int
+    start: int
+    end: int
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk found: ``document`` is its document's key, ``chunk`` its number in the document, from 0, ``start`` to
+    """Something found: ``document`` is its document's key, ``chunk`` its number in the document, from 0, ``start`` to
     ``end`` its bytes in the stored text.
 
-    ``path`` says in words why the chunk is there; ``heading`` the headings around it, outermost first; ``title`` its
-    document's title.
+    ``path`` says in words why it is there; ``heading`` the headings around it, outermost first; ``title`` its
+    document's title. ``spans`` are the places it is made of, in order, never none: a chunk is one; a segment, which is
+    one slice of a document, one for each of its chunks. The text of a summary or a report was put together or written:
+    its spans are what it says, or what it was written from, in any number of documents, and its own place is that of
+    the first.
     """
 
     rank: int
@@ -30,6 +48,12 @@ class Hit:
     end: int
     heading: str
     title: str | None = None
+    kind: HitKind = "chunk"
+    spans: tuple[TextSpan, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.spans:
+            object.__setattr__(self, "spans", (TextSpan(self.document, self.chunk, self.start, self.end),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,90 @@
+"""Hits that are no chunks: what a strategy returns that joins places of several documents, and who reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+import pytest
+
+import kvstore
+from kvstore.arguments import Option
+from kvstore.retrieval.evidence import Evidence, Hit, TextSpan
+from kvstore.retrieval.query import Query
+from kvstore.systems import register
+from kvstore.systems.contract import System
+
+TEXTS = {
+    "ada": "# Ada Lovelace\n\nAda Lovelace wrote notes on the engine. Nobody asked her to.\n\n"
+    "# Birth\n\nShe was born in 1815.",
+    "babbage": "# Charles Babbage\n\nCharles Babbage designed the engine of brass. He lived in Marylebone.",
+}
+
+
+class Overview:
+    """One summary: the first sentence of the body of each document, and the birth of the first."""
+
+    name = "overview"
+    description = "a summary made of sentences of several documents"
+    options: Mapping[str, Option] = {}
+
+    def retrieve(self, query: Query) -> Evidence:
+        spans = []
+        for key, sentence in (("ada", "She was born in 1815."), ("ada", "Ada"), ("babbage", "Charles")):
+            record = query.view.documents.find(key)
+            assert record is not None
+            text = query.view.documents.text(record.id).decode()
+            start = text.index(sentence, len("# Charles Babbage")) if sentence != "Ada" else text.index("Ada", 16)
+            chunks = query.view.chunks.get_many(record.chunk_ids())
+            chunk = next(c.ordinal for c in chunks if c.start <= start < c.end)
+            spans.append(TextSpan(key, chunk, start, text.index(".", start) + 1))
+        text = " ".join(TEXTS[span.document][span.start : span.end] for span in spans)
+        first = spans[0]
+        place = (first.document, first.chunk, text, "an overview", first.start, first.end, "", "Lives")
+        return Evidence(query.question, self.name, [Hit(1, 1.0, *place, "summary", tuple(spans))], pool=1)
+
+
+@pytest.fixture
+def filled(store: kvstore.Store) -> Iterator[kvstore.Store]:
+    take_back = register(System("overview", "of no paper", strategies=(Overview(),)))
+    for key, text in TEXTS.items():
+        store.put(key, text, format="markdown")
+    yield store
+    take_back()
+
+
+def test_a_chunk_is_one_place(filled: kvstore.Store) -> None:
+    for hit in filled.retrieve("Who designed the engine?").hits:
+        assert (hit.kind, hit.spans) == ("chunk", (TextSpan(hit.document, hit.chunk, hit.start, hit.end),))
+
+
+def test_rows_have_every_place_of_a_summary(filled: kvstore.Store) -> None:
+    (row,) = filled.execute("RETRIEVE 'Who lived?' USING overview").fetchall()
+    assert row[6] == "summary"
+    assert [span["document"] for span in row[7]] == ["ada", "ada", "babbage"]
+    assert " ".join(TEXTS[span["document"]][span["start"] : span["end"]] for span in row[7]) == row[4]
+    assert [row[2], row[3]] == [row[7][0]["document"], row[7][0]["chunk"]]
+
+
+def test_an_answer_from_a_summary_cites_where_its_sentences_stand(filled: kvstore.Store) -> None:
+    filled.set("least_confidence", 0)
+    answer = filled.ask("What did Charles Babbage design of brass?", using="overview")
+    first = answer.citations[0]
+    assert (first.document, first.kind) == ("babbage", "summary")
+    assert TEXTS["babbage"][first.start : first.end] == "Charles Babbage designed the engine of brass."
+    # What stands beside the sentences of the summary is nothing that was found.
+    assert all("Nobody asked" not in citation.text for citation in answer.citations)
+    born = filled.ask("When was she born?", using="overview").citations[0]
+    assert (TEXTS["ada"][born.start : born.end], born.chunk) == ("She was born in 1815.", 1)
+
+
+def test_a_prompt_and_a_refusal_cite_a_summary_whole(filled: kvstore.Store) -> None:
+    prompt = filled.prompt("Who designed the engine?", using="overview")
+    assert prompt.passages[0].text in prompt.user
+    filled.set("least_confidence", 1)
+    (citation,) = filled.ask("Who designed the engine?", using="overview").citations
+    hit = filled.retrieve("Who designed the engine?", using="overview").hits[0]
+    assert (citation.kind, citation.spans) == ("summary", hit.spans)
+    assert [asdict(span) for span in citation.spans] == filled.execute(
+        "ASK 'Who designed the engine?' USING overview"
+    ).fetchall()[0][1][0]["spans"]
