@@ -1,0 +1,171 @@
+"""Affinity clustering: rounds in each of which every cluster joins the one that it is nearest to (Bateni et al., NIPS
+2017, "Affinity clustering: hierarchical clustering at scale"; the same idea as FINCH, CVPR 2019).
+
+In: the edges of a graph, or unit vectors, of nodes that the caller has put into an order of its own (names, keys). Out:
+a partition a round, the finest first. The rounds are those of Borůvka's spanning tree, with two changes: how near two
+clusters are is asked of the clusters and not of their nearest nodes, and no more than a given number join in one round,
+so that no chain becomes a giant.
+
+Where a node goes is decided by its neighbours: a document more or less changes the clusters around it and no others, as
+seeds, and totals over the whole graph, would. All that is compared is integer, so that no order of adding shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..vectors.vectors import Matrix
+from .nearest_rows import nearest_rows
+
+#: The cluster of each node; clusters are numbered in the order of their least nodes.
+Labels = npt.NDArray[np.int64]
+
+#: What is fixed point: a weight of one.
+ONE = 1 << 16
+
+
+class Edges(NamedTuple):
+    """Undirected edges, each once: their ends, and weights of fixed point (:data:`ONE`), all int64 and above zero."""
+
+    first: Labels
+    second: Labels
+    weights: Labels
+
+
+def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) -> list[Labels]:
+    """Partitions of ``count`` nodes, the finest first: the cluster of each node, shape (count,) each.
+
+    The strength of two clusters is the sum of the weights between them, over a power of what each has in all. At most
+    ``size`` clusters join in one round; there are ``levels`` rounds, or fewer where nothing joins.
+    """
+    found: list[Labels] = []
+    volumes = _volumes(count, edges)
+    of_node: Labels = np.arange(count)
+    while len(found) < levels and len(edges.weights):
+        joined = _round(len(volumes), _strengths(edges, volumes), size)
+        if joined.max(initial=-1) + 1 == len(volumes):
+            break
+        volumes = np.bincount(joined, volumes).astype(np.int64)
+        edges = _between(joined, edges)
+        of_node = joined[of_node]
+        found.append(of_node)
+    return found
+
+
+def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> list[Labels]:
+    """Partitions of unit vectors, shape (n, dimension), the finest first: the cluster of each, shape (n,).
+
+    A cluster is as near to another as the cosine of their centroids, which are summed in fixed point, is great. At most
+    ``size`` clusters join in one round.
+    """
+    found: list[Labels] = []
+    sums: npt.NDArray[Any] = vectors
+    of_node: Labels = np.arange(len(vectors))
+    while len(found) < levels and len(sums) > 1:
+        nearest, cosines = nearest_rows(sums)
+        nodes = np.flatnonzero(nearest >= 0)
+        joined = _joined(len(sums), nodes, nearest[nodes], cosines[nodes], size)
+        if joined.max() + 1 == len(sums):
+            break
+        sums, of_node = _added(joined, sums), joined[of_node]
+        found.append(of_node)
+    return found
+
+
+def strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
+    """The ``most`` strongest edges of each node, of either of its ends; equals by the order of the other end."""
+    kept = np.zeros(len(edges.weights), np.bool_)
+    numbers = np.arange(len(edges.weights))
+    ends = np.concatenate([edges.first, edges.second])
+    others = np.concatenate([edges.second, edges.first])
+    order = np.lexsort((others, -np.tile(edges.weights, 2), ends))
+    starts = np.searchsorted(ends[order], np.arange(count))
+    place = np.arange(len(order)) - starts[ends[order]]
+    kept[np.tile(numbers, 2)[order[place < most]]] = True
+    return Edges(*(column[kept] for column in edges))
+
+
+def _added(joined: Labels, rows: npt.NDArray[Any]) -> Labels:
+    """The sums of the rows of each cluster, in fixed point."""
+    order = np.argsort(joined, kind="stable")
+    starts = np.searchsorted(joined[order], np.arange(int(joined.max()) + 1))
+    sums: Labels = np.empty((len(starts), rows.shape[1]), np.int64)
+    fixed = 1 if rows.dtype == np.int64 else 1 << 20
+    for place, column in enumerate(rows.T):
+        sums[:, place] = np.add.reduceat(np.rint(column[order].astype(np.float64) * fixed).astype(np.int64), starts)
+    return sums
+
+
+def _volumes(count: int, edges: Edges) -> Labels:
+    volumes: Labels = np.zeros(count, np.int64)
+    np.add.at(volumes, edges.first, edges.weights)
+    np.add.at(volumes, edges.second, edges.weights)
+    return volumes
+
+
+def _strengths(edges: Edges, volumes: Labels) -> Edges:
+    """The edges by how strong they are for their ends: the weight over the product of the volumes to the 3/16.
+
+    On the names of MuSiQue the sum alone gives the highest modularity (0.662) and a last level of which one cluster is
+    three quarters; the square root keeps clusters even, and gives 0.632; this gives 0.652 and a largest of 6 %. Roots
+    are single operations of IEEE 754, so that the same numbers give the same everywhere.
+    """
+    root = np.sqrt(np.sqrt(np.sqrt(volumes[edges.first].astype(np.float64) * volumes[edges.second])))
+    shares = edges.weights.astype(np.float64) * (1 << 32) / (root * np.sqrt(root))
+    return edges._replace(weights=np.rint(shares).astype(np.int64))
+
+
+def _round(count: int, edges: Edges, size: int) -> Labels:
+    ends = np.concatenate([edges.first, edges.second])
+    others = np.concatenate([edges.second, edges.first])
+    strengths = np.tile(edges.weights, 2)
+    order = np.lexsort((others, -strengths, ends))
+    nodes, places = np.unique(ends[order], return_index=True)
+    best = order[places]
+    return _joined(count, nodes, others[best], strengths[best], size)
+
+
+def _joined(count: int, nodes: Labels, nearest: Labels, strengths: Labels, size: int) -> Labels:
+    """The clusters after each of ``nodes`` has joined its nearest, the strongest pairs first, while no more than
+    ``size`` are together; one whose pair does not fit stays as it is."""
+    root = list(range(count))
+    members = [1] * count
+
+    def find(node: int) -> int:
+        while root[node] != node:
+            root[node] = node = root[root[node]]
+        return node
+
+    low, high = np.minimum(nodes, nearest), np.maximum(nodes, nearest)
+    order = np.lexsort((high, low, -strengths))
+    for one, other in zip(low[order].tolist(), high[order].tolist(), strict=True):
+        first, second = find(one), find(other)
+        if first != second and members[first] + members[second] <= size:
+            kept, gone = min(first, second), max(first, second)
+            root[gone] = kept
+            members[kept] += members[gone]
+    return numbered([find(node) for node in range(count)])
+
+
+def _between(joined: Labels, edges: Edges) -> Edges:
+    """The edges between clusters that were joined: each pair once, with the sum of its weights."""
+    one, other = joined[edges.first], joined[edges.second]
+    apart = one != other
+    low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
+    clusters = int(joined.max(initial=-1)) + 1
+    codes, places = np.unique(low * clusters + high, return_inverse=True)
+    weights: Labels = np.zeros(len(codes), np.int64)
+    np.add.at(weights, places, edges.weights[apart])
+    return Edges(codes // max(clusters, 1), codes % max(clusters, 1), weights)
+
+
+def numbered(labels: Sequence[int] | Labels) -> Labels:
+    """Clusters numbered anew, in the order of their least nodes."""
+    _, first, inverse = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
+    rank: Labels = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]

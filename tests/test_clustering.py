@@ -1,0 +1,153 @@
+"""Affinity clustering: partitions that follow from what is clustered, and change where that changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvstore.structures.clustering import nearest_rows as rows_module
+from kvstore.structures.clustering.affinity import (
+    Edges,
+    Labels,
+    affinity_of_graph,
+    affinity_of_vectors,
+    numbered,
+    strongest_edges,
+)
+from kvstore.structures.clustering.nearest_rows import nearest_rows
+from kvstore.structures.vectors.vectors import Matrix
+
+
+def clouds(count: int, seed: int = 0, dimension: int = 48) -> Matrix:
+    """Unit vectors around one in thirty of their number."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(count // 30 + 1, dimension))
+    vectors = centres[random.integers(0, len(centres), count)] + 0.7 * random.normal(size=(count, dimension))
+    units: Matrix = (vectors / np.linalg.norm(vectors, axis=1)[:, None]).astype(np.float32)
+    return units
+
+
+def rings(count: int, size: int) -> tuple[int, Edges]:
+    """Complete graphs, each joined to the next by one weak edge."""
+    pairs = [
+        (ring * size + one, ring * size + other, 10)
+        for ring in range(count)
+        for one in range(size)
+        for other in range(one + 1, size)
+    ]
+    pairs += [(ring * size, (ring + 1) * size, 1) for ring in range(count - 1)]
+    return count * size, edges(pairs)
+
+
+def edges(pairs: list[tuple[int, int, int]]) -> Edges:
+    return Edges(*(np.array(column, np.int64) for column in (zip(*pairs, strict=True) if pairs else ((), (), ()))))
+
+
+def groups(labels: Labels, names: Labels) -> set[tuple[int, ...]]:
+    """The clusters of two or more, by the names of their nodes."""
+    found = (tuple(names[labels == label].tolist()) for label in range(labels.max() + 1))
+    return {group for group in found if len(group) > 1}
+
+
+def assert_levels(levels: list[Labels], count: int, size: int) -> None:
+    """Each is a partition, numbered by least nodes, and coarser than the one before."""
+    before: Labels = np.arange(count)
+    for labels in levels:
+        assert labels.tolist() == numbered(labels).tolist()
+        of_group: dict[int, int] = {}
+        for inner, outer in zip(before.tolist(), labels.tolist(), strict=True):
+            assert of_group.setdefault(inner, outer) == outer
+        assert max(np.bincount(list(of_group.values()))) <= size
+        assert labels.max() < before.max()
+        before = labels
+
+
+def test_a_graph_falls_into_what_hangs_together() -> None:
+    count, joined = rings(6, 5)
+    levels = affinity_of_graph(count, joined)
+    assert_levels(levels, count, 12)
+    assert (np.arange(count) // 5).tolist() in [labels.tolist() for labels in levels]
+
+
+def test_without_edges_nothing_joins() -> None:
+    assert affinity_of_graph(3, edges([])) == []
+    assert affinity_of_graph(0, edges([])) == []
+    assert affinity_of_vectors(np.empty((0, 8), np.float32)) == []
+    assert affinity_of_vectors(clouds(1)) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    count=st.integers(2, 30),
+    pairs=st.sets(st.tuples(st.integers(0, 29), st.integers(0, 29)), min_size=1, max_size=60),
+    size=st.integers(2, 6),
+    random=st.randoms(use_true_random=False),
+)
+def test_levels_are_partitions_whatever_the_order_of_edges(
+    count: int, pairs: set[tuple[int, int]], size: int, random: object
+) -> None:
+    unique = {(min(pair), max(pair)) for pair in pairs if max(pair) < count and pair[0] != pair[1]}
+    listed = [(*pair, 1 + (pair[0] * 7 + pair[1]) % 5) for pair in sorted(unique)]
+    levels = affinity_of_graph(count, edges(listed), size=size)
+    assert_levels(levels, count, size)
+    random.shuffle(listed)  # type: ignore[attr-defined]
+    assert [one.tolist() for one in affinity_of_graph(count, edges(listed), size=size)] == [
+        one.tolist() for one in levels
+    ]
+
+
+def test_the_strongest_edges_of_each_end_stay() -> None:
+    star = edges([(0, other, other) for other in range(1, 8)])
+    kept = strongest_edges(8, star, 2)
+    assert kept.second.tolist() == list(range(1, 8)), "each is the strongest of its other end"
+    joined = edges([*((0, other, other) for other in range(1, 8)), *((other, 8, 100) for other in range(1, 8))])
+    kept = strongest_edges(9, joined, 1)
+    assert [pair for pair in zip(kept.first.tolist(), kept.second.tolist(), strict=True) if pair[0] == 0] == [(0, 7)]
+
+
+def test_vectors_fall_into_their_clouds() -> None:
+    vectors = clouds(600)
+    levels = affinity_of_vectors(vectors)
+    assert_levels(levels, 600, 12)
+    cohesion = []
+    for labels in levels:
+        sums = np.zeros((labels.max() + 1, vectors.shape[1]))
+        np.add.at(sums, labels, vectors)
+        centres = sums / np.linalg.norm(sums, axis=1)[:, None]
+        cohesion.append((vectors * centres[labels]).sum(axis=1).mean())
+    assert cohesion[0] > 0.8
+    assert cohesion == sorted(cohesion, reverse=True)
+
+
+def test_a_vector_less_changes_what_was_near_to_it() -> None:
+    vectors = clouds(900)
+    names = np.arange(900)
+    kept = np.delete(names, 450)
+    pairs = zip(affinity_of_vectors(vectors), affinity_of_vectors(vectors[kept]), strict=False)
+    before, after = set(), set()
+    for level, (one, other) in enumerate(pairs):
+        before |= {(level, group) for group in groups(one, names)}
+        after |= {(level, group) for group in groups(other, kept)}
+    assert len(before & after) >= 0.95 * len(before)
+
+
+def test_equal_vectors_are_joined_as_many_as_may_be() -> None:
+    vectors = np.repeat(clouds(2), 60, axis=0)
+    levels = affinity_of_vectors(vectors, levels=2)
+    assert_levels(levels, 120, 12)
+    assert levels[0].max() + 1 == 10
+
+
+def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = clouds(2500)
+    exact, cosines = nearest_rows(vectors)
+    products = vectors @ vectors.T
+    np.fill_diagonal(products, -1)
+    assert (np.abs(products[np.arange(2500), exact] - products.max(axis=1)) < 1e-4).all()
+    assert (np.abs(cosines / 10_000 - products.max(axis=1)) < 1e-4).all()
+    monkeypatch.setattr(rows_module, "_COMPARED", 100)
+    monkeypatch.setattr(rows_module, "_CELL", 40)
+    found, _ = nearest_rows(vectors)
+    assert (found == exact).mean() > 0.9
