@@ -1,9 +1,10 @@
 """Abstracts: groups of up to five consecutive chunks, and a tree above them that means something (Bridge-RAG §4.1).
 
 In: a document's sections and chunks, and the terms and sentences of each chunk. Out: the leaf groups and the tree,
-with an extractive summary in every node: places of sentences. A group ends where a top-level section ends. Parents
-follow the document's headings; where one section holds more groups than can be read at a glance, neighbours are joined
-by the similarity of their terms. A function of the document alone.
+with an extractive summary in every node: places of the sentences that cover most of what is said below it
+(:mod:`~kvstore.text.greedy_cover`). A group ends where a top-level section ends. Parents follow the document's
+headings; where one section holds more groups than can be read at a glance, neighbours are joined by the similarity of
+their terms. A function of the document alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from functools import cached_property
 from itertools import chain
 
 from ..structures.documents.chunks import GROUP
+from ..text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
 from ..text.words import FUNCTION_WORDS, term_counts
 from .chunking import Chunk, Heading, Span
 
@@ -108,8 +110,7 @@ class _TreeBuilder:
         leaves = len(self._drafts)
         self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
         for draft in self._drafts:
-            spans = self._spans[draft.first_chunk : draft.last_chunk + 1]
-            draft.summary = self._choose([span for found in spans for span in found])
+            draft.summary = self._summary(draft.first_chunk, draft.last_chunk)
         node_of: dict[int, int] = {}
         self._node(-1, range(leaves), node_of)
         return AbstractTree(
@@ -199,7 +200,7 @@ class _TreeBuilder:
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
-        parent.summary = self._choose([span for draft in drafts for span in draft.summary])
+        parent.summary = self._summary(parent.first_chunk, parent.last_chunk)
         number = len(self._drafts)
         for draft in drafts:
             draft.parent = number
@@ -225,26 +226,27 @@ class _TreeBuilder:
                 counts[term] = counts.get(term, 0) + count
         return {term: (1 + math.log(count)) * self._rarity[term] for term, count in counts.items()}
 
-    def _choose(self, candidates: list[Span]) -> list[Span]:
-        """The sentences that carry most of what the candidates are about, within the length of a summary."""
-        texts = [(span, self._sentences[span].lower().split()) for span in candidates if self._sentences[span]]
-        # Central words are long and shared; the first sentences of a text say what it is about.
-        central = [{word for word in set(words) if len(word) > 3} for _, words in texts]
-        weights = {word: math.log(1 + count) for word, count in Counter(chain.from_iterable(central)).items()}
-        scored = []
-        for order, ((span, words), long) in enumerate(zip(texts, central, strict=True)):
-            # Added exactly: a set has no order, and the same text always gets the same summary.
-            weight = math.fsum(map(weights.__getitem__, long)) / (4 + len(words))
-            scored.append((-weight * (1 + 1 / (2 + order)), span, len(words)))
-        chosen: list[Span] = []
-        room = _SUMMARY_WORDS
-        for _, span, length in sorted(scored):
-            if length <= room or not chosen:
-                chosen.append(span)
-                room -= length
-            if room < 8 or len(chosen) == 3:
-                break
-        return chosen
+    def _summary(self, first: int, last: int) -> list[Span]:
+        """The sentences of some chunks, ``first`` to ``last``, that have most of what these are about, within the
+        length of a summary; the most telling first."""
+        spans = [span for found in self._spans[first : last + 1] for span in found if self._sentences[span]]
+        sentences = [self._words[span] for span in spans]
+        if sum(sentence.length for sentence in sentences) <= _SUMMARY_WORDS:
+            return spans
+        weights = cover_weights(sentences, self._spread, len(self._chunks))
+        chosen = greedy_cover(sentences, weights, _SUMMARY_WORDS)
+        # No sentence is shown longer than a summary: where none says anything, the first fits.
+        return [spans[number] for number in chosen or range(1)]
+
+    @cached_property
+    def _words(self) -> dict[Span, SentenceWords]:
+        return {span: sentence_words(sentence) for span, sentence in self._sentences.items()}
+
+    @cached_property
+    def _spread(self) -> Mapping[str, int]:
+        """In how many chunks each word is that a summary should have."""
+        chunks = ({word for span in found for word in self._words[span].words} for found in self._spans)
+        return Counter(chain.from_iterable(chunks))
 
 
 def _agglomerate(vectors: list[dict[str, float]], largest: int) -> list[list[int]]:

@@ -1,0 +1,110 @@
+"""Summaries without a language model: sentences that together have most of the words a text is about.
+
+In: sentences, by their words and lengths, and what each word weighs. Out: which of them to take within a length. The
+one taken next is always that whose words weigh most for its length, and a word weighs little once it has been taken.
+What a sentence adds never grows by taking others, so the greedy choice has a fixed share of what the best one has
+(Nemhauser, Wolsey and Fisher 1978; for summaries Takamura and Okumura 2009, Lin and Bilmes 2011), and a sentence need
+be weighed again only when its turn comes (Minoux 1978).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from .words import FUNCTION_WORDS, UNSPACED, segments
+
+#: Words of fewer letters are passed over, but in writing without spaces, where a character is a word.
+_SHORTEST = 4
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+#: What a word weighs that occurs once, as a share: nothing else in the text is about it.
+_ONCE = 0.3
+#: What is left of a word's weight each time that a sentence with it is taken.
+_LEFT = 0.1
+#: Words that a sentence costs beside its own, lest the shortest are always the best buy; and the fewest that it has: a
+#: word alone says nothing.
+_ENTRY = 4
+_FEWEST = 2
+
+
+class SentenceWords(NamedTuple):
+    """A sentence to choose: those of its words that a summary should have, as often as they occur, and its length in
+    words."""
+
+    words: Sequence[str]
+    length: int
+
+
+def sentence_words(text: str) -> SentenceWords:
+    """The words of a sentence.
+
+    >>> sentence_words("The Moon is about as old as the Earth.")
+    SentenceWords(words=['moon', 'earth'], length=9)
+    """
+    every = segments(text)
+    found = [
+        word
+        for word in every
+        if (len(word) >= _SHORTEST and word not in FUNCTION_WORDS) or (not word.isascii() and _UNSPACED.match(word))
+    ]
+    return SentenceWords(found, len(every))
+
+
+def cover_weights(sentences: Iterable[SentenceWords], spread: Mapping[str, int], parts: int) -> dict[str, float]:
+    """What each word of some sentences weighs: more the more often it occurs in them, and the fewer of all ``parts`` of
+    the whole have it (``spread``)."""
+    counts = Counter(word for sentence in sentences for word in sentence.words)
+    return {
+        word: math.sqrt(count) * math.log1p(parts / spread[word]) * (_ONCE if count == 1 else 1.0)
+        for word, count in counts.items()
+    }
+
+
+def greedy_cover(
+    sentences: Sequence[SentenceWords],
+    weights: Mapping[str, float],
+    room: int,
+    *,
+    most: int | None = None,
+    owners: Sequence[Hashable] = (),
+    most_of_one: int | None = None,
+) -> list[int]:
+    """The numbers of the sentences to take, the best first: at most ``room`` words and ``most`` sentences.
+
+    A word without a weight counts nothing. Where ``owners`` say whose each sentence is, at most ``most_of_one`` of the
+    same owner are taken. What is too long for the room that is left is passed over, and a sentence that adds nothing is
+    not taken. Of equals the earlier one comes first.
+    """
+    distinct = [set(sentence.words) for sentence in sentences]
+    taken: Counter[str] = Counter()
+    of_owner: Counter[Hashable] = Counter()
+
+    def gain(number: int) -> float:
+        # Added exactly: a set has no order, and the same text always gets the same summary.
+        added = math.fsum(weights.get(word, 0.0) * _LEFT ** taken[word] for word in distinct[number])
+        return added / (_ENTRY + sentences[number].length)
+
+    heap = [(-gain(n), n) for n, sentence in enumerate(sentences) if _FEWEST <= sentence.length <= room]
+    heapq.heapify(heap)
+    chosen: list[int] = []
+    while heap and len(chosen) != most:
+        _, number = heapq.heappop(heap)
+        length = sentences[number].length
+        if length > room or (owners and of_owner[owners[number]] == most_of_one):
+            continue
+        now = (-gain(number), number)
+        if now[0] >= 0:
+            continue
+        if heap and now > heap[0]:
+            heapq.heappush(heap, now)
+            continue
+        taken.update(distinct[number])
+        chosen.append(number)
+        room -= length
+        if owners:
+            of_owner[owners[number]] += 1
+    return chosen

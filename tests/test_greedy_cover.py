@@ -1,0 +1,97 @@
+"""Summaries by the sentences that cover most of what a text says."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kvstore.extraction.extraction import extract
+from kvstore.settings import FixedSettings
+from kvstore.text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
+
+SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=40, language="rules")
+
+SENTENCES = st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=6), max_size=12).map(
+    lambda found: [SentenceWords(words, len(words) + 1) for words in found]
+)
+WEIGHTS = st.dictionaries(st.sampled_from("abcdefghij"), st.floats(0, 10))
+
+
+def plainly(sentences: Sequence[SentenceWords], weights: Mapping[str, float], room: int) -> list[int]:
+    """The same choice with every sentence weighed at every step."""
+    chosen: list[int] = []
+    taken: Counter[str] = Counter()
+    while True:
+        gains = [
+            (
+                -math.fsum(weights.get(word, 0) * 0.1 ** taken[word] for word in set(sentence.words))
+                / (4 + sentence.length),
+                number,
+            )
+            for number, sentence in enumerate(sentences)
+            if number not in chosen and 2 <= sentence.length <= room
+        ]
+        if not gains or min(gains)[0] >= 0:
+            return chosen
+        chosen.append(min(gains)[1])
+        taken.update(set(sentences[chosen[-1]].words))
+        room -= sentences[chosen[-1]].length
+
+
+@given(SENTENCES, WEIGHTS, st.integers(0, 30))
+def test_the_choice_is_the_greedy_one(sentences: list[SentenceWords], weights: dict[str, float], room: int) -> None:
+    assert greedy_cover(sentences, weights, room) == plainly(sentences, weights, room)
+
+
+@given(SENTENCES, WEIGHTS, st.integers(0, 30), st.integers(0, 4), st.data())
+def test_no_limit_is_passed(
+    sentences: list[SentenceWords], weights: dict[str, float], room: int, most: int, data: st.DataObject
+) -> None:
+    owners = data.draw(st.lists(st.integers(0, 2), min_size=len(sentences), max_size=len(sentences)))
+    chosen = greedy_cover(sentences, weights, room, most=most, owners=owners, most_of_one=2)
+    assert len(set(chosen)) == len(chosen) <= most
+    assert sum(sentences[number].length for number in chosen) <= room
+    assert max(Counter(owners[number] for number in chosen).values(), default=0) <= 2
+
+
+def test_a_word_counts_where_it_is_rare_and_comes_again() -> None:
+    sentences = [sentence_words(text) for text in ("The heron fishes.", "A heron flies.", "The pond is near.")]
+    weights = cover_weights(sentences, {"heron": 1, "fishes": 1, "flies": 1, "pond": 4, "near": 1}, 4)
+    assert weights["heron"] > weights["fishes"] > weights["pond"]
+
+
+def test_words_are_those_that_say_something_in_any_writing() -> None:
+    assert sentence_words("It is what the heron would have done, no?").words == ["heron", "done"]
+    assert sentence_words("東京タワーは高い。") == SentenceWords(list("東京タワーは高い"), 8)
+
+
+def summaries(text: str) -> list[str]:
+    tree = extract("k", text, SETTINGS).tree
+    assert tree is not None
+    data = text.encode()
+    return [" ".join(data[start:end].decode() for start, end in sorted(draft.summary)) for draft in tree.drafts]
+
+
+def test_the_summary_of_a_document_covers_all_of_it_and_repeats_nothing() -> None:
+    subjects = ["herons", "glaciers", "turbines", "violins", "orchards"]
+    text = "\n\n".join(
+        f"Everybody agreed and nodded. This part praises {one}. Later {one} were praised again. So they were. "
+        + "Well, as I was saying, and as you know, it went on and on like this for hours. " * 8
+        for one in subjects
+    )
+    root = summaries(text)[-1]
+    assert [one for one in subjects if one not in root] == []
+    assert root.count("Well, as I was saying") <= 1
+    assert len(root.split()) <= 60
+
+
+def test_a_short_text_is_its_own_summary() -> None:
+    assert summaries("Tea is made from leaves. It is hot.") == ["Tea is made from leaves. It is hot."]
+
+
+def test_words_that_say_nothing_have_a_summary_all_the_same() -> None:
+    assert summaries("So it is. " * 40)[-1] == "So it is."
