@@ -1,10 +1,10 @@
 """The prompt for a language model: passages, abstracts and the question, within a budget of tokens.
 
 In: evidence and a number of tokens. Out: two messages, after Bridge-RAG's template (Appendix C.1): what to do, then
-information, abstracts, question. Passages go in whole and in order of rank, as many as there is room for; lines about
-relations (CFT-RAG, section 3.3) and abstracts take what is left. Before a long context the question stands too, as a
-model loses it otherwise (Liu et al., "Lost in the Middle", TACL 2024, section 4.2). A budget in which no passage has
-room is an InputError.
+information, abstracts, question. Passages go in whole and in order of rank, as many as there is room for; points that
+a model made of them, lines about relations (CFT-RAG, section 3.3) and abstracts take what is left. Before a long
+context the question stands too, as a model loses it otherwise (Liu et al., "Lost in the Middle", TACL 2024, section
+4.2). A budget in which no passage has room is an InputError.
 
 Documents are quoted, never believed: what is taken from them stands between marks (:mod:`kvstore.models.quoting`).
 Titles and headings are one line each. Numbers in brackets that a document has itself stand in parentheses, so that one
@@ -67,17 +67,20 @@ class Prompt:
 
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     """The prompt for what was found, in at most ``budget`` tokens by :func:`token_estimate`."""
-    quotation = _quotation(evidence)
+    notes = (note.text for note in evidence.abstracts)
+    quotation = quotation_of(evidence.hits, evidence.question, *evidence.points, *evidence.context, *notes)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
     # The question stands twice, and the titles of the parts are there, and two of them with a quotation's marks.
     fixed = 2 * MESSAGE + token_estimate(system) + 2 * token_estimate(question) + 20
-    fixed += token_estimate(quotation.of("")) * (bool(evidence.context) + bool(evidence.abstracts))
+    told = (evidence.points, evidence.context, evidence.abstracts)
+    fixed += token_estimate(quotation.of("")) * sum(map(bool, told))
     room = _Room(budget - fixed)
-    passages = [hit for hit in evidence.hits if room.take(_passage(999, hit, quotation))]
+    passages = [hit for hit in evidence.hits if room.take(quoted_passage(999, hit, quotation))]
     if evidence.hits and not passages:
-        least = fixed + min(token_estimate(_passage(999, hit, quotation)) for hit in evidence.hits) + 1
+        least = fixed + min(token_estimate(quoted_passage(999, hit, quotation)) for hit in evidence.hits) + 1
         raise InputError(f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {least}, or more")
+    points = [line for line in map(_one_line, evidence.points) if room.take(line)]
     relations = [line for line in map(_one_line, evidence.context) if room.take(line)]
     given = "\n".join(hit.text for hit in passages)
     above = {hit.document for hit in passages}
@@ -87,7 +90,8 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         if note.document in above and note.text.strip() and note.text not in given
         if room.take(text := _quoted(note.text))
     ]
-    parts = [_part("Information", (_passage(number, hit, quotation) for number, hit in enumerate(passages, 1)))]
+    parts = [_part("Information", (quoted_passage(number, hit, quotation) for number, hit in enumerate(passages, 1)))]
+    parts += [_part("Points", [quotation.of("\n".join(points))])] if points else []
     parts += [_part("Relations", [quotation.of("\n".join(relations))])] if relations else []
     parts += [_part("Abstracts", [quotation.of("\n".join(abstracts))])] if abstracts else []
     context = "\n\n".join(parts)
@@ -112,15 +116,16 @@ class _Room:
         return True
 
 
-def _quotation(evidence: Evidence) -> Quotation:
-    """How a prompt of this evidence quotes."""
-    parts = [evidence.question, *evidence.context, *(note.text for note in evidence.abstracts)]
-    for hit in evidence.hits:
+def quotation_of(hits: Iterable[Hit], *texts: str) -> Quotation:
+    """How a prompt quotes that holds these passages and other texts."""
+    parts = list(texts)
+    for hit in hits:
         parts += [hit.text, hit.heading, hit.title or "", hit.document]
     return Quotation(parts)
 
 
-def _passage(number: int, hit: Hit, quotation: Quotation) -> str:
+def quoted_passage(number: int, hit: Hit, quotation: Quotation) -> str:
+    """A passage with its number, and what it is about, as a prompt has it."""
     about = dict.fromkeys(filter(None, (hit.title or hit.document, *hit.heading.split(" > "))))
     return f"[{number}] {_one_line(' > '.join(about))}\n{quotation.of(_quoted(hit.text))}"
 

@@ -45,6 +45,7 @@ MOST_ROWS = 2**31 - 1
 
 if TYPE_CHECKING:
     from ..answering.prompt import Prompt
+    from ..models.llm import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,13 +362,17 @@ class Queryable(ABC):
         # From here on the state need not stay: a model may write for minutes.
         problem = None
         if chosen is not None and evidence.hits:
-            prompt = self._prompt(evidence, query)
             kept = self._context.session.answer_cache
             try:
-                answer = written_answer(evidence, prompt, chosen, kept=kept, trace=query.trace, on_text=on_text)
-                return replace(answer, weighed=confidence)
+                read = self._distilled(question, strategy, evidence, chosen, clauses)
+                if read.hits:
+                    prompt = self._prompt(read, query)
+                    answer = written_answer(read, prompt, chosen, kept=kept, trace=query.trace, on_text=on_text)
+                    return replace(answer, weighed=confidence)
+                problem = f"language model {chosen.name!r} found nothing about this in what it read."
             except ModelUnavailableError as error:
-                problem = f"{error}. This answer is extractive."
+                problem = f"{error}."
+            problem += " This answer is extractive."
         with query.trace.step("choose sentences") as step:
             text, citations = extracted(evidence, passages, relevance)
             why = "no language model is configured" if problem is None else "the language model did not answer"
@@ -384,6 +389,29 @@ class Queryable(ABC):
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
             return self._prompt(strategy.retrieve(query), query)
+
+    def _distilled(
+        self, question: str, strategy: Strategy, evidence: Evidence, model: LanguageModel, clauses: Clauses
+    ) -> Evidence:
+        """The evidence that an answer is written from: what the model made of it, where the strategy has it read."""
+        distil = getattr(strategy, "distil", None)
+        if distil is None:
+            return evidence
+        from ..answering.distiller import ModelDistiller
+        from ..models.structured import StructuredModel
+
+        # A vector that was given is the question's, and no other's.
+        others: Clauses = {**clauses, "vector": None}
+        found: Evidence = distil(
+            evidence,
+            ModelDistiller(
+                StructuredModel(model),
+                self._context.session.prompt_tokens,
+                state=self.state,
+                retrieve=lambda other: self.retrieve(other, **others),
+            ),
+        )
+        return found
 
     def _prompt(self, evidence: Evidence, query: Query) -> Prompt:
         from ..answering.prompt import build_prompt

@@ -81,10 +81,20 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class HitGroup:
+    """Some hits that belong together, by their places in the evidence's list, and what they are called."""
+
+    title: str
+    hits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked.
 
-    ``context`` are lines about the question's entities that go into a prompt beside the chunks.
+    ``context`` are lines about the question's entities, and ``points`` what a model took from the chunks
+    (:mod:`.distillation`): both go into a prompt beside the chunks. ``groups`` are parts of the hits that are read
+    apart from one another: layers, communities.
     """
 
     question: str
@@ -94,6 +104,8 @@ class Evidence:
     steps: list[Step] = field(default_factory=list)
     pool: int = 0
     context: list[str] = field(default_factory=list)
+    points: list[str] = field(default_factory=list)
+    groups: list[HitGroup] = field(default_factory=list)
 
 
 class Trace:

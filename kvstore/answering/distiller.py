@@ -1,0 +1,174 @@
+"""The language model that reads passages for a strategy, each prompt within the tokens that one may have.
+
+In: questions and passages. Out: points with their passages, ratings, and questions to ask next
+(:mod:`kvstore.retrieval.distillation`). Passages are quoted and numbered as in the prompt of an answer. What the model
+writes is JSON of a schema: a point of no score, and one that names no passage it was given, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+from ..errors import InvalidAnswerError
+from ..models.quoting import Quotation
+from ..models.structured import StructuredModel, StructuredPrompt
+from ..models.token_estimate import token_estimate
+from ..retrieval.distillation import HIGHEST, Point, Reading
+from ..retrieval.evidence import Evidence, Hit, Trace
+from ..structures.state import State
+from .prompt import quotation_of, quoted_passage
+
+Result = TypeVar("Result")
+
+#: Points that a model may make of one prompt, and the best rating of a passage.
+_MOST_POINTS = 20
+_BEST_RATING = 5
+
+_POINTS = (
+    "You are given a question and numbered passages. Write down what the passages say that helps to answer the "
+    "question, as points: each one sentence that stands by itself, with a score from 0 (no help) to 100 (answers the "
+    "question) and the numbers of the passages that say it. Take nothing from anywhere else. Where no passage helps, "
+    "give no points."
+)
+_QUESTIONS = (
+    " Then write at most {count} further questions, the answers to which would help most, and which documents like "
+    "these may answer; none where nothing is missing."
+)
+_RATINGS = (
+    "You are given a question and numbered passages, each an account of a larger part of a collection of documents. "
+    "For each passage say, from 0 (not at all) to 5 (very much), how much the part that it stands for may help to "
+    "answer the question."
+)
+
+
+class ModelDistiller:
+    """A :class:`~kvstore.retrieval.distillation.Distiller` over one model; ``budget`` is the tokens of a prompt."""
+
+    def __init__(
+        self,
+        model: StructuredModel,
+        budget: int,
+        *,
+        state: Callable[[], AbstractContextManager[State]],
+        retrieve: Callable[[str], Evidence],
+    ) -> None:
+        self._model = model
+        self._budget = budget
+        self.state = state
+        self.retrieve = retrieve
+        self.trace = Trace()
+
+    def batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
+        left = list(passages)
+        found: list[list[Hit]] = []
+        while left:
+            batch = self._fitting(question, left, _POINTS)
+            if not batch:
+                left = left[1:]
+                continue
+            found.append(batch)
+            left = [hit for hit in left if hit not in batch]
+        return found
+
+    def read(self, question: str, passages: Sequence[Hit], *, questions: int = 0) -> Reading:
+        task = _POINTS + (_QUESTIONS.format(count=questions) if questions else "")
+        given = self._fitting(question, passages, task)
+        empty = Reading([], [])
+        if not given:
+            return empty
+        properties: dict[str, Any] = {
+            "points": {
+                "type": "array",
+                "maxItems": _MOST_POINTS,
+                "items": _object(
+                    description={"type": "string", "minLength": 1},
+                    score={"type": "integer", "minimum": 0, "maximum": HIGHEST},
+                    sources={"type": "array", "items": {"type": "integer"}},
+                ),
+            }
+        }
+        if questions:
+            properties["questions"] = {"type": "array", "items": {"type": "string"}}
+
+        def check(answer: Any) -> Reading:
+            points = []
+            for point in answer["points"]:
+                numbers = dict.fromkeys(number for number in point["sources"] if 1 <= number <= len(given))
+                if point["score"] and numbers:
+                    sources = tuple(given[number - 1] for number in numbers)
+                    points.append(Point(" ".join(point["description"].split()), point["score"], sources))
+            asked = dict.fromkeys(" ".join(text.split()) for text in answer.get("questions", ()))
+            return Reading(points, [text for text in asked if text][:questions])
+
+        with self.trace.step("points of passages") as step:
+            found = self._ask("points", question, given, task, _object(**properties), check) or empty
+            step.detail = f"{self._model.model.name}: {len(given)} passages" + _next(found.questions)
+            step.count = len(found.points)
+        return found
+
+    def rate(self, question: str, passages: Sequence[Hit]) -> list[int]:
+        ratings: list[int] = []
+        with self.trace.step("rate passages") as step:
+            while len(ratings) < len(passages):
+                given = self._fitting(question, passages[len(ratings) :], _RATINGS, in_order=True)
+                ratings += self._ratings(question, given) if given else [0]
+            step.detail = f"{self._model.model.name}: {len(passages)} passages"
+            step.count = sum(1 for rating in ratings if rating)
+        return ratings
+
+    def _ratings(self, question: str, given: Sequence[Hit]) -> list[int]:
+        rating = _object(passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _BEST_RATING})
+        schema = _object(ratings={"type": "array", "items": rating})
+
+        def check(answer: Any) -> list[int]:
+            said = {one["passage"]: one["rating"] for one in answer["ratings"]}
+            return [said.get(number, 0) for number in range(1, len(given) + 1)]
+
+        return self._ask("ratings", question, given, _RATINGS, schema, check) or [0] * len(given)
+
+    def _fitting(self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False) -> list[Hit]:
+        """The passages that fit a prompt, in order; ``in_order`` ends with the first that does not, unless it is the
+        very first."""
+        quotation = Quotation(())
+        room = self._budget - 4 * token_estimate(task) - token_estimate(question) - 200
+        found: list[Hit] = []
+        for hit in passages:
+            room_after = room - token_estimate(quoted_passage(999, hit, quotation)) - 1
+            if room_after >= 0:
+                found.append(hit)
+                room = room_after
+            elif in_order:
+                break
+        return found
+
+    def _ask(
+        self,
+        name: str,
+        question: str,
+        given: Sequence[Hit],
+        task: str,
+        schema: dict[str, Any],
+        check: Callable[[Any], Result],
+    ) -> Result | None:
+        """What the model answers, or None where it was asked twice and its answers were of no use."""
+        quotation = quotation_of(given, question)
+        system = f"{task} {quotation.rule}"
+        quoted = "\n".join(quoted_passage(number, hit, quotation) for number, hit in enumerate(given, 1))
+        user = f"Passages:\n{quoted}\n\nQuestion:\n{question.strip()}"
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        try:
+            return self._model.ask(StructuredPrompt(name, messages, schema, check))
+        except InvalidAnswerError as problem:
+            with self.trace.step(f"no {name}") as step:
+                step.detail = str(problem)
+            return None
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _next(questions: Sequence[str]) -> str:
+    return "; asked next: " + " | ".join(questions) if questions else ""

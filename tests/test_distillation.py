@@ -1,0 +1,133 @@
+"""Distillation: a strategy whose evidence a language model reads in parts before it answers; from outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from model_server import Planned, Server, refusal, stream
+
+import kvstore
+from kvstore.arguments import Option
+from kvstore.retrieval.dense_search import rank_by_vector
+from kvstore.retrieval.distillation import Distiller, distilled
+from kvstore.retrieval.evidence import Evidence
+from kvstore.retrieval.query import Query, evidence_of
+from kvstore.systems import register
+from kvstore.systems.contract import System
+
+QUESTION = "Which colour do the boats of Brunnen have?"
+TEXTS = {
+    "boats": "The boats of Brunnen are painted green every spring.",
+    "harbour": "The harbour of Brunnen has room for forty boats.",
+    "museum": "The museum of Brunnen shows boats and a colour chart.",
+}
+
+
+class Careful:
+    """Has each passage read by itself, and asks what the model asks next."""
+
+    name = "careful"
+    description = "reads every passage by itself"
+    options: Mapping[str, Option] = {}
+
+    def retrieve(self, query: Query) -> Evidence:
+        return evidence_of(query, self.name, rank_by_vector(query, query.reach), "near", 3)
+
+    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+        points = []
+        for hit, rating in zip(evidence.hits, distiller.rate(evidence.question, evidence.hits), strict=True):
+            if rating:
+                reading = distiller.read(evidence.question, [hit], questions=1)
+                points += reading.points
+                for question in reading.questions:
+                    points += distiller.read(evidence.question, distiller.retrieve(question).hits[:1]).points
+        return distilled(evidence, points, distiller.trace)
+
+
+@pytest.fixture
+def careful() -> Iterator[None]:
+    take_back = register(System("careful", "of no paper", strategies=(Careful(),)))
+    yield
+    take_back()
+
+
+@pytest.fixture
+def lake(store: kvstore.Store, server: Server, careful: None) -> kvstore.Store:
+    for key, text in TEXTS.items():
+        store.put(key, text)
+    for name, value in {"base_url": server.url, "model": "stub", "least_confidence": 0, "answer_cache": False}.items():
+        store.set(name, value)
+    return store
+
+
+def _answering(*, rating: int = 5, number: int = 1, ask: Sequence[str] = ()) -> Callable[[dict[str, Any]], Planned]:
+    """A model that finds one point in passages about green boats."""
+
+    def answer(request: dict[str, Any]) -> Planned:
+        system, user = (message["content"] for message in request["messages"][:2])
+        name = request.get("response_format", {}).get("json_schema", {}).get("name")
+        if name == "ratings":
+            count = user.count("\n[") + user.startswith("[")
+            return stream(json.dumps({"ratings": [{"passage": n, "rating": rating} for n in range(1, count + 1)]}))
+        if name == "points":
+            point = {"description": "The boats are\ngreen.", "score": 90, "sources": [number, 7]}
+            found = [point] if "green" in user else []
+            questions = {"questions": list(ask)} if "further questions" in system else {}
+            return stream(json.dumps({"points": found, **questions}))
+        return stream("They are green [1].")
+
+    return answer
+
+
+def test_an_answer_is_written_from_the_points_and_cites_their_passages(lake: kvstore.Store, server: Server) -> None:
+    server.answering = _answering()
+    answer = lake.ask(QUESTION, using="careful")
+    assert (answer.text, answer.model, answer.problem) == ("They are green [1].", "stub", None)
+    assert [citation.document for citation in answer.citations] == ["boats"]
+    assert answer.evidence.points == ["The boats are green. (importance 90)"]
+    assert [hit.document for hit in answer.evidence.hits] == ["boats"]
+    last = server.requests[-1]["messages"][1]["content"]
+    assert "Points:\n<<" in last and "harbour" not in last
+    names = [step.name for step in answer.evidence.steps]
+    assert names.count("rate passages") == 1 and names.count("points of passages") == 3
+    assert len(server.requests) == 5  # one rates, three read, one answers
+
+
+def test_what_no_passage_says_or_does_not_count_is_left_out(lake: kvstore.Store, server: Server) -> None:
+    server.answering = _answering(number=4)
+    answer = lake.ask(QUESTION, using="careful")
+    assert answer.extractive and answer.model is None
+    assert answer.problem is not None and "'stub' found nothing about this in what it read." in answer.problem
+    server.answering = _answering(rating=0)
+    server.requests.clear()
+    assert lake.ask(QUESTION, using="careful").extractive
+    assert len(server.requests) == 1
+
+
+def test_a_question_of_the_model_is_asked_of_the_store(lake: kvstore.Store, server: Server) -> None:
+    server.answering = _answering(ask=["Which colour are the boats painted?", "and another"])
+    answer = lake.ask(QUESTION, using="careful")
+    assert len(server.requests) == 8
+    assert any("asked next: Which colour are the boats painted?" in step.detail for step in answer.evidence.steps)
+
+
+def test_a_model_that_gives_no_json_twice_or_is_down_leaves_an_extractive_answer(
+    lake: kvstore.Store, server: Server
+) -> None:
+    server.answering = lambda request: stream("I would rather not.")
+    answer = lake.ask(QUESTION, using="careful")
+    assert answer.extractive and "rather not" not in answer.text
+    assert len(server.requests) == 2
+    server.answering = lambda request: refusal(503, "busy")
+    lake.set("attempts", 1)
+    answer = lake.ask(QUESTION, using="careful")
+    assert answer.extractive and answer.problem is not None and "503" in answer.problem
+
+
+def test_explain_analyze_shows_what_the_model_was_asked(lake: kvstore.Store, server: Server) -> None:
+    server.answering = _answering()
+    rows = lake.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' USING careful").fetchall()
+    assert [row[0] for row in rows].count("points of passages") == 3
