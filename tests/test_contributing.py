@@ -17,7 +17,6 @@ import pytest
 
 import kvstore
 from kvstore import systems
-from kvstore.changes import facts
 from kvstore.ingest import readers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,9 +36,7 @@ def registries() -> Iterator[None]:
     """What an example registers is forgotten after it."""
     known: list[dict[str, Any]] = [systems.SYSTEMS, systems.STRATEGIES, systems.INDEXES, readers._REGISTRY]
     before = [dict(registry) for registry in known]
-    kinds = list(facts.FACTS)
     yield
-    facts.FACTS[:] = kinds
     for registry, stood in zip(known, before, strict=True):
         registry.clear()
         registry.update(stood)

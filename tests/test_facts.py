@@ -16,6 +16,9 @@ from kvstore import errors
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.structures.documents.document_triples import KIND
+from kvstore.systems import register
+from kvstore.systems.contract import System
+from kvstore.systems.fact import DocumentFact
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
 NOTES = "notes"
@@ -23,7 +26,7 @@ Notes = tuple[str, ...]
 MakeStore = Callable[..., kvstore.Store]
 
 
-class NoteFact(facts.DocumentFact[Notes]):
+class NoteFact(DocumentFact[Notes]):
     """Names that somebody noted on a document; stands for whatever is to be stated of documents."""
 
     name = "note"
@@ -50,7 +53,7 @@ NOTE = NoteFact()
 
 @pytest.fixture(autouse=True)
 def noted() -> Iterator[None]:
-    take_back = facts.register(NOTE)
+    take_back = register(System("notes", "no paper: a fact from outside", facts=(NOTE,)))
     yield
     take_back()
 
@@ -135,10 +138,10 @@ def test_dump_tells_that_no_statement_says_it(tea: kvstore.Store) -> None:
 
 
 def test_the_reports_have_a_field_for_every_kind_of_fact() -> None:
-    declared = [fact.plural for fact in facts.FACTS if fact is not NOTE]
+    declared = [fact.plural for fact in facts.all_facts() if fact is not NOTE]
     assert [field.name for field in fields(kvstore.ExportReport)] == declared
     assert [field.name for field in fields(kvstore.ImportReport)] == [*declared, "unchanged"]
-    names = [name for fact in facts.FACTS for name in (fact.name, fact.plural)]
+    names = [name for fact in facts.all_facts() for name in (fact.name, fact.plural)]
     assert len(set(names)) + 1 == len(names), "triples alone are called the same, one and many"
 
 

@@ -26,7 +26,7 @@ FORMAT = Path(kvstore.__file__).parent / "storage" / "FORMAT.md"
 MakeStore = Callable[..., kvstore.Store]
 
 #: What a user states, which cannot be made again: FORMAT.md lists it. Of vectors it is the user's own.
-STATED = {table for fact in facts.FACTS for table in fact.tables} | {tables.INDEXES}
+STATED = {table for fact in facts.all_facts() for table in fact.tables} | {tables.INDEXES}
 PRIMARY = STATED - {tables.VECTORS} | {tables.META}
 #: What a store does without: files are read again.
 DISPENSABLE = {tables.INGESTED_FILES}

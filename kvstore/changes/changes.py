@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..extraction.extraction import Extracted
@@ -32,13 +33,19 @@ from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, VectorWriter
 from ..systems import derivations, structures
 from ..systems.contract import RELATION_LINK
+from ..systems.fact import DocumentFact, StatedFact, Work
 from ..systems.versions import require_maintained
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from .facts import DocumentFact, StatedFact, Work, stated_of
+from .facts import stated_of
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import Pending, Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkedWork(Work):
+    linker: Linker
 
 
 class Changes:
@@ -73,7 +80,7 @@ class Changes:
         """Store documents, edges and aliases in place of those of the same key, and take others out."""
         documents = pending.prepared
         linker = Linker(self.state, self._mentions)
-        work = Work(self.state, self._view, self.forest, linker)
+        work = _LinkedWork(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
         for key in pending.documents:
             record = self.documents.find(key)
@@ -122,7 +129,7 @@ class Changes:
         self.filter.flush()
         self.counters.save(self._view)
 
-    def _take_out(self, record: DocumentRecord, work: Work, names: NameChanges) -> None:
+    def _take_out(self, record: DocumentRecord, work: _LinkedWork, names: NameChanges) -> None:
         """Remove a document and all that is its own; its names lose one introduction each."""
         for follower in self._followers:
             follower.leaving(record)
@@ -156,7 +163,9 @@ class Changes:
         self.counters.text_bytes -= record.size
         self.counters.abstracts -= len(record.groups) + len(record.uppers)
 
-    def _withdraw(self, fact: StatedFact[Any, Any], key: object, value: object, work: Work, names: NameChanges) -> None:
+    def _withdraw(
+        self, fact: StatedFact[Any, Any], key: object, value: object, work: _LinkedWork, names: NameChanges
+    ) -> None:
         """Take back what is stated under a key, if anything is; its names lose one introduction each."""
         if value is None:
             return
@@ -168,7 +177,7 @@ class Changes:
         self._link(fact, key, value, work, -1)
         fact.remove(work, key, value)
 
-    def _link(self, fact: StatedFact[Any, Any], key: Any, value: object, work: Work, by: int) -> None:
+    def _link(self, fact: StatedFact[Any, Any], key: Any, value: object, work: _LinkedWork, by: int) -> None:
         """Say what a fact of a document joins once more (or less), and that its document has changed."""
         record = self.documents.find(key) if isinstance(fact, DocumentFact) else None
         if isinstance(fact, DocumentFact) and record is not None:

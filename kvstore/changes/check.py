@@ -33,10 +33,11 @@ from ..structures.postings import term_bytes
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE, Ids
 from ..systems import INDEXES, buffered_tables
+from ..systems.fact import DocumentFact, StatedFact
 from ..systems.versions import unmaintained
 from ..text.normalize import entity_key, fold
 from ..text.words import chunk_terms, stemmer
-from .facts import DocumentFact, StatedFact, stated
+from .facts import stated
 from .forest_check import check_forest
 from .hash_sums import MASK, HashSums, differing
 from .structure_check import check_structures

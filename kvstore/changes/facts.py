@@ -1,206 +1,37 @@
-"""Facts: what users state, and what cannot be made again: documents, triples of documents, edges and aliases.
+"""Facts: what users state, and what cannot be made again: documents, triples of documents, edges and aliases, and what
+systems declare.
 
-Each kind is declared once, as a :class:`Fact` in :data:`FACTS`, in the order in which a store takes them in. From that
-follow export and import, what CHECK REPAIR reads and says is lost, the statements of ``.dump`` and what they cannot
-say, and FORMAT.md's list of what cannot be made again. All else in a store is derived from facts and settings.
+Each kind is declared once, as a :class:`~kvstore.systems.fact.Fact`: here, or by a system. :func:`all_facts` has them
+in the order in which a store takes them in. From that follow export and import, what CHECK REPAIR reads and says is
+lost, the statements of ``.dump`` and what they cannot say, and FORMAT.md's list of what cannot be made again. All else
+in a store is derived from facts and settings.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import systems
 from ..errors import InputError
 from ..storage import records
-from ..storage.view import WriteView
 from ..structures import tables
 from ..structures.documents.document_triples import KIND, DocumentTriples, joined, stated_triples
 from ..structures.documents.document_triples import Triple as Triple
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.forest import EdgeKey, StatedEdge
-from ..structures.forest.forest_writer import ForestWriter
 from ..structures.names.aliases import ALIAS, MERGE, Alias, AliasWriter
 from ..structures.state import State
 from ..systems.contract import TRIPLE_LINK
+from ..systems.fact import DocumentFact, Fact, Fields, Line, Said, StatedFact, Work
 from ..text.stated_names import stated_name, stated_tree
-from .linking import Linker
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What facts are carried into: one set of changes to a state."""
-
-    state: State
-    write: WriteView
-    forest: ForestWriter
-    linker: Linker
-
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
-
-#: A line of an export.
-Line = Mapping[str, Any]
-#: A statement of the language with ``?`` in place of values, or a sentence, and the values.
-Said = tuple[str, Sequence[str]]
 
 _MAYBE_TEXT = (str, type(None))
-#: The types of some fields.
-Fields = Mapping[str, type | tuple[type, ...]]
-
-
-class Fact(ABC, Generic[Key, Value]):
-    """A kind of fact: its line in an export, its statement, and its rows on disk.
-
-    ``name`` is the first field of its line and ``fields`` has all of them with their types (one that may be None may be
-    missing). ``plural`` is what it is counted by. ``tables`` hold what cannot be made again of it, the first of them a
-    row a fact.
-    """
-
-    name: str
-    plural: str
-    fields: ClassVar[Fields]
-    tables: tuple[str, ...]
-
-    @abstractmethod
-    def scan(self, state: State) -> Iterator[tuple[Key, Value]]:
-        """All facts of this kind, in the order of their keys."""
-
-    @abstractmethod
-    def line(self, key: Key, value: Value) -> Line:
-        """The line of an export that says it."""
-
-    @abstractmethod
-    def parse(self, line: Line) -> tuple[Key, Value]:
-        """What :meth:`line` said; the types of the fields are right. Raises InputError."""
-
-    @abstractmethod
-    def place(self, row: bytes) -> str:
-        """What the row of this key in the first table says, in words, for a message that it is lost."""
-
-    @abstractmethod
-    def read(self, state: State, row: bytes) -> tuple[Key, Value]:
-        """The fact of the row of this key; raises CorruptionError."""
-
-    def counted(self, number: int) -> str:
-        """So many facts of this kind, in words; empty where that goes without saying."""
-        return f"{number:,} {self.name if number == 1 else self.plural}"
-
-    def said(self, state: State) -> Iterator[Said]:
-        """The statements that make the facts again, in an order in which they can be run."""
-        return iter(())
-
-    def unsaid(self, state: State) -> Iterator[Said]:
-        """What :meth:`said` cannot say, each the beginning of a sentence."""
-        number = state.lmdb.count(self.tables[0])
-        if number:
-            be, them = ("is", "it") if number == 1 else ("are", "them")
-            yield f"{self.counted(number)} {be} in no statement; EXPORT TO keeps {them}", ()
-
-
-class StatedFact(Fact[Key, Value]):
-    """A kind of fact that is stored as it was stated, beside the documents; None in place of a value takes it back.
-
-    Names of ``kinds`` that it makes known may stand in no text and no tree.
-    """
-
-    kinds: tuple[str, ...] = ()
-
-    @property
-    def figure(self) -> str:
-        """What SHOW STATS calls how many there are."""
-        return self.tables[0]
-
-    def size(self, value: Value) -> int:
-        """How much memory it takes while it waits, chunks taking 1."""
-        return 1
-
-    def joined(self, value: Value, more: Value) -> Value:
-        """Two of a key as one."""
-        return more
-
-    def allow(self, value: Value, stated: Callable[[Key], Value | None]) -> None:
-        """Raise InputError where it contradicts what is stated."""
-
-    @abstractmethod
-    def stored(self, state: State, key: Key) -> Value | None:
-        """What is stated under this key, or None."""
-
-    def introductions(self, value: Value) -> Iterable[tuple[str, str]]:
-        """The names it makes known, each as typed and the kind of name it is (:mod:`kvstore.structures.names.entities`
-        numbers these)."""
-        return ()
-
-    @abstractmethod
-    def remove(self, work: Work, key: Key, value: Value) -> None:
-        """Take back what is stored, whose names are known still."""
-
-    @abstractmethod
-    def put(self, work: Work, ids: Mapping[str, int], key: Key, value: Value) -> None:
-        """Store what is not; ``ids`` are those of the names it introduces, by their normal forms."""
-
-
-class DocumentFact(StatedFact[str, Value]):
-    """A kind of fact that belongs to a document with a text, by the document's key, and goes with that text.
-
-    Its table has a row by the document's id: a list of what its line says behind the document's key.
-    """
-
-    @abstractmethod
-    def value(self, *parts: Any) -> Value:
-        """What the fields of a line behind the first say; raises InputError."""
-
-    @abstractmethod
-    def parts(self, value: Value) -> Sequence[Any]:
-        """The fields of a line behind the first."""
-
-    def described(self, value: Value) -> int:
-        """What DESCRIBE says of a document that has some."""
-        return 1
-
-    def links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
-        """Entities that it joins, whose names are known, and how: a kind of link, :mod:`kvstore.systems.contract`."""
-        return ()
-
-    @property
-    def figure(self) -> str:
-        return f"documents_with_{self.plural}"
-
-    def line(self, key: str, value: Value) -> Line:
-        return dict(zip(self.fields, (key, *self.parts(value)), strict=True))
-
-    def parse(self, line: Line) -> tuple[str, Value]:
-        key, *parts = (line[name] for name in self.fields)
-        return key, self.value(*parts)
-
-    def place(self, row: bytes) -> str:
-        return f"the {self.plural} of document {records.U64.unpack(row)[0]}"
-
-    def scan(self, state: State) -> Iterator[tuple[str, Value]]:
-        rows = [row for row, _ in state.lmdb.scan(self.tables[0])]
-        keys = {state.documents.get(records.U64.unpack(row)[0]).key: row for row in rows}
-        return (self.read(state, keys[key]) for key in sorted(keys))
-
-    def read(self, state: State, row: bytes) -> tuple[str, Value]:
-        key = state.documents.get(records.U64.unpack(row)[0]).key
-        return key, self.value(*records.unpack(state.lmdb.get(self.tables[0], row) or b"", self.tables[0], row))
-
-    def stored(self, state: State, key: str) -> Value | None:
-        row = records.u64(state.documents.identify(key) or 0)
-        return None if state.lmdb.get(self.tables[0], row) is None else self.read(state, row)[1]
-
-    def remove(self, work: Work, key: str, value: Value) -> None:
-        work.write.delete(self.tables[0], records.u64(work.state.documents.identify(key) or 0))
-
-    def put(self, work: Work, ids: Mapping[str, int], key: str, value: Value) -> None:
-        row = records.u64(work.state.documents.identify(key) or 0)
-        work.write.put(self.tables[0], row, records.pack(self.parts(value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,32 +291,28 @@ TRIPLES = _StatedTriples()
 EDGES = _StatedEdges()
 ALIASES = _StatedAliases()
 
-#: All kinds of facts, in the order in which they are exported and taken in: what others need comes first.
-FACTS: list[Fact[Any, Any]] = [DOCUMENTS, TRIPLES, EDGES, ALIASES]
 
-
-def register(fact: Fact[Any, Any]) -> Callable[[], None]:
-    """Add a kind of fact to those of every store that is opened from now on; what is returned takes it back."""
-    FACTS.append(fact)
-    return lambda: FACTS.remove(fact)
+def all_facts() -> list[Fact[Any, Any]]:
+    """All kinds of facts, in the order in which they are exported and taken in: what others need comes first."""
+    return [DOCUMENTS, TRIPLES, EDGES, ALIASES, *systems.facts()]
 
 
 def of_line(line: Line) -> Fact[Any, Any]:
     """The kind of fact that a line of an export says; raises InputError for none."""
-    for fact in FACTS:
+    for fact in all_facts():
         if fact.name in line:
             return fact
-    raise InputError(f"a line has one of the fields {', '.join(fact.name for fact in FACTS)}")
+    raise InputError(f"a line has one of the fields {', '.join(fact.name for fact in all_facts())}")
 
 
 def stated() -> Iterator[StatedFact[Any, Any]]:
     """The kinds of facts that are stored as they were stated."""
-    return (fact for fact in FACTS if isinstance(fact, StatedFact))
+    return (fact for fact in all_facts() if isinstance(fact, StatedFact))
 
 
 def of_documents() -> Iterator[DocumentFact[Any]]:
     """The kinds of facts that belong to documents."""
-    return (fact for fact in FACTS if isinstance(fact, DocumentFact))
+    return (fact for fact in all_facts() if isinstance(fact, DocumentFact))
 
 
 def stated_of(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:

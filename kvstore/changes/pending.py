@@ -21,9 +21,9 @@ from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, unit_rows
 from ..systems.derivation import texts_without_vectors, with_parts
+from ..systems.fact import Key, StatedFact, Value
 from . import facts
 from .embedding_reuse import reusable_embeddings
-from .facts import Key, StatedFact, Value
 
 
 @dataclass(frozen=True, slots=True)

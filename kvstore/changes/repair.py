@@ -35,6 +35,7 @@ from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from ..systems import INDEXES, store_tables
 from ..systems.derivation import texts_without_vectors, with_parts
+from ..systems.fact import DocumentFact, StatedFact
 from ..systems.versions import put_versions
 from . import facts
 from .changes import Changes
@@ -98,7 +99,7 @@ class _Rebuild:
 
     def run(self) -> Rebuilt:
         counters = self._counters()
-        stated = (table for fact in facts.FACTS for table in fact.tables)
+        stated = (table for fact in facts.all_facts() for table in fact.tables)
         for table in dict.fromkeys([*(table.name for table in store_tables()), *stated]):
             if table != tables.META:
                 self._view.clear(table)
@@ -222,13 +223,13 @@ class _Rebuild:
             self._report.embedded += 0 if kept else len(extracted.chunks)
         return prepared
 
-    def _facts(self, fact: facts.StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
+    def _facts(self, fact: StatedFact[Any, Any], documents: Documents) -> Iterator[tuple[Any, Any]]:
         """The facts of a kind that can be read, of those of documents the ones of which the document can."""
         for row, _ in self._before.lmdb.scan(fact.tables[0]):
             read = self._attempt(fact.place(row), fact.read, self._before, row)
             if read is None:
                 continue
-            if isinstance(fact, facts.DocumentFact) and documents.find(read[0]) is None:
+            if isinstance(fact, DocumentFact) and documents.find(read[0]) is None:
                 self._report.lost.append(f"{fact.place(row)}: document {read[0]!r} is lost; put it again, and them")
             else:
                 yield read

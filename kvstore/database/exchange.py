@@ -46,12 +46,12 @@ def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
     target = Path(path)
     require_free(target)
     partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
-    written = dict.fromkeys((fact.plural for fact in facts.FACTS), 0)
+    written = dict.fromkeys((fact.plural for fact in facts.all_facts()), 0)
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
             header = {"format": FORMAT, "version": VERSION, "settings": asdict(view.settings)}
             file.write(json.dumps(header) + "\n")
-            for fact in facts.FACTS:
+            for fact in facts.all_facts():
                 for key, value in fact.scan(view):
                     written[fact.plural] += 1
                     file.write(json.dumps(fact.line(key, value), ensure_ascii=False) + "\n")
@@ -94,7 +94,7 @@ class _Importer:
         self._context = context
         self._begin = begin
         self._path = path
-        self._counts = dict.fromkeys((*(fact.plural for fact in facts.FACTS), "unchanged"), 0)
+        self._counts = dict.fromkeys((*(fact.plural for fact in facts.all_facts()), "unchanged"), 0)
         self._batch = _Batch()
         self._committed = 1
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from ..changes import facts
-from ..changes.facts import StatedFact
 from ..changes.pending import Prepared, embedded
 from ..errors import DocumentNotFoundError, InputError
+from ..systems.fact import StatedFact
 from .context import Context
 from .transaction import Transaction
 

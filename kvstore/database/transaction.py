@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from ..changes import facts
 from ..changes.changes import Changes
-from ..changes.facts import DocumentFact, Key, StatedFact, Value
 from ..changes.pending import Pending, Prepared, embedded, prepare
 from ..errors import ClosedError, InputError, TransactionError
 from ..extraction.extraction import Extracted
@@ -32,6 +31,7 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..structures.state import State
+from ..systems.fact import DocumentFact, Key, StatedFact, Value
 from ..text.normalize import entity_key
 from ..text.stated_names import stated_name
 from .context import Context

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..changes.facts import FACTS
+from ..changes.facts import all_facts
 from ..sql.literals import literal
 from . import statements as s
 from .cursor import Cursor, Row
@@ -80,5 +80,5 @@ def import_file(context: StatementContext, statement: s.Import) -> Cursor:
 
 
 def _counts(report: ExportReport) -> str:
-    *first, last = filter(None, (fact.counted(getattr(report, fact.plural)) for fact in FACTS))
+    *first, last = filter(None, (fact.counted(getattr(report, fact.plural)) for fact in all_facts()))
     return f"{', '.join(first)} and {last}" if first else last

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ..changes import facts
 from ..structures.state import State
+from ..systems.fact import Said
 from .literals import literal
 
 
@@ -17,18 +18,18 @@ def statements(view: State) -> Iterator[str]:
     """The statements, one a line unless a text has more; those of comments begin with ``--``."""
     yield f"-- embedder {view.settings.embedder}"
     yield "BEGIN;"
-    for fact in facts.FACTS:
+    for fact in facts.all_facts():
         yield from (f"{_written(said)};" for said in fact.said(view))
     yield "COMMIT;"
 
 
 def unsaid(view: State) -> Iterator[str]:
     """What the statements cannot say, one message each."""
-    for fact in facts.FACTS:
+    for fact in facts.all_facts():
         yield from map(_written, fact.unsaid(view))
 
 
-def _written(said: facts.Said) -> str:
+def _written(said: Said) -> str:
     """A statement or sentence with its values in their places."""
     text, values = said
     first, *rest = text.split("?")

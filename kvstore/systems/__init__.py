@@ -17,6 +17,7 @@ from ..structures.derived_parts import derived_tables
 from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
 from .contract import Derivation, LmdbTable, Structure, System
+from .fact import StatedFact
 
 Named = TypeVar("Named")
 
@@ -49,6 +50,11 @@ def register(system: System) -> Callable[[], None]:
         ("structure or derivation", set(_kept(system)), {name for other in SYSTEMS.values() for name in _kept(other)}),
         ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
         ("kind of index", {kind.name for kind in system.indexes}, INDEXES.keys()),
+        (
+            "kind of fact",
+            {fact.name for fact in system.facts},
+            {fact.name for s in SYSTEMS.values() for fact in s.facts},
+        ),
         ("table", {table.name for table in system.tables}, {t.name for s in SYSTEMS.values() for t in s.tables}),
     ):
         for name in own & taken:
@@ -82,10 +88,16 @@ def derivations() -> list[Derivation]:
     return [derivation for system in SYSTEMS.values() for derivation in system.derivations]
 
 
+def facts() -> list[StatedFact[Any, Any]]:
+    """What can be stated for the systems."""
+    return [fact for system in SYSTEMS.values() for fact in system.facts]
+
+
 def store_tables() -> list[LmdbTable]:
-    """The tables of a store: the spine's, and those of what the systems keep."""
+    """The tables of a store: the spine's, and those of what the systems keep and have stated."""
     derived = (table for derivation in derivations() for table in derived_tables(derivation.name))
-    return [*SPINE, *(table for structure in structures() for table in structure.tables), *derived]
+    stated = (LmdbTable(table) for fact in facts() for table in fact.tables)
+    return [*SPINE, *(table for structure in structures() for table in structure.tables), *derived, *stated]
 
 
 def buffered_tables() -> frozenset[str]:

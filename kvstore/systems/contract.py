@@ -24,6 +24,7 @@ from ..structures.indexes.index import Index
 from ..structures.logical import Logical
 from ..structures.names.mentions import Occurrence
 from ..structures.state import State
+from .fact import StatedFact
 from .sql_table import SqlTable
 
 __all__ = ["Added", "AddedChunk", "Delta", "Derivation", "DumpRow", "Follower", "LmdbTable", "Structure", "System"]
@@ -168,8 +169,8 @@ class Derivation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A published system: its name, the paper it is from, and what it gives to a store; ``tables`` are those of
-    SELECT."""
+    """A published system: its name, the paper it is from, and what it gives to a store; ``facts`` are stated by users
+    or models, ``tables`` those of SELECT."""
 
     name: str
     paper: str
@@ -177,4 +178,5 @@ class System:
     derivations: tuple[Derivation, ...] = ()
     indexes: tuple[Index, ...] = ()
     strategies: tuple[Strategy, ...] = ()
+    facts: tuple[StatedFact[Any, Any], ...] = ()
     tables: tuple[SqlTable, ...] = ()
