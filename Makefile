@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TYPING := build/typing
 SANITIZED := build/sanitized
-KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,kernels arc_eager cft edge_filter entity_filter filter_damage \
+KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,kernels arc_eager cft chnsw edge_filter entity_filter filter_damage \
 	msgpack_rows packed_numbers pagerank recognition row_products words))
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \

@@ -7,11 +7,12 @@ rows stand beside a row and how many there are. The libraries of linear algebra 
 other kernels, which add in another order, for other shapes and for the rows at an edge. Here every row runs through
 the same instructions, six rows at a time in registers, one step of k after the other; at the edges a row is computed
 twice and columns of zeros are thrown away. (Goto, van de Geijn 2008, "Anatomy of high-performance matrix
-multiplication", section 5: panels of w are packed, blocks of x stay in the cache.) With a vector, 32 sums run side by
-side through each row, up to eight rows at a time, and are added up pairwise in the end.
+multiplication", section 5: panels of w are packed, blocks of x stay in the cache.) Products with a vector: dots.pxi.
 """
 
 from libcpp.vector cimport vector
+
+include "dots.pxi"
 
 cdef extern from *:
     """
@@ -22,10 +23,6 @@ cdef extern from *:
 
     /* Columns of a packed panel; rows in registers; rows that pass all panels while they are in the cache. */
     constexpr int64_t PANEL = 32, ROWS = 6, BLOCK = 96;
-
-    typedef float four __attribute__((vector_size(16)));
-    typedef float eight __attribute__((vector_size(32)));
-    typedef float sixteen __attribute__((vector_size(64)));
 
     /* panels: w, 32 rows at a time, transposed: (panels, k, 32), the last filled up with zeros. */
     template <typename Lanes>
@@ -88,83 +85,8 @@ cdef extern from *:
         multiply<four>(x, n, k, panels, m, out);
     }
 
-    /* Sums that run side by side through a row, whatever the registers: the same bits on all of them. */
-    constexpr int64_t SIDE = 32;
-    typedef float side __attribute__((vector_size(SIDE * sizeof(float))));
-
-    /* y: the vector, filled up with zeros to a multiple of SIDE. */
-    template <int64_t TOGETHER>
-    __attribute__((always_inline)) inline void dot(
-        const float *x, int64_t n, int64_t k, const float *y, float *out
-    ) {
-        const int64_t whole = k / SIDE * SIDE;
-        for (int64_t row = 0; row < n; row += TOGETHER) {
-            const float *rows[TOGETHER];
-            side sums[TOGETHER];
-            for (int64_t r = 0; r < TOGETHER; r++) {
-                rows[r] = x + (row + r < n ? row + r : n - 1) * k;
-                sums[r] = side{};
-            }
-            side left, right;
-            for (int64_t p = 0; p < whole; p += SIDE) {
-                std::memcpy(&right, y + p, sizeof right);
-                for (int64_t r = 0; r < TOGETHER; r++) {
-                    /* The rows that come next are on their way meanwhile; a place beyond the last is not an error. */
-                    __builtin_prefetch(rows[r] + p + TOGETHER * k);
-                    __builtin_prefetch(rows[r] + p + TOGETHER * k + SIDE / 2);
-                    std::memcpy(&left, rows[r] + p, sizeof left);
-                    sums[r] += left * right;
-                }
-            }
-            if (whole < k) {
-                std::memcpy(&right, y + whole, sizeof right);
-                for (int64_t r = 0; r < TOGETHER; r++) {
-                    float rest[SIDE] = {};
-                    for (int64_t p = whole; p < k; p++)
-                        rest[p - whole] = rows[r][p];
-                    std::memcpy(&left, rest, sizeof left);
-                    sums[r] += left * right;
-                }
-            }
-            for (int64_t r = 0; r < TOGETHER && row + r < n; r++) {
-                sixteen halves[2];
-                eight quarters[2];
-                four eighths[2];
-                std::memcpy(halves, &sums[r], sizeof halves);
-                halves[0] += halves[1];
-                std::memcpy(quarters, halves, sizeof quarters);
-                quarters[0] += quarters[1];
-                std::memcpy(eighths, quarters, sizeof eighths);
-                eighths[0] += eighths[1];
-                out[row + r] = (eighths[0][0] + eighths[0][2]) + (eighths[0][1] + eighths[0][3]);
-            }
-        }
-    }
-
-    #if defined(__x86_64__)
-    __attribute__((target("fma"))) void dot_fused(const float *x, int64_t n, int64_t k, const float *y, float *out) {
-        dot<2>(x, n, k, y, out);
-    }
-
-    __attribute__((target("avx512f"))) void dot_wide(const float *x, int64_t n, int64_t k, const float *y, float *out) {
-        dot<8>(x, n, k, y, out);
-    }
-    #endif
-
-    void dot_rows(const float *x, int64_t n, int64_t k, const float *y, float *out) {
-    #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx512f"))
-            return dot_wide(x, n, k, y, out);
-        if (__builtin_cpu_supports("fma"))
-            return dot_fused(x, n, k, y, out);
-    #endif
-        dot<1>(x, n, k, y, out);
-    }
-
     }
     """
-    const Py_ssize_t SIDE
-    void dot_rows(const float *x, Py_ssize_t n, Py_ssize_t k, const float *y, float *out) noexcept nogil
     const Py_ssize_t PANEL
     void multiply_rows(const float *x, Py_ssize_t n, Py_ssize_t k, const float *panels, Py_ssize_t m,
                        float *out) noexcept nogil

@@ -18,6 +18,7 @@ import pytest
 
 from kvstore_cext import filter as kernel
 from kvstore_cext.arc_eager import parse
+from kvstore_cext.chnsw import LayeredGraph, LayeredGraphBuilder, checksums
 from kvstore_cext.compact import change_blocks, last_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.hierarchy import Places
 from kvstore_cext.msgpack_rows import elements, with_elements
@@ -247,6 +248,8 @@ def test_parts_that_are_not_there_are_refused() -> None:
         lambda: kernel.longest(None, None),  # type: ignore[arg-type]
         lambda: row_products(None, None, None),  # type: ignore[arg-type]
         lambda: push(seeds=None),
+        lambda: LayeredGraph(None, None, None, None, None, None, None),  # type: ignore[arg-type]
+        lambda: LayeredGraphBuilder(None, None, None),  # type: ignore[arg-type]
     ):
         with pytest.raises(TypeError):
             wrong()
@@ -497,6 +500,39 @@ def any_push(chance: Chance) -> None:
     kernel.before(chance.number())
 
 
+def any_layers(chance: Chance) -> None:
+    """A graph over layers, built, some of its arrays changed, and searched."""
+    sizes = [chance.draw.choice([0, 1, 2, 30, 300]) for _ in range(chance.draw.randint(1, 3))]
+    first = np.cumsum([0, *sizes]).astype(np.uint32)
+    nodes, dimension = int(first[-1]), chance.draw.choice([0, 1, 5, 32, 33])
+    with np.errstate(all="ignore"):
+        vectors = np.random.default_rng(nodes).integers(-3, 4, (nodes, dimension)).astype(np.float32)
+    if chance.draw.random() < 0.1:
+        first, vectors = chance.array("u4", len(first)), chance.array("f4", nodes, dimension)
+    order = np.arange(nodes, dtype=np.uint32) if chance.draw.random() < 0.9 else chance.small("u4", nodes, nodes + 2)
+    with contextlib.suppress(REFUSED):
+        checksums(first, vectors)
+    builder = LayeredGraphBuilder(first, vectors, order, chance.draw.choice([2, 3, 16, chance.number()]), 20)
+    while builder.advance(chance.draw.choice([1, 7, 1000])):
+        with contextlib.suppress(REFUSED):
+            builder.arrays()
+    arrays = [first, vectors, *builder.arrays()]
+    for _ in range(chance.draw.choice([0, 0, 1, 2])):
+        number = chance.draw.randrange(7)
+        shape = arrays[number].shape
+        arrays[number] = chance.array(arrays[number].dtype.str, *shape)
+    graph = LayeredGraph(*arrays)
+    for _ in range(3):
+        with contextlib.suppress(REFUSED):
+            graph.search(
+                chance.array("f4", dimension),
+                chance.small("i8", len(sizes), 9),
+                chance.draw.choice([1, 5, 400, chance.number()]),
+                linked=chance.draw.random() < 0.8,
+                whole=chance.draw.choice([0, 0, 20, 10**6]),
+            )
+
+
 def any_words(chance: Chance) -> None:
     text = chance.text()
     for call in (
@@ -555,7 +591,7 @@ def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
             pass
 
 
-ANY = [any_parse, any_numbers, any_postings, any_row, any_products, any_places, any_push, any_words]
+ANY = [any_parse, any_numbers, any_postings, any_row, any_products, any_places, any_push, any_layers, any_words]
 
 
 @pytest.mark.parametrize("anything", ANY)

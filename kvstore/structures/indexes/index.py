@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -93,9 +93,11 @@ class FileIndex(Index, Generic[Read, Bound]):
     use.
 
     An automatic kind is extended in the background. ``building`` is what SHOW INDEXES adds while a file is made.
+    ``checked_in_place`` names arrays that need not be read when the file is opened: ``Read`` verifies what it meets.
     """
 
     building: str = ""
+    checked_in_place: Collection[str] = ()
 
     def carried_over(self, record: IndexRecord) -> IndexRecord | None:
         # No file of before shall be used again.

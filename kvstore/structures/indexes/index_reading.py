@@ -29,7 +29,9 @@ def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) ->
 
 def read_index(environment: Environment, kind: FileIndex[Read, Any], path: Path) -> tuple[int, Read]:
     """The epoch of an index file and what it holds; raises FileNotFoundError and IndexUnavailableError."""
-    head, arrays = index_file.read(path, kind.name, lambda token: trusts(environment, kind, token))
+    head, arrays = index_file.read(
+        path, kind.name, lambda token: trusts(environment, kind, token), kind.checked_in_place
+    )
     try:
         return head["epoch"], kind.read(arrays, head)
     except KeyError as error:

@@ -1,0 +1,48 @@
+import numpy as np
+import numpy.typing as npt
+
+NONE: int
+WHOLE: int
+
+def checksums(layers: npt.NDArray[np.uint32], vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]: ...
+
+class LayeredGraph:
+    def __init__(
+        self,
+        layers: npt.NDArray[np.uint32],
+        vectors: npt.NDArray[np.float32],
+        links0: npt.NDArray[np.uint32],
+        links: npt.NDArray[np.uint32],
+        down: npt.NDArray[np.uint32],
+        entry: npt.NDArray[np.uint32],
+        checks: npt.NDArray[np.uint32],
+    ) -> None: ...
+    def search(
+        self,
+        query: npt.NDArray[np.float32],
+        counts: npt.NDArray[np.int64],
+        ef: int,
+        *,
+        linked: bool = True,
+        whole: int = ...,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32], npt.NDArray[np.int64], int]: ...
+
+class LayeredGraphBuilder:
+    def __init__(
+        self,
+        layers: npt.NDArray[np.uint32],
+        vectors: npt.NDArray[np.float32],
+        order: npt.NDArray[np.uint32],
+        m: int = 16,
+        ef_construction: int = 100,
+    ) -> None: ...
+    def advance(self, count: int) -> int: ...
+    def arrays(
+        self,
+    ) -> tuple[
+        npt.NDArray[np.uint32],
+        npt.NDArray[np.uint32],
+        npt.NDArray[np.uint32],
+        npt.NDArray[np.uint32],
+        npt.NDArray[np.uint32],
+    ]: ...

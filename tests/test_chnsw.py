@@ -1,0 +1,365 @@
+"""C-HNSW: near neighbours of every layer in one descent, over arrays where they lie in a mapped file."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvstore.errors import IndexUnavailableError
+from kvstore.storage import index_file
+from kvstore.structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, layered_arrays
+from kvstore_cext.chnsw import NONE, LayeredGraph, LayeredGraphBuilder
+from kvstore_cext.row_products import row_dots
+
+Matrix = npt.NDArray[np.float32]
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def made(sizes: list[int], dimension: int, seed: int = 0, noise: float = 0.8) -> list[Matrix]:
+    """Layers of unit vectors, of which each lies around one of the layer above."""
+    draw = np.random.default_rng(seed)
+    layers = [draw.standard_normal((sizes[-1], dimension))]
+    for size in reversed(sizes[:-1]):
+        above = layers[0][draw.integers(0, len(layers[0]), size)]
+        layers.insert(0, above + noise * draw.standard_normal((size, dimension)))
+    return [(layer / np.linalg.norm(layer, axis=1, keepdims=True)).astype(np.float32) for layer in layers]
+
+
+def digests(layers: list[Matrix], seed: int = 1) -> list[npt.NDArray[np.uint64]]:
+    draw = np.random.default_rng(seed)
+    return [draw.integers(0, 2**63, len(layer)).astype(np.uint64) for layer in layers]
+
+
+def built(layers: list[Matrix], *, m: int = 16, exact_below: int = 0) -> dict[str, npt.NDArray[Any]]:
+    arrays = layered_arrays(layers, digests(layers), m=m, exact_below=exact_below)
+    assert arrays is not None
+    return arrays
+
+
+def exactly(layer: Matrix, query: Matrix, count: int) -> list[tuple[int, float]]:
+    """The nearest rows, all compared: the larger cosine first, ties by number."""
+    cosines = np.empty(len(layer), np.float32)
+    row_dots(layer, query, cosines)
+    order = sorted(range(len(layer)), key=lambda row: (-cosines[row], row))[:count]
+    return [(row, float(cosines[row])) for row in order]
+
+
+def questions(layers: list[Matrix], count: int, seed: int = 2) -> Matrix:
+    draw = np.random.default_rng(seed)
+    near = layers[0][draw.integers(0, len(layers[0]), count)] + 0.05 * draw.standard_normal((count, layers[0].shape[1]))
+    found: Matrix = (near / np.linalg.norm(near, axis=1, keepdims=True)).astype(np.float32)
+    return found
+
+
+@pytest.fixture(scope="module")
+def layers() -> list[Matrix]:
+    return made([3000, 400, 40, 6], 48)
+
+
+@pytest.fixture(scope="module")
+def arrays(layers: list[Matrix]) -> dict[str, npt.NDArray[Any]]:
+    return built(layers)
+
+
+def recall(graph: LayeredVectors, layers: list[Matrix], queries: Matrix, ef: int, count: int = 5) -> list[float]:
+    """The share of the ``count`` nearest nodes that is found, by layer."""
+    found = np.zeros(len(layers))
+    for query in queries:
+        for layer, near in enumerate(graph.nearest(query, [count] * len(layers), ef)):
+            wanted = exactly(layers[layer], query, count)
+            found[layer] += len({row for row, _ in near} & {row for row, _ in wanted}) / len(wanted)
+    return list(found / len(queries))
+
+
+def test_the_nearest_of_every_layer_are_found(layers: list[Matrix], arrays: Arrays) -> None:
+    assert min(recall(LayeredVectors(arrays), layers, questions(layers, 100), 30)) >= 0.99
+
+
+def test_cosines_are_those_of_an_exact_search_to_the_last_bit(layers: list[Matrix], arrays: Arrays) -> None:
+    query = questions(layers, 1)[0]
+    for layer, near in enumerate(LayeredVectors(arrays).nearest(query, [5] * 4, 200)):
+        assert near == exactly(layers[layer], query, 5)
+
+
+def test_links_between_layers_spare_comparisons(layers: list[Matrix], arrays: Arrays) -> None:
+    graph = LayeredGraph(*arrays.values())
+    counts = np.full(4, 5, np.int64)
+    linked, unlinked = (
+        sum(graph.search(query, counts, 10, linked=linked, whole=0)[3] for query in questions(layers, 50))
+        for linked in (True, False)
+    )
+    assert linked < 0.85 * unlinked
+
+
+def test_a_graph_is_a_function_of_its_vectors_and_digests(layers: list[Matrix], arrays: Arrays) -> None:
+    again = built([layer.copy() for layer in layers])
+    assert {name: array.tobytes() for name, array in again.items()} == {
+        name: array.tobytes() for name, array in arrays.items()
+    }
+
+
+def test_a_link_down_leads_to_the_nearest_node_of_the_layer_below(layers: list[Matrix], arrays: Arrays) -> None:
+    first, right = arrays["layers"].tolist(), 0
+    for layer in range(1, len(layers)):
+        for number, vector in enumerate(layers[layer]):
+            node = arrays["down"][first[layer] + number - first[1]]
+            assert first[layer - 1] <= node < first[layer]
+            right += bool(node - first[layer - 1] == exactly(layers[layer - 1], vector, 1)[0][0])
+    assert right >= 0.99 * (first[-1] - first[1])
+
+
+def reached(arrays: Arrays, layer: int) -> set[int]:
+    """The nodes that the entry of a layer leads to."""
+    first, base = arrays["layers"].tolist(), arrays["layers"][1]
+    ahead = [int(arrays["entry"][layer])]
+    seen = set(ahead)
+    while ahead:
+        node = ahead.pop()
+        row = arrays["links0"][node] if node < base else arrays["links"][node - base]
+        for other in row[row != NONE].tolist():
+            assert first[layer] <= other < first[layer + 1]
+            if other not in seen:
+                seen.add(other)
+                ahead.append(other)
+    return seen
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.integers(1, 40), st.integers(1, 6), st.integers(0, 99))
+def test_every_node_can_be_reached_however_many_are_the_same(
+    sizes: list[int], dimension: int, kinds: int, seed: int
+) -> None:
+    some = made([kinds], dimension, seed)[0]
+    draw = np.random.default_rng(seed)
+    layers = [some[draw.integers(0, kinds, size)] for size in sizes]
+    arrays = built(layers, m=4)
+    first = arrays["layers"].tolist()
+    for layer, (low, high) in enumerate(pairwise(first)):
+        assert reached(arrays, layer) == set(range(low, high))
+    # Layers as small as these are compared whole, ties by number.
+    query = some[0]
+    assert LayeredVectors(arrays).nearest(query, [7] * len(sizes), 10) == [exactly(layer, query, 7) for layer in layers]
+
+
+def test_a_node_of_many_that_are_the_same_is_found() -> None:
+    layers = made([2000, 30], 32)
+    layers[0][:1000] = layers[0][0]
+    near, _ = LayeredVectors(built(layers)).nearest(layers[0][1500], [5, 5], 20)
+    assert near[0][0] == 1500
+    same, _ = LayeredVectors(built(layers)).nearest(layers[0][0], [5, 5], 20)
+    assert {row < 1000 for row, _ in same} == {True}
+
+
+def test_below_a_number_of_nodes_there_are_no_links_and_all_are_compared(layers: list[Matrix]) -> None:
+    arrays = built(layers, exact_below=10_000)
+    assert arrays["links0"].shape == (3000, 0)
+    for query in questions(layers, 10):
+        for layer, near in enumerate(LayeredVectors(arrays).nearest(query, [5] * 4, 5)):
+            assert near == exactly(layers[layer], query, 5)
+
+
+def test_layers_that_are_not_wanted_are_passed_through(layers: list[Matrix], arrays: Arrays) -> None:
+    query = questions(layers, 1)[0]
+    graph = LayeredVectors(arrays)
+    assert graph.sizes == [3000, 400, 40, 6]
+    assert [len(near) for near in graph.nearest(query, [5, 0, 3, 0], 20)] == [5, 0, 3, 0]
+    assert [len(near) for near in graph.nearest(query, [0, 2, 0, 10], 20)] == [0, 2, 0, 6]
+    assert graph.nearest(query, [0] * 4, 20) == [[]] * 4
+
+
+def test_a_layer_may_be_empty(layers: list[Matrix]) -> None:
+    none = np.empty((0, 48), np.float32)
+    for given_layers in ([layers[0], none, layers[2]], [none, layers[1]], [layers[1], none], [none]):
+        near = LayeredVectors(built(given_layers)).nearest(layers[0][0], [3] * len(given_layers), 20)
+        assert [len(one) for one in near] == [min(3, len(layer)) for layer in given_layers]
+
+
+def test_threads_search_side_by_side(layers: list[Matrix], arrays: Arrays) -> None:
+    graph, queries = LayeredVectors(arrays), questions(layers, 60)
+    alone = [graph.nearest(query, [5] * 4, 30) for query in queries]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda query: graph.nearest(query, [5] * 4, 30), [*queries] * 5)) == alone * 5
+
+
+def test_a_build_can_be_cancelled_and_says_how_far_it_is(layers: list[Matrix]) -> None:
+    heard: list[tuple[int, int]] = []
+    cancelled = iter([False, False, True])
+    given_up = layered_arrays(
+        layers,
+        digests(layers),
+        m=8,
+        exact_below=0,
+        progress=lambda done, total: heard.append((done, total)),
+        cancelled=lambda: next(cancelled),
+    )
+    assert given_up is None
+    assert heard == [(500, 3446), (1000, 3446)]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("layers", np.array([0, 3000], np.uint32)),
+        ("layers", np.array([0, 4000, 3400, 3440, 3446], np.uint32)),
+        ("layers", np.array([], np.uint32)),
+        ("vectors", np.zeros((10, 48), np.float32)),
+        ("links0", np.zeros((10, 32), np.uint32)),
+        ("links", np.zeros((10, 16), np.uint32)),
+        ("links", np.zeros(10, np.uint32)),
+        ("down", np.zeros(3, np.uint32)),
+        ("entry", np.zeros(4, np.uint32)),
+        ("entry", np.zeros(5, np.uint32)),
+        ("checks", np.zeros(9, np.uint32)),
+    ],
+)
+def test_arrays_that_do_not_fit_each_other_are_refused(arrays: Arrays, name: str, wrong: npt.NDArray[Any]) -> None:
+    with pytest.raises(IndexUnavailableError, match="contradict"):
+        LayeredVectors({**arrays, name: wrong})
+
+
+def test_an_order_that_is_none_is_refused(layers: list[Matrix], arrays: Arrays) -> None:
+    order = np.arange(3446, dtype=np.uint32)
+    for wrong in (order[::-1].copy(), order[:-1].copy(), np.zeros(3446, np.uint32)):
+        with pytest.raises(ValueError, match="order"):
+            LayeredGraphBuilder(arrays["layers"], arrays["vectors"], wrong)
+    with pytest.raises(ValueError, match="m 1"):
+        LayeredGraphBuilder(arrays["layers"], arrays["vectors"], order, 1)
+    with pytest.raises(ValueError, match="left"):
+        LayeredGraphBuilder(arrays["layers"], arrays["vectors"], order).arrays()
+
+
+def test_links_that_lead_anywhere_do_no_harm(arrays: Arrays) -> None:
+    """Where nobody has damaged the file but it was made wrong: every checksum is right."""
+    draw = np.random.default_rng(3)
+    wrong = {**arrays, "checks": np.zeros_like(arrays["checks"])}
+    for name in ("links0", "links", "down"):
+        wrong[name] = draw.integers(0, 2**32, arrays[name].shape, np.uint32)
+    wrong["vectors"] = draw.standard_normal(arrays["vectors"].shape).astype(np.float32)
+    wrong["vectors"][::3] = np.nan
+    first = arrays["layers"]
+    # Whoever builds a graph gives it its checksums: here the one of a graph without any order.
+    for checks in (arrays["checks"], checksums_of(wrong)):
+        graph = LayeredGraph(*{**wrong, "checks": checks}.values())
+        for ef in (1, 20, 5000):
+            try:
+                nodes, _, bounds, _ = graph.search(wrong["vectors"][1], np.full(4, 5, np.int64), ef, whole=0)
+            except ValueError as error:
+                assert "fails its checksum" in str(error)
+                continue
+            for layer, (low, high) in enumerate(pairwise(bounds.tolist())):
+                assert all(first[layer] <= node < first[layer + 1] for node in nodes[low:high].tolist())
+
+
+def checksums_of(arrays: Arrays) -> npt.NDArray[np.uint32]:
+    """The checksums that arrays have, as FORMAT.md says: vector, links, link down."""
+    import zlib
+
+    first, sums = arrays["layers"], []
+    for node, vector in enumerate(arrays["vectors"]):
+        above = node - int(first[1])
+        links = arrays["links0"][node] if above < 0 else arrays["links"][above]
+        down = b"" if above < 0 else arrays["down"][above].tobytes()
+        sums.append(zlib.crc32(vector.tobytes() + links.tobytes() + down))
+    return np.array(sums, np.uint32)
+
+
+@pytest.mark.parametrize("exact_below", [0, 10_000])
+def test_checksums_are_those_that_the_format_tells(layers: list[Matrix], exact_below: int) -> None:
+    arrays = built(layers, exact_below=exact_below)
+    assert arrays["checks"].tolist() == checksums_of(arrays).tolist()
+
+
+# -- The file
+
+
+def written(arrays: Arrays, path: Path) -> Path:
+    with index_file.drafting(path) as draft:
+        draft.write({"kind": "layers", "token": b"t", "epoch": 0}, arrays)
+        draft.publish()
+    return path
+
+
+def opened(path: Path) -> LayeredVectors:
+    return LayeredVectors(index_file.read(path, "layers", lambda token: True, CHECKED_IN_PLACE)[1])
+
+
+def test_a_file_is_searched_where_it_lies(layers: list[Matrix], arrays: Arrays, tmp_path: Path) -> None:
+    path = written(arrays, tmp_path / "layers.index")
+    for query in questions(layers, 20):
+        assert opened(path).nearest(query, [5] * 4, 20) == LayeredVectors(arrays).nearest(query, [5] * 4, 20)
+
+
+def test_opening_a_file_reads_none_of_its_large_arrays(arrays: Arrays, tmp_path: Path) -> None:
+    path = written(arrays, tmp_path / "layers.index")
+    _, views = index_file.read(path, "layers", lambda token: True)
+    head = path.read_bytes()
+    # With every byte of the large arrays another, opening it is as before.
+    for name in CHECKED_IN_PLACE:
+        place = head.index(views[name].tobytes())
+        head = head[:place] + bytes(views[name].nbytes) + head[place + views[name].nbytes :]
+    damaged = tmp_path / "damaged.index"
+    damaged.write_bytes(head)
+    graph = opened(damaged)
+    with pytest.raises(IndexUnavailableError, match="fails its checksum"):
+        graph.nearest(np.ones(48, np.float32), [5] * 4, 20)
+    with pytest.raises(IndexUnavailableError, match="fails its checksum"):
+        index_file.read(damaged, "layers", lambda token: True)
+
+
+def damage(data: bytearray, draw: random.Random) -> None:
+    """Change bits, overwrite, cut, or swap parts of a file."""
+    match draw.randrange(5):
+        case 0:
+            for _ in range(draw.choice([1, 1, 3, 200])):
+                data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        case 1:
+            start = draw.randrange(len(data))
+            length = min(draw.choice([1, 64, 4096]), len(data) - start)
+            data[start : start + length] = draw.choice([bytes(length), b"\xff" * length, draw.randbytes(length)])
+        case 2:
+            del data[draw.randrange(len(data)) :]
+        case 3:
+            first, second = (draw.randrange(len(data) - 4096) for _ in range(2))
+            data[first : first + 4096], data[second : second + 4096] = (
+                data[second : second + 4096],
+                data[first : first + 4096],
+            )
+        case 4:
+            start = draw.randrange(len(data))
+            del data[start : start + draw.choice([1, 64, 512])]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_300_damages_of_a_file_are_told_or_harmless(links: bool, tmp_path: Path) -> None:
+    layers = made([700, 300, 20], 24)
+    sound = written(built(layers, m=8, exact_below=0 if links else 10_000), tmp_path / "layers.index").read_bytes()
+    queries = questions(layers, 15)
+    right = [opened(tmp_path / "layers.index").nearest(query, [5] * 3, 20) for query in queries]
+    path, told = tmp_path / "damaged.index", 0
+    for seed in range(300):
+        data = bytearray(sound)
+        damage(data, random.Random(seed))
+        path.unlink(missing_ok=True)
+        path.write_bytes(data)
+        try:
+            graph = opened(path)
+        except IndexUnavailableError:
+            told += 1
+            continue
+        for query, expected in zip(queries, right, strict=True):
+            try:
+                assert graph.nearest(query, [5] * 3, 20) == expected, seed
+            except IndexUnavailableError:
+                told += 1
+                break
+    assert told > 150
