@@ -37,6 +37,24 @@ class Option:
     description: str
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An option that is one of some words: its default, all of them, and what it does."""
+
+    default: str
+    choices: tuple[str, ...]
+    description: str
+
+    def chosen(self, what: str, value: object) -> str:
+        """The word that a value is, in any case; raises InputError, which calls the option ``what``."""
+        word = value.lower() if isinstance(value, str) else str(value)
+        if word not in self.choices:
+            near = get_close_matches(word, self.choices, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(f"{what} is one of {', '.join(self.choices)}, not {value!r}{hint}")
+        return word
+
+
 def checked(function: Function) -> Function:
     """``function``, its arguments checked."""
     checks: dict[str, ArgumentCheck] = {}

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import kvstore
+from kvstore.arguments import Choice, Option
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, ReadOnlyError, StoreFormatError
 from kvstore.retrieval.evidence import Evidence
-from kvstore.retrieval.query import Option, Query, evidence_of
+from kvstore.retrieval.query import Query, choice, evidence_of
 from kvstore.storage import records
 from kvstore.storage.view import View, WriteView
 from kvstore.structures.documents.documents import DocumentRecord
@@ -105,12 +106,13 @@ LENGTHS = LengthStructure()
 class LongWords:
     name = "longwords"
     description = "the chunks of the documents with the longest words"
-    options: Mapping[str, Option] = {}
+    options: Mapping[str, Option | Choice] = {"first": Choice("long", ("long", "short"), "which words come first")}
 
     def retrieve(self, query: Query) -> Evidence:
         lengths = query.view.part(LENGTHS)
         with query.trace.step("measure words") as step:
-            longest = {c: max(lengths.of(chunk.document), default=0) for c, chunk in query.view.chunks.scan()}
+            sign = 1 if choice(query, self, "first") == "long" else -1
+            longest = {c: sign * max(lengths.of(chunk.document), default=0) for c, chunk in query.view.chunks.scan()}
             step.count = len(longest)
         ranking = best(query.view, list(longest), np.array(list(longest.values()), float), query.reach)
         return evidence_of(query, self.name, ranking, "long words", len(longest))
@@ -169,6 +171,20 @@ def test_a_system_from_outside_is_kept_in_the_commit_and_shown(toy: System, make
         transaction.delete("tea")
         transaction.put("assam", "Short now.")
     assert {row[0] for row in store.execute("SELECT document FROM word_lengths")} == {"assam"}
+
+
+def test_an_option_of_a_strategy_may_be_one_of_some_words(toy: System, make_store: MakeStore) -> None:
+    store = make_store()
+    fill(store)
+    first = "RETRIEVE 'anything' USING longwords TOP 1 WITH (first = {})"
+    found = {word: store.execute(first.format(word)).fetchall()[0][2] for word in ("long", "SHORT", "'short'")}
+    assert found == {"long": "tea", "SHORT": "assam", "'short'": "assam"}
+    assert store.retrieve("anything", using="longwords", top=1, options={"first": "short"}).hits[0].document == "assam"
+    described: dict[str, str] = dict(store.execute("DESCRIBE STRATEGY longwords").fetchall())
+    assert described["option first"] == "which words come first (one of long, short, by default long)"
+    for wrong in ("shorter", 3, None):
+        with pytest.raises(InputError, match="longwords: option first is one of long, short, not"):
+            store.retrieve("anything", using="longwords", options={"first": wrong})
 
 
 def test_a_system_from_outside_follows_every_history(toy: System, make_store: MakeStore, tmp_path: Path) -> None:

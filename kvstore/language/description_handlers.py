@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from typing import Any
 
+from ..arguments import Choice
 from ..errors import InputError
 from ..sql import descriptions
 from ..systems import STRATEGIES, strategy_named
@@ -76,6 +77,9 @@ def describe_strategy(context: StatementContext, statement: s.DescribeStrategy) 
     strategy = strategy_named(statement.strategy)
     rows: list[Row] = [("name", strategy.name), ("description", strategy.description)]
     for name, option in strategy.options.items():
-        limits = f"{option.low:g} to {option.high:g}, by default {option.default:g}"
+        if isinstance(option, Choice):
+            limits = f"one of {', '.join(option.choices)}, by default {option.default}"
+        else:
+            limits = f"{option.low:g} to {option.high:g}, by default {option.default:g}"
         rows.append((f"option {name}", f"{option.description} ({limits})"))
     return _listed(_PROPERTIES, rows, "DESCRIBE")

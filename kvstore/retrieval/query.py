@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from ..arguments import Option
+from ..arguments import Choice, Option
 from ..errors import InputError
 from ..structures.documents.chunks import GROUP
 from ..structures.documents.documents import heading_path
@@ -128,7 +128,11 @@ class Strategy(Protocol):
 
     name: str
     description: str
-    options: Mapping[str, Option]
+
+    @property
+    def options(self) -> Mapping[str, Option | Choice]:
+        """What WITH sets, by name."""
+        ...
 
     def retrieve(self, query: Query) -> Evidence:
         """Evidence for the question, best first."""
@@ -136,8 +140,13 @@ class Strategy(Protocol):
 
 
 def option(query: Query, strategy: Strategy, name: str) -> float:
-    """The value of an option: the query's (see :func:`check_options`), or the default."""
+    """The value of an option that is a number: the query's (see :func:`check_options`), or the default."""
     return float(query.options.get(name, strategy.options[name].default))
+
+
+def choice(query: Query, strategy: Strategy, name: str) -> str:
+    """The value of an option that is one of some words."""
+    return str(query.options.get(name, strategy.options[name].default)).lower()
 
 
 def check_options(strategy: Strategy, options: Mapping[str, Any]) -> None:
@@ -147,6 +156,9 @@ def check_options(strategy: Strategy, options: Mapping[str, Any]) -> None:
         if known is None:
             has = ", ".join(strategy.options) or "none"
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {has}")
+        if isinstance(known, Choice):
+            known.chosen(f"{strategy.name}: option {name}", value)
+            continue
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
