@@ -50,7 +50,7 @@ def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int =
         if joined.max(initial=-1) + 1 == len(volumes):
             break
         volumes = np.bincount(joined, volumes).astype(np.int64)
-        edges = _between(joined, edges)
+        edges = between(joined, edges)
         of_node = joined[of_node]
         found.append(of_node)
     return found
@@ -151,7 +151,7 @@ def _joined(count: int, nodes: Labels, nearest: Labels, strengths: Labels, size:
     return numbered([find(node) for node in range(count)])
 
 
-def _between(joined: Labels, edges: Edges) -> Edges:
+def between(joined: Labels, edges: Edges) -> Edges:
     """The edges between clusters that were joined: each pair once, with the sum of its weights."""
     one, other = joined[edges.first], joined[edges.second]
     apart = one != other

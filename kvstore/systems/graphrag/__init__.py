@@ -1,0 +1,1 @@
+"""Communities of entities that belong together, at several levels, and what they are about."""

@@ -1,0 +1,142 @@
+"""Entities and communities as vectors, and a graph that knows them (ArchRAG: Wang et al. 2025, sections 3.1 and 3.2).
+
+In: an :class:`~.entity_graph.EntityGraph`, and the stored vectors of chunks. Out: the vector of each node, the
+strength-weighted centroid of the passages that name it, so that nothing new is embedded; and edges weighed by cosine,
+with nodes joined that are near to each other and share no passage (KNN augmentation).
+
+The paper's algorithm 1 weighs edges by 1 - cosine, a distance, where what is clustered needs a nearness: here it is the
+cosine. Cosines that decide are rounded to 2^-16 first, and equals fall by the order of the nodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ...structures.clustering.affinity import ONE, Edges
+from ...structures.state import State
+from ...structures.vectors.hnsw import HnswGraph
+from ...structures.vectors.vectors import Matrix
+from .entity_graph import EntityGraph
+
+#: Nodes of which every pair is compared; of more, a graph of near neighbours proposes.
+_COMPARED = 20_000
+#: Vectors read, and nodes compared with all others, at a time.
+_READ, _AT_ONCE = 8192, 512
+#: The cosine from which two nodes are joined where no edges say what is near.
+_NEAR = 0.8
+#: The least cosine that joins is rounded down to a multiple of this, so that a document more or less seldom moves it.
+_STEP = 1 / 64
+
+
+def passage_vectors(state: State, graph: EntityGraph) -> Matrix:
+    """The vectors of the passages of a graph, in its order, shape (passages, dimension)."""
+    vectors = np.empty((len(graph.passages), state.settings.dimension), np.float32)
+    for first in range(0, len(vectors), _READ):
+        records = state.chunks.get_many(graph.passages[first : first + _READ].tolist())
+        vectors[first : first + _READ] = state.vectors.gather([(record.block, record.row) for record in records])
+    return vectors
+
+
+def entity_vectors(graph: EntityGraph, passages: Matrix) -> Matrix:
+    """Unit vectors of the nodes, shape (nodes, dimension); ``passages`` are those of :func:`passage_vectors`."""
+    order = np.argsort(graph.named, kind="stable")
+    starts = np.searchsorted(graph.named[order], np.arange(len(graph.entities) + 1))
+    sums = np.zeros((len(graph.entities), passages.shape[1]), np.float64)
+    first = 0
+    while first < len(sums):
+        stop = max(first + 1, int(np.searchsorted(starts, starts[first] + _READ, "right")) - 1)
+        here = order[starts[first] : starts[stop]]
+        weighed = passages[graph.naming[here]] * graph.strengths[here, None]
+        sums[first:stop] = np.add.reduceat(weighed, starts[first:stop] - starts[first])
+        first = stop
+    return units(sums)
+
+
+def centroids(groups: npt.NDArray[np.int64], count: int, vectors: Matrix, masses: npt.NDArray[np.int64]) -> Matrix:
+    """Unit vectors of ``count`` groups of rows, each row with its mass; ``groups`` of -1 are left out."""
+    order = np.argsort(groups, kind="stable")
+    order = order[np.searchsorted(groups[order], 0) :]
+    sums = np.zeros((count, vectors.shape[1]), np.float64)
+    for first in range(0, len(order), _READ):
+        here = order[first : first + _READ]
+        starts = np.flatnonzero(np.concatenate(([True], groups[here][1:] != groups[here][:-1])))
+        sums[groups[here][starts]] += np.add.reduceat(vectors[here] * masses[here, None].astype(np.float64), starts)
+    return units(sums)
+
+
+def units(sums: npt.NDArray[np.float64]) -> Matrix:
+    """Rows at length one; a row of nothing stays so."""
+    norms = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+    norms[norms == 0] = 1
+    found: Matrix = (sums / norms[:, None]).astype(np.float32)
+    return found
+
+
+def attributed(count: int, edges: Edges, vectors: Matrix, percentile: float) -> Edges:
+    """Edges weighed by the cosine of their ends, with near nodes joined that no edge joins (ArchRAG, algorithm 1).
+
+    Of the ⌊1.5 m⌋ + 1 nearest of each node at most m are joined to it, m the mean degree, where their cosine exceeds
+    the ``percentile`` of those of the edges. Without an edge m is ⌊√n / 2⌋, and the cosine one that is near.
+    """
+    weights = _cosines(vectors, edges.first, edges.second)
+    if len(weights):
+        least = np.floor(float(np.quantile(weights / ONE, percentile)) / _STEP) * _STEP
+        ends = np.concatenate((edges.first, edges.second))
+        degrees = np.bincount(ends, minlength=count)
+        most = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
+    else:
+        least, most = _NEAR, max(1, int(np.sqrt(count) // 2))
+    near = _near(vectors, int(1.5 * most) + 1)
+    known = np.sort(edges.first * count + edges.second)
+    first = np.repeat(np.arange(count), near.shape[1])
+    others = near.ravel()
+    there = others >= 0
+    first, others = first[there], others[there]
+    cosines = _cosines(vectors, first, others)
+    codes = np.minimum(first, others) * count + np.maximum(first, others)
+    new = cosines > least * ONE
+    if len(known):
+        places = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+        new &= known[places] != codes
+    order = np.lexsort((others, -cosines, first))
+    order = order[new[order]]
+    starts = np.searchsorted(first[order], np.arange(count))
+    order = order[np.arange(len(order)) - starts[first[order]] < most]
+    codes, chosen = np.unique(codes[order], return_index=True)
+    both = np.concatenate((edges.first * count + edges.second, codes))
+    order, unordered = np.argsort(both), np.concatenate((weights, cosines[order][chosen]))
+    return Edges(both[order] // count, both[order] % count, np.maximum(unordered[order], 1))
+
+
+def _cosines(vectors: Matrix, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Cosines of pairs of rows, rounded, as whole numbers."""
+    found = np.empty(len(first), np.int64)
+    for start in range(0, len(first), _READ):
+        part = slice(start, start + _READ)
+        one, other = vectors[first[part]].astype(np.float64), vectors[second[part]].astype(np.float64)
+        found[part] = np.rint(np.einsum("ij,ij->i", one, other) * ONE).astype(np.int64)
+    return found
+
+
+def _near(vectors: Matrix, most: int) -> npt.NDArray[np.int64]:
+    """About the ``most`` nearest other rows of each, shape (n, most at most); -1 where there are fewer."""
+    count = len(vectors)
+    most = min(most, count - 1)
+    found = np.full((count, max(most, 0)), -1, np.int64)
+    if most < 1:
+        return found
+    if count <= _COMPARED:
+        for start in range(0, count, _AT_ONCE):
+            products = vectors[start : start + _AT_ONCE] @ vectors.T
+            rows = np.arange(len(products))
+            products[rows, start + rows] = -np.inf
+            found[start : start + _AT_ONCE] = np.argpartition(-products, most - 1, axis=1)[:, :most]
+        return found
+    graph = HnswGraph.new(vectors.shape[1], m=16, ef_construction=100)
+    graph.add(np.arange(count, dtype=np.uint64), vectors)
+    for row in range(count):
+        labels, _ = graph.search(vectors[row], max(64, most + 1))
+        others = labels[labels != row][:most].astype(np.int64)
+        found[row, : len(others)] = others
+    return found

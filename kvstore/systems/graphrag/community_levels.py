@@ -1,0 +1,78 @@
+"""Which entities belong together, at every level: the partitions that communities are made of.
+
+In: an :class:`~.entity_graph.EntityGraph`, and with ``neighbours = knn`` the vectors of its nodes. Out: partitions of
+the nodes, the coarsest first. One builder for GraphRAG (Edge et al. 2024; ``neighbours = none``: what stands together)
+and ArchRAG (Wang et al. 2025, algorithm 1; ``neighbours = knn``: what stands together and means the same), by affinity
+clustering or by the Leiden algorithm of the papers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...structures.clustering.affinity import Edges, Labels, affinity_of_graph, between
+from ...structures.vectors.vectors import Matrix
+from .attributes import attributed, centroids
+from .entity_graph import EntityGraph
+from .leiden import leiden_of_graph, leiden_round
+
+AFFINITY, LEIDEN = "affinity", "leiden"
+NONE, KNN = "none", "knn"
+
+
+@dataclass(frozen=True, slots=True)
+class CommunityOptions:
+    """How communities are found.
+
+    ``largest`` members are in a group of one level at most (nodes, or groups of the level below); a level of fewer than
+    ``least`` groups is left out, and there are ``levels`` at most. ``percentile``: of the cosines of all edges, the one
+    that two nodes without an edge must exceed to be joined.
+    """
+
+    method: str = AFFINITY
+    neighbours: str = NONE
+    percentile: float = 0.7
+    largest: int = 15
+    least: int = 10
+    levels: int = 4
+
+
+def community_levels(graph: EntityGraph, vectors: Matrix | None, options: CommunityOptions) -> list[Labels]:
+    """Partitions of the nodes of a graph, the coarsest first; none where there are no nodes.
+
+    ``vectors`` are those of the nodes, which ``neighbours = knn`` needs.
+    """
+    count = len(graph.entities)
+    if options.neighbours == KNN and vectors is not None:
+        found = _by_attributes(count, graph.edges, vectors, options)
+    elif options.method == LEIDEN:
+        found = leiden_of_graph(count, graph.edges, largest=options.largest, levels=options.levels)
+    else:
+        found = affinity_of_graph(count, graph.edges, size=options.largest, levels=options.levels)
+    kept = [labels for labels in found[1:] if labels.max() + 1 >= options.least]
+    return [*reversed(kept), *found[:1]]
+
+
+def _by_attributes(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Labels]:
+    """Partitions, the finest first: round after round over a graph of the groups so far, weighed by their vectors."""
+    found: list[Labels] = []
+    of_node: Labels = np.arange(count)
+    masses = np.ones(count, np.int64)
+    while len(found) < options.levels and len(vectors) > 1:
+        weighed = attributed(len(vectors), edges, vectors, options.percentile)
+        if options.method == LEIDEN:
+            joined = leiden_round(len(vectors), weighed, largest=options.largest)
+        else:
+            rounds = affinity_of_graph(len(vectors), weighed, size=options.largest, levels=1)
+            joined = rounds[0] if rounds else np.arange(len(vectors))
+        if joined.max() + 1 == len(vectors):
+            break
+        groups = int(joined.max()) + 1
+        vectors = centroids(joined, groups, vectors, masses)
+        masses = np.bincount(joined, masses, groups).astype(np.int64)
+        edges = between(joined, edges)
+        of_node = joined[of_node]
+        found.append(of_node)
+    return found

@@ -1,0 +1,284 @@
+"""What communities are about, without a language model: sentences of the documents, each with its place.
+
+In: a :class:`~.community_building.CommunityTree` over a state. Out: for every community a *summary*, sentences that
+together have most of what its passages share (:mod:`~kvstore.text.greedy_cover`), and *findings*: for the strongest
+relations between its members a sentence that names both (Edge et al. 2024, section 3.1.4, where a model writes them).
+Sentences of the finest communities are those of the passages at home there; above, a community's are chosen from those
+that were chosen below it. Nothing here weighs words by the whole store, so a document changes the sentences of the
+communities that it belongs to and of those above them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import NamedTuple
+
+from ...structures.documents.chunks import ChunkRecord
+from ...structures.state import State
+from ...text.blocks import parts, summary_sentence
+from ...text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
+from ...text.sentences import sentences
+from .community_building import NOWHERE, CommunityTree
+from .entity_graph import shown_entities
+
+#: The length of a summary, in sentences and words, and how many sentences of one document are in it where there are
+#: several.
+SUMMARY_SENTENCES, SUMMARY_WORDS, _OF_ONE_DOCUMENT = 6, 120, 2
+#: Findings of a community, and of those of one below it that it takes over.
+FINDINGS, _TAKEN_OVER = 8, 2
+#: Passages at home in a community that its text is made of, those with the largest share there.
+PASSAGES = 48
+#: A finding is no shorter and no longer than so many words.
+_SHORTEST, _LONGEST = 4, 60
+#: Members whose names a text is written from, and the version of how texts are made: both are in the digest.
+NAMED, _VERSION = 20, b"community 1"
+
+
+class Span(NamedTuple):
+    """A place in a chunk: bytes ``start`` to ``end`` of the text of its document."""
+
+    document: int
+    chunk: int
+    start: int
+    end: int
+
+
+class Finding(NamedTuple):
+    """A sentence that names two members (entities) of a community; ``weight`` is how strongly they belong together."""
+
+    entities: tuple[int, int]
+    weight: int
+    span: Span
+
+
+@dataclass(frozen=True)
+class CommunityReport:
+    """What a community is about; ``content`` is the digest of all that a text on it would be written from."""
+
+    summary: list[Span]
+    findings: list[Finding]
+    content: bytes
+
+
+class _Sentence(NamedTuple):
+    """A sentence that may be chosen: its place, number in order of documents and places, words (and the nodes that it
+    names among them), and where it names each node, bytes of its chunk."""
+
+    span: Span
+    order: tuple[int, int]
+    words: SentenceWords
+    nodes: Mapping[int, Sequence[tuple[int, int]]]
+
+    def names_both(self, one: int, other: int) -> bool:
+        """Whether it names two nodes, neither only inside the name of the other."""
+        return any(
+            end <= start_ or end_ <= start
+            for start, end in self.nodes.get(one, ())
+            for start_, end_ in self.nodes.get(other, ())
+        )
+
+
+@dataclass
+class _Candidates:
+    """What the text of a community is made of; ``relations`` (weight, nodes, sentence) are the findings so far."""
+
+    sentences: list[_Sentence] = field(default_factory=list)
+    relations: list[tuple[int, tuple[int, int], _Sentence]] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
+
+
+def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
+    """The report of every community, those below before those above them."""
+    reader = _PassageReader(state, tree)
+    members = _strongest_members(tree)
+    inside = _relations_inside(tree)
+    passages: dict[int, list[int]] = {}
+    for passage, home in enumerate(tree.homes.tolist()):
+        if home != NOWHERE:
+            passages.setdefault(home, []).append(passage)
+    waiting: dict[int, _Candidates] = {}
+    for community in reversed(range(len(tree))):
+        below = waiting.pop(community, _Candidates())
+        here = sorted(passages.get(community, ()), key=lambda passage: (-tree.shares[passage], passage))[:PASSAGES]
+        own = [sentence for passage in sorted(here) for sentence in reader.sentences(passage)]
+        below.sentences += own
+        below.relations += _stated(inside.get(community, ()), own)
+        digest = blake2b(_VERSION, digest_size=16)
+        for part in (*(tree.graph.keys[node].encode() for node in members[community]), *sorted(below.digests)):
+            digest.update(len(part).to_bytes(4, "big") + part)
+        digest.update(b"".join(reader.digest(passage) for passage in sorted(here)))
+        summary = _summary(below.sentences)
+        findings = _findings(below.relations)
+        parent = int(tree.parent[community])
+        if parent != NOWHERE:
+            above = waiting.setdefault(parent, _Candidates())
+            chosen = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
+            above.sentences += chosen.values()
+            above.relations += findings[:_TAKEN_OVER]
+            above.digests.append(digest.digest())
+        yield (
+            community,
+            CommunityReport(
+                [sentence.span for sentence in summary],
+                [Finding(reader.entities(nodes), weight, sentence.span) for weight, nodes, sentence in findings],
+                digest.digest(),
+            ),
+        )
+
+
+def _strongest_members(tree: CommunityTree) -> list[list[int]]:
+    """Of each community the members that its text is written from, in order of names."""
+    found: list[list[int]] = [[] for _ in range(len(tree))]
+    communities, nodes, _ = tree.inside()
+    for community, node in zip(communities.tolist(), nodes.tolist(), strict=True):
+        if len(found[community]) < NAMED:
+            found[community].append(node)
+    return [sorted(members) for members in found]
+
+
+def _relations_inside(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int, int]]]]:
+    """The relations of which both ends have the same finest community: weight and nodes, the strongest first."""
+    edges, finest = tree.graph.edges, tree.finest
+    found: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+    within = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NOWHERE)
+    columns = (finest[edges.first[within]], edges.weights[within], edges.first[within], edges.second[within])
+    for community, weight, one, other in zip(*(column.tolist() for column in columns), strict=True):
+        found.setdefault(community, []).append((weight, (one, other)))
+    for relations in found.values():
+        relations.sort(key=lambda relation: (-relation[0], relation[1]))
+    return found
+
+
+def _stated(
+    relations: Iterable[tuple[int, tuple[int, int]]], own: Sequence[_Sentence]
+) -> Iterator[tuple[int, tuple[int, int], _Sentence]]:
+    """For each relation the shortest sentence that names both its ends, as far as there is one."""
+    naming: dict[int, list[_Sentence]] = {}
+    for sentence in own:
+        if _SHORTEST <= sentence.words.length <= _LONGEST:
+            for node in sentence.nodes:
+                naming.setdefault(node, []).append(sentence)
+    found = 0
+    for weight, (one, other) in relations:
+        both = [sentence for sentence in naming.get(one, ()) if sentence.names_both(one, other)]
+        if both:
+            yield weight, (one, other), min(both, key=lambda sentence: (sentence.words.length, sentence.order))
+            found += 1
+        if found == 2 * FINDINGS:  # several may be stated by the same sentence
+            return
+
+
+def _findings(
+    relations: Sequence[tuple[int, tuple[int, int], _Sentence]],
+) -> list[tuple[int, tuple[int, int], _Sentence]]:
+    """The strongest relations, each with a sentence of its own."""
+    taken: set[Span] = set()
+    found: list[tuple[int, tuple[int, int], _Sentence]] = []
+    for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
+        if relation[2].span not in taken and len(found) < FINDINGS:
+            taken.add(relation[2].span)
+            found.append(relation)
+    return found
+
+
+def _summary(candidates: Sequence[_Sentence]) -> list[_Sentence]:
+    """The sentences that together have most of what the candidates share, in order of documents and places."""
+    candidates = sorted({sentence.span: sentence for sentence in candidates}.values(), key=lambda one: one.order)
+    documents = [sentence.span.document for sentence in candidates]
+    chunks: dict[int, set[str]] = {}
+    for sentence in candidates:
+        chunks.setdefault(sentence.span.chunk, set()).update(sentence.words.words)
+    spread = Counter(word for words in chunks.values() for word in words)
+    words = [sentence.words for sentence in candidates]
+    several = len(set(documents)) > SUMMARY_SENTENCES // _OF_ONE_DOCUMENT
+    chosen = greedy_cover(
+        words,
+        cover_weights(words, spread, len(chunks)),
+        SUMMARY_WORDS,
+        most=SUMMARY_SENTENCES,
+        owners=documents,
+        most_of_one=_OF_ONE_DOCUMENT if several else None,
+    )
+    return [candidates[number] for number in sorted(chosen)]
+
+
+class _PassageReader:
+    """Reads the sentences of passages, with the members that each names."""
+
+    def __init__(self, state: State, tree: CommunityTree) -> None:
+        self._state = state
+        self._tree = tree
+        self._shown = shown_entities(state)
+        graph = tree.graph
+        self._bounds: list[int] = graph.naming.searchsorted(range(len(graph.passages) + 1)).tolist()
+        self._formats: dict[int, str] = {}
+
+    def entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
+        """The entities of two nodes."""
+        one, other = (int(self._tree.graph.entities[node]) for node in nodes)
+        return one, other
+
+    def digest(self, passage: int) -> bytes:
+        """The digest of a passage's text."""
+        return blake2b(self._text(passage)[1], digest_size=16).digest()
+
+    def sentences(self, passage: int) -> Iterator[_Sentence]:
+        """The sentences of a passage, in order; headings, tables and code have none."""
+        record, text = self._text(passage)
+        chunk = int(self._tree.graph.passages[passage])
+        nodes = self._nodes(passage, chunk)
+        written = text.decode()
+        for first, last in _sentence_places(written, self._format(record.document)):
+            words = sentence_words(summary_sentence(written[first:last]))
+            if words.length < 2:
+                continue
+            start, end = _bytes(written, text, first), _bytes(written, text, last)
+            named: dict[int, list[tuple[int, int]]] = {}
+            for node, begin, stop in nodes:
+                if start <= begin < end:
+                    named.setdefault(node, []).append((begin, stop))
+            words = words._replace(words=[*words.words, *(f"\0{node}" for node in named)])
+            span = Span(record.document, chunk, record.start + start, record.start + end)
+            yield _Sentence(span, (passage, start), words, named)
+
+    def _named(self, passage: int) -> list[int]:
+        named: list[int] = self._tree.graph.named[self._bounds[passage] : self._bounds[passage + 1]].tolist()
+        return named
+
+    def _nodes(self, passage: int, chunk: int) -> list[tuple[int, int, int]]:
+        """The nodes that a passage names, and where it mentions them, from its start."""
+        entities = self._tree.graph.entities
+        named = {int(entities[node]): node for node in self._named(passage)}
+        found = []
+        for entity, start, length in self._state.mentions.in_chunk(chunk):
+            node = named.get(self._shown.one(entity))
+            if node is not None:
+                found.append((node, start, start + length))
+        return found
+
+    def _text(self, passage: int) -> tuple[ChunkRecord, bytes]:
+        record = self._state.chunks.get(int(self._tree.graph.passages[passage]))
+        return record, self._state.documents.text_slice(record.document, record.start, record.end).encode()
+
+    def _format(self, document: int) -> str:
+        found = self._formats.get(document)
+        if found is None:
+            stored = self._state.documents.get(document).format
+            found = self._formats[document] = "text" if stored == "text" else "markdown"
+        return found
+
+
+def _sentence_places(text: str, format: str) -> Iterator[tuple[int, int]]:
+    """The sentences of the paragraphs and list items of a chunk, in characters."""
+    for part in parts(text, format):
+        if part.kind in ("prose", "item"):
+            for first, last in sentences(text[part.start : part.end]):
+                yield part.start + first, part.start + last
+
+
+def _bytes(text: str, encoded: bytes, place: int) -> int:
+    """A place in characters as one in bytes."""
+    return place if len(text) == len(encoded) else len(text[:place].encode())

@@ -1,0 +1,272 @@
+"""The graph that communities are found in: entities, how strongly they belong together, and what names them.
+
+In: a state, through the stored graph of chunks and entities. Out: an :class:`EntityGraph`, a function of documents,
+edges and aliases: entities are in order of their normal forms, passages in order of document key and ordinal, weights
+are whole numbers, and every cut falls by weight and then by that order.
+
+A node is an entity with 2 to :data:`MOST_PASSAGES` passages that do not only mention it in lower case; all names of one
+entity are one node. An entity of one passage belongs with it, and the names of a passage that stand nowhere else cannot
+be told apart; one of very many says nothing. Two nodes are joined by the passages that name both, and by links: c /
+sqrt(d · d'), from counts of the two alone, so that a document changes the weights of its own names and no other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ...structures.clustering.affinity import ONE, Edges, strongest_edges
+from ...structures.state import State
+from ..contract import RELATION_LINK, TRIPLE_LINK
+from ..passage_graph.graph import (
+    CAPITALISED,
+    INSIDE,
+    INSIDE_SHIFT,
+    LOWER,
+    TITLE_LINK,
+    TITLE_PART,
+    TITLE_WHOLE,
+    PassageGraph,
+)
+from ..passage_graph.structure import GRAPH
+
+#: Passages of an entity that is a node.
+FEWEST_PASSAGES, MOST_PASSAGES = 2, 200
+#: The strongest edges of a node that are kept: an edge is where it is among those of either end.
+STRONGEST = 10
+#: How many passages that name both a link is worth.
+LINKS = {TITLE_LINK: 1, TRIPLE_LINK: 3, RELATION_LINK: 3}
+#: Of a passage that names more nodes than this the rarest are joined: a list of names joins nothing closely.
+_MOST_NAMES = 64
+#: Passages read, and pairs gathered, at a time.
+_READ, _GATHERED = 4096, 1 << 21
+
+Indices = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class EntityGraph:
+    """Entities and the passages that name them.
+
+    ``entities`` (ids) are the nodes, and ``keys`` their normal forms; ``passages`` are chunk ids, and ``places`` says
+    of each which document it is of (number in order of keys). Node ``named[i]`` is named in passage ``naming[i]`` with
+    ``features[i]``, in order of passages and then nodes. ``edges`` are the strongest of either end.
+    """
+
+    entities: npt.NDArray[np.uint32]
+    keys: list[str]
+    passages: npt.NDArray[np.uint64]
+    documents: Indices
+    naming: Indices
+    named: Indices
+    features: npt.NDArray[np.uint16]
+    edges: Edges
+
+    @cached_property
+    def degrees(self) -> Indices:
+        """The passages of each node."""
+        return np.bincount(self.named, minlength=len(self.entities)).astype(np.int64)
+
+    @cached_property
+    def strengths(self) -> npt.NDArray[np.float64]:
+        """How strongly each naming counts."""
+        return strengths(self.features)
+
+
+def strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
+    """How strongly each naming with these features counts: ln(1 + mentions + half of those inside longer names), and 3
+    more in a title."""
+    numbers = features.astype(np.int64)
+    inside = (numbers & INSIDE) >> INSIDE_SHIFT
+    found: npt.NDArray[np.float64] = np.log1p((numbers & CAPITALISED) + 0.5 * inside)
+    found[(numbers & (TITLE_WHOLE | TITLE_PART)) != 0] += 3.0
+    return found
+
+
+def entity_graph(state: State) -> EntityGraph:
+    """The graph of a state."""
+    stored = state.part(GRAPH)
+    passages, documents = _passages(state)
+    naming, entities, features = _namings(stored, passages)
+    shown = shown_entities(state)
+    entities = shown.of(entities)
+    naming, entities, features = _joined(naming, entities, features)
+    keys, numbers = _in_order(state, shown, entities)
+    places = np.searchsorted(np.sort(numbers), entities)
+    named = np.argsort(numbers)[places] if len(numbers) else places
+    kept = np.argsort(naming * len(keys) + named, kind="stable") if len(keys) else places
+    naming, named, features = naming[kept], named[kept], features[kept]
+    degrees = np.bincount(named, minlength=len(keys)).astype(np.int64)
+    edges = strongest(len(keys), _together(naming, named, degrees), _links(stored, shown, numbers), degrees)
+    return EntityGraph(numbers, keys, passages, documents, naming, named, features, edges)
+
+
+class ShownEntities:
+    """Which entity each entity is shown as, where somebody stated that one name stands for another."""
+
+    def __init__(self, merged: dict[int, int]) -> None:
+        self._merged = merged
+        self._from = np.array(sorted(merged), np.uint32)
+        self._to = np.array([merged[entity] for entity in sorted(merged)], np.uint32)
+
+    def one(self, entity: int) -> int:
+        """The entity that one is shown as."""
+        return self._merged.get(entity, entity)
+
+    def of(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """The entities that some are shown as."""
+        if not len(self._from):
+            return entities
+        places = np.minimum(np.searchsorted(self._from, entities), len(self._from) - 1)
+        return np.where(self._from[places] == entities, self._to[places], entities).astype(np.uint32)
+
+
+def shown_entities(state: State) -> ShownEntities:
+    """Which entities of a state are shown as others."""
+    merged: dict[int, int] = {}
+    for key, _ in state.aliases.scan():
+        identity = state.resolve(key)
+        if identity is not None:
+            merged.update((entity, identity.entry.entity) for entity in identity.entities)
+    return ShownEntities(merged)
+
+
+def _passages(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
+    """All chunks in order of document key and ordinal, and the number of the document of each in order of keys."""
+    records = sorted(state.documents.scan(), key=lambda record: record.key)
+    chunks = [list(record.chunk_ids()) for record in records]
+    sizes = [len(found) for found in chunks]
+    return np.array([chunk for found in chunks for chunk in found], np.uint64), np.repeat(np.arange(len(sizes)), sizes)
+
+
+_Namings = tuple[Indices, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
+
+
+def _namings(stored: PassageGraph, passages: npt.NDArray[np.uint64]) -> _Namings:
+    """Which passage names which entity and how; mentions in lower case alone are left out."""
+    parts: list[_Namings] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
+    order = np.argsort(passages, kind="stable")  # rows are read in order of ids
+    for first in range(0, len(passages), _READ):
+        here = order[first : first + _READ]
+        bounds, entities, features = stored.chunk_rows(passages[here])
+        naming = np.repeat(here, np.diff(bounds))
+        telling = (features & ~np.uint16(LOWER)) != 0
+        parts.append((naming[telling], entities[telling], features[telling]))
+    naming, entities, features = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return naming, entities, features
+
+
+def _joined(naming: Indices, entities: npt.NDArray[np.uint32], features: npt.NDArray[np.uint16]) -> _Namings:
+    """The namings of entities with a node's number of passages, those of one entity in one passage as one."""
+    codes = naming << 32 | entities.astype(np.int64)
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if len(codes) else np.empty(0, np.int64)
+    features = np.maximum.reduceat(features[order], starts) if len(starts) else features
+    codes = codes[starts]
+    naming, entities = codes >> 32, (codes & 0xFFFFFFFF).astype(np.uint32)
+    numbers, places, counts = np.unique(entities, return_inverse=True, return_counts=True)
+    del numbers
+    kept = ((counts >= FEWEST_PASSAGES) & (counts <= MOST_PASSAGES))[places]
+    return naming[kept], entities[kept], features[kept]
+
+
+def _in_order(
+    state: State, shown: ShownEntities, entities: npt.NDArray[np.uint32]
+) -> tuple[list[str], npt.NDArray[np.uint32]]:
+    """The normal forms of the entities that are nodes, in order, and their ids."""
+    nodes = set(np.unique(entities).tolist())
+    found = [(key, entity) for key, entity in state.entities.names() if entity in nodes]
+    return [key for key, _ in found], np.array([entity for _, entity in found], np.uint32)
+
+
+def _together(naming: Indices, named: Indices, degrees: Indices) -> Edges:
+    """The pairs of nodes that passages name together, with how many do."""
+    bounds = np.flatnonzero(np.concatenate(([True], naming[1:] != naming[:-1], [True]))) if len(naming) else [0]
+    starts, sizes = np.asarray(bounds[:-1], np.int64), np.diff(bounds)
+    count = len(degrees)
+    long = sizes > _MOST_NAMES
+    pieces = [
+        _rarest(named[start : start + size], degrees) for start, size in zip(starts[long], sizes[long], strict=True)
+    ]
+    rows: dict[int, list[Indices]] = {}
+    for size in np.unique(sizes[~long]).tolist():
+        here = starts[sizes == size]
+        rows[size] = [named[here[:, None] + np.arange(size)]]
+    if pieces:
+        rows.setdefault(_MOST_NAMES, []).append(np.stack(pieces))
+    codes: list[Indices] = []
+    totals: list[tuple[Indices, Weights]] = []
+    waiting = 0
+    for size, found in sorted(rows.items()):
+        if size < 2:
+            continue
+        table = np.concatenate(found)
+        upper, lower = np.triu_indices(size, 1)
+        step = max(1, _GATHERED // len(upper))
+        for first in range(0, len(table), step):
+            part = table[first : first + step]
+            codes.append((part[:, upper] * count + part[:, lower]).ravel())
+            waiting += codes[-1].size
+            if waiting > _GATHERED:
+                totals.append(np.unique(np.concatenate(codes), return_counts=True))
+                codes, waiting = [], 0
+    if codes:
+        totals.append(np.unique(np.concatenate(codes), return_counts=True))
+    return _summed(count, totals)
+
+
+def _rarest(nodes: Indices, degrees: Indices) -> Indices:
+    """The rarest nodes of a long list, in order."""
+    return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MOST_NAMES]])
+
+
+def _links(stored: PassageGraph, shown: ShownEntities, numbers: npt.NDArray[np.uint32]) -> Edges:
+    """The pairs of nodes that links join, with what the links are worth."""
+    links = [(entity, link.other, LINKS[link.kind] * link.times) for entity, link in stored.all_links()]
+    if not links or not len(numbers):
+        return _summed(len(numbers), [])
+    first, second, worth = (np.array(column, np.int64) for column in zip(*links, strict=True))
+    order = np.argsort(numbers)
+    ends = []
+    known = np.ones(len(links), np.bool_)
+    for column in (first, second):
+        entities = shown.of(column.astype(np.uint32))
+        places = np.minimum(np.searchsorted(numbers[order], entities), len(numbers) - 1)
+        known &= numbers[order][places] == entities
+        ends.append(order[places])
+    kept = known & (ends[0] < ends[1])  # each link stands with both its ends
+    codes, places = np.unique(ends[0][kept] * len(numbers) + ends[1][kept], return_inverse=True)
+    sums = np.zeros(len(codes), np.int64)
+    np.add.at(sums, places, worth[kept])
+    return _summed(len(numbers), [(codes, sums)])
+
+
+def _summed(count: int, parts: list[tuple[Indices, Weights]]) -> Edges:
+    """Edges of ``count`` nodes by codes with weights, those of the same two as one."""
+    if not parts:
+        nothing = np.empty(0, np.int64)
+        return Edges(nothing, nothing, nothing)
+    all_codes = np.concatenate([codes for codes, _ in parts])
+    codes, places = np.unique(all_codes, return_inverse=True)
+    sums = np.zeros(len(codes), np.int64)
+    np.add.at(sums, places, np.concatenate([weights for _, weights in parts]))
+    return Edges(codes // count, codes % count, sums)
+
+
+def strongest(count: int, together: Edges, links: Edges, degrees: Indices) -> Edges:
+    """The edges between ``count`` nodes: what joins two is weighed with the passages of both, and of each node the
+    strongest are kept."""
+    counted = _summed(
+        count,
+        [(part.first * count + part.second, part.weights) for part in (together, links) if len(part.first)],
+    )
+    sizes = degrees.astype(np.float64)
+    # sqrt and division are correctly rounded, so the whole number is the same everywhere.
+    both = np.sqrt(sizes[counted.first] * sizes[counted.second])
+    weights = np.maximum(np.rint(ONE * counted.weights / both).astype(np.int64), 1)
+    return strongest_edges(count, counted._replace(weights=weights), STRONGEST)

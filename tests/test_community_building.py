@@ -1,0 +1,229 @@
+"""Communities as they are built: a function of documents, edges and aliases, whatever way those came."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from theme_texts import THEMES, theme_documents
+
+from kvstore import Store
+from kvstore.errors import InputError
+from kvstore.structures.clustering.affinity import Edges
+from kvstore.systems.graphrag import entity_graph as graph_module
+from kvstore.systems.graphrag.community_building import NOWHERE, CommunityTree, build_communities, homes_of
+from kvstore.systems.graphrag.community_levels import CommunityOptions
+from kvstore.systems.graphrag.community_reports import CommunityReport, community_reports
+from kvstore.systems.graphrag.entity_graph import entity_graph
+from kvstore.systems.graphrag.leiden import leiden_of_graph
+
+MakeStore = Callable[..., Store]
+ALL_OPTIONS = [
+    CommunityOptions(least=2),
+    CommunityOptions(neighbours="knn", least=2),
+    CommunityOptions(method="leiden", least=2),
+    CommunityOptions(method="leiden", neighbours="knn", least=2),
+]
+
+
+def filled(make_store: MakeStore, name: str, documents: Iterable[tuple[str, str]]) -> Store:
+    store = make_store(name)
+    with store.transaction() as transaction:
+        for key, text in documents:
+            transaction.put(key, text)
+    return store
+
+
+def logical(store: Store, options: CommunityOptions | None = None) -> Any:
+    """The communities of a store, and their sentences, by keys, ordinals and names."""
+    with store.state() as state:
+        tree = build_communities(state, options)
+        graph = tree.graph
+        places = [
+            (state.documents.key_of(record.document), record.ordinal)
+            for record in (state.chunks.get(chunk) for chunk in graph.passages.tolist())
+        ]
+        members = [
+            (community, graph.keys[node], weight)
+            for community, node, weight in zip(*(column.tolist() for column in tree.inside()), strict=True)
+        ]
+        edges = sorted(
+            (graph.keys[one], graph.keys[other], weight)
+            for one, other, weight in zip(*(column.tolist() for column in graph.edges), strict=True)
+        )
+        reports = [
+            (
+                community,
+                [(state.documents.key_of(span.document), span.start, span.end) for span in report.summary],
+                [
+                    ([state.entities.get(entity).key for entity in finding.entities], finding.weight)
+                    for finding in report.findings
+                ],
+                report.content,
+            )
+            for community, report in sorted(community_reports(state, tree))
+        ]
+        return (
+            edges,
+            members,
+            tree.level.tolist(),
+            tree.parent.tolist(),
+            sorted(zip(places, tree.homes.tolist(), tree.shares.tolist(), strict=True)),
+            reports,
+        )
+
+
+def groups(tree: CommunityTree) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for community, node in zip(*(column.tolist() for column in tree.inside()[:2]), strict=True):
+        found.setdefault(community, set()).add(tree.graph.keys[node])
+    return found
+
+
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=lambda options: f"{options.method}-{options.neighbours}")
+def test_names_that_stand_together_are_one_community(make_store: MakeStore, options: CommunityOptions) -> None:
+    store = filled(make_store, "store", theme_documents(12).items())
+    with store.state() as state:
+        tree = build_communities(state, options)
+        coarsest = {community: names for community, names in groups(tree).items() if tree.level[community] == 0}
+        for names in THEMES.values():
+            keys = {name.lower() for name in names}
+            assert any(keys <= members for members in coarsest.values())
+            assert sum(bool(keys & members) for members in coarsest.values()) == 1
+        # Every passage is at home where its names are, and each level is inside the one above.
+        assert (tree.homes != NOWHERE).all() and (tree.shares > 0.5).all()
+        for community, parent in enumerate(tree.parent.tolist()):
+            assert parent < community
+            if parent != NOWHERE:
+                assert groups(tree)[community] < groups(tree)[parent]
+                assert tree.level[parent] < tree.level[community]
+        assert tree.vectors.shape == (len(tree), state.settings.dimension)
+        assert np.allclose(np.linalg.norm(tree.vectors, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", ALL_OPTIONS, ids=lambda options: f"{options.method}-{options.neighbours}")
+def test_history_does_not_show(make_store: MakeStore, options: CommunityOptions) -> None:
+    documents = list(theme_documents(8).items())
+    straight = filled(make_store, "straight", documents)
+    random.Random(7).shuffle(documents)
+    other = filled(
+        make_store, "other", [("gone", "Dock Marston and Theatre Lyra and Engine Halcyon."), *documents[:20]]
+    )
+    other.put("harbour-1", "Something else of Village Oxley and Captain Orlov, who is gone.")
+    for key, text in documents:
+        other.put(key, text)
+    other.delete("gone")
+    for store in (straight, other):
+        store.execute("ALIAS 'Old Port' FOR 'Port Ellery'")
+    assert logical(straight, options) == logical(other, options)
+
+
+def test_an_alias_makes_two_names_one_node(make_store: MakeStore) -> None:
+    store = filled(make_store, "store", theme_documents(8).items())
+    store.execute("MERGE ENTITY 'Captain Orlov' INTO 'Port Ellery'")
+    with store.state() as state:
+        graph = entity_graph(state)
+    assert "captain orlov" not in graph.keys and "port ellery" in graph.keys
+    assert len(set(zip(graph.naming.tolist(), graph.named.tolist(), strict=True))) == len(graph.named)
+
+
+def test_nodes_and_edges_are_cut_by_weight_and_name(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    lone = {"lone": "Hermit Asper lives alone.", "other": "Nobody met Village Oxley here."}
+    store = filled(make_store, "store", (theme_documents(8) | lone).items())
+    with store.state() as state:
+        graph = entity_graph(state)
+        assert graph.keys == sorted(graph.keys) and "hermit asper" not in graph.keys
+        assert (graph.degrees >= 2).all() and (graph.edges.first < graph.edges.second).all()
+        one, other = int(graph.edges.first[0]), int(graph.edges.second[0])
+        naming = [set(graph.named[graph.naming == passage].tolist()) for passage in range(len(graph.passages))]
+        both = sum({one, other} <= nodes for nodes in naming)
+        weight = round(both * 65536 / np.sqrt(graph.degrees[one] * graph.degrees[other]))
+        assert both > 0 and graph.edges.weights[0] == weight
+        # A long list of names joins only the rarest of them.
+        monkeypatch.setattr(graph_module, "_MOST_NAMES", 2)
+        assert len(entity_graph(state).edges.first) < len(graph.edges.first)
+
+
+def test_sentences_are_those_of_documents_and_findings_name_both(make_store: MakeStore) -> None:
+    store = filled(make_store, "store", theme_documents(10).items())
+    with store.state() as state:
+        tree = build_communities(state, CommunityOptions(least=2))
+        reports: Mapping[int, CommunityReport] = dict(community_reports(state, tree))
+        assert sorted(reports) == list(range(len(tree)))
+        assert all(report.summary and report.findings for report in reports.values())
+        assert len({report.content for report in reports.values()}) == len(tree)
+        for report in reports.values():
+            assert len(report.summary) <= 6 and len(report.findings) <= 8
+            for span in (*report.summary, *(finding.span for finding in report.findings)):
+                text = state.documents.text_slice(span.document, span.start, span.end)
+                assert text[0].isupper() and text.endswith(".")
+                assert state.chunks.get(span.chunk).document == span.document
+            for finding in report.findings:
+                span = finding.span
+                text = state.documents.text_slice(span.document, span.start, span.end).lower()
+                one, other = (state.entities.get(entity).key for entity in finding.entities)
+                assert one in text and other in text
+            weights = [finding.weight for finding in report.findings]
+            assert weights == sorted(weights, reverse=True)
+
+
+def test_offsets_are_bytes_where_letters_are_longer(make_store: MakeStore) -> None:
+    documents = {key: text.replace("People", "Ältere Gäste – 東京 –") for key, text in theme_documents(6).items()}
+    store = filled(make_store, "store", documents.items())
+    with store.state() as state:
+        tree = build_communities(state, CommunityOptions(least=2))
+        for _, report in community_reports(state, tree):
+            for span in report.summary:
+                text = state.documents.text_slice(span.document, span.start, span.end)
+                assert text.endswith(".") and text[0].isupper()
+
+
+def test_texts_change_where_documents_do(make_store: MakeStore) -> None:
+    store = filled(make_store, "store", theme_documents(10).items())
+
+    def contents() -> dict[frozenset[str], bytes]:
+        with store.state() as state:
+            tree = build_communities(state, CommunityOptions(least=2))
+            members = groups(tree)
+            return {frozenset(members[one]): report.content for one, report in community_reports(state, tree)}
+
+    before = contents()
+    store.put("orchard-3", theme_documents(4)["orchard-3"].replace("filled", "took"))
+    after = contents()
+    orchard = {name.lower() for name in THEMES["orchard"]}
+    changed = {group for group in before if after.get(group) != before[group]}
+    assert changed and all(group & orchard for group in changed)
+    assert all(after[group] == before[group] for group in before if "theatre lyra" in group)
+
+
+def test_nothing_is_no_community(make_store: MakeStore) -> None:
+    store = make_store()
+    for _ in range(2):
+        for options in ALL_OPTIONS:
+            with store.state() as state:
+                tree = build_communities(state, options)
+                assert len(tree) == 0 and not list(community_reports(state, tree))
+        store.put("one", "Nothing is named here but Hermit Asper.")
+
+
+def test_a_passage_is_at_home_where_most_of_its_names_are() -> None:
+    levels = np.array([[0, 0, 1, -1, 0], [2, 3, 1, -1, 0]])
+    naming, named = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 2, 3, 4, 2])
+    homes, shares = homes_of(4, naming, levels[:, named], np.array([5, 3, 6, 9, 7, 7]))
+    # At the top 8 against 6, below 5 against 3; a name that belongs nowhere; a tie falls to the first.
+    assert homes.tolist() == [2, NOWHERE, 0, NOWHERE]
+    assert shares.tolist() == [round(5 / 14, 4), 0, 0.5, 0]
+
+
+def test_leiden_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = Edges(np.array([0]), np.array([1]), np.array([3]))
+    assert [labels.tolist() for labels in leiden_of_graph(3, edges, largest=10, levels=4)] == [[0, 0, 1]]
+    nothing = np.empty(0, np.int64)
+    assert leiden_of_graph(3, Edges(nothing, nothing, nothing), largest=10, levels=4) == []
+    monkeypatch.setitem(sys.modules, "graspologic_native", None)
+    with pytest.raises(InputError, match=r"kvstore\[communities\].*affinity"):
+        leiden_of_graph(3, edges, largest=10, levels=4)
