@@ -17,7 +17,7 @@ from ..models.structured import StructuredModel, StructuredPrompt
 from ..models.token_estimate import token_estimate
 from ..retrieval.distillation import HIGHEST, Point, Reading
 from ..retrieval.evidence import Evidence, Hit, Trace
-from ..structures.state import State
+from ..retrieval.query import Query
 from .prompt import quotation_of, quoted_passage
 
 Result = TypeVar("Result")
@@ -51,12 +51,12 @@ class ModelDistiller:
         model: StructuredModel,
         budget: int,
         *,
-        state: Callable[[], AbstractContextManager[State]],
+        asked: Callable[[str], AbstractContextManager[Query]],
         retrieve: Callable[[str], Evidence],
     ) -> None:
         self._model = model
         self._budget = budget
-        self.state = state
+        self.asked = asked
         self.retrieve = retrieve
         self.trace = Trace()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
@@ -402,12 +402,18 @@ class Queryable(ABC):
 
         # A vector that was given is the question's, and no other's.
         others: Clauses = {**clauses, "vector": None}
+
+        @contextmanager
+        def asked(other: str) -> Iterator[Query]:
+            with self.state() as view:
+                yield self._asked(view, other, **others)[1]
+
         found: Evidence = distil(
             evidence,
             ModelDistiller(
                 StructuredModel(model),
                 self._context.session.prompt_tokens,
-                state=self.state,
+                asked=asked,
                 retrieve=lambda other: self.retrieve(other, **others),
             ),
         )

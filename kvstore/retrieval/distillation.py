@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from ..structures.state import State
 from .evidence import Evidence, Hit, Trace
+from .query import Query
 
 #: The most that a point counts.
 HIGHEST = 100
@@ -64,8 +64,9 @@ class Distiller(Protocol):
         """Evidence for another question, by the same strategy and clauses."""
         ...
 
-    def state(self) -> AbstractContextManager[State]:
-        """The newest state of the store: hold it for as long as something is read, not while a model writes."""
+    def asked(self, question: str) -> AbstractContextManager[Query]:
+        """A question with the same clauses, on the newest state of the store: hold it for as long as something is read,
+        not while a model writes."""
         ...
 
 

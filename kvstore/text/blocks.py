@@ -195,6 +195,12 @@ def _term_end(text: str, start: int, end: int, kind: str) -> int:
     return term.end()
 
 
+def after_marker(text: str, start: int, end: int) -> int:
+    """Where what an item says begins, behind its mark; ``start`` where there is none."""
+    marker = _ITEM.match(text, start, end)
+    return start if marker is None else marker.end()
+
+
 def plain(text: str) -> str:
     """A piece of Markdown without its emphasis marks, on one line."""
     return " ".join(_unmarked(text).split())

@@ -1,0 +1,110 @@
+"""A cover of some chunks: sentences that together have most of what they are about, within a number of tokens.
+
+For a question on the whole of something no passage is the answer, and what is nearest to the question says the same
+thing again and again. The greedy cover of :mod:`kvstore.text.greedy_cover` takes the sentences that add most; what the
+question asks for by its words counts double. In: chunks of a view. Out: sentences with their places.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from ..structures.ranking import in_order
+from ..structures.state import State
+from ..text.blocks import after_marker, parts, summary_sentence
+from ..text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
+from ..text.sentences import sentences
+from ..text.words import token_count
+from .evidence import TextSpan
+
+#: How often a word counts that the question has.
+_ASKED = 2.0
+#: Fewer words say nothing.
+_FEWEST = 3
+
+
+class CoverSentence(NamedTuple):
+    """A sentence that may be taken: ids of its document and chunk, its bytes in the document's text, how it reads, and
+    what it may add."""
+
+    document: int
+    chunk: int
+    start: int
+    end: int
+    text: str
+    words: SentenceWords
+
+    def span(self, view: State) -> TextSpan:
+        """Its place, as hits and citations name it."""
+        return TextSpan(view.documents.key_of(self.document), view.chunks.get(self.chunk).ordinal, self.start, self.end)
+
+
+def cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
+    """The sentences of chunks, by document key and place; headings, tables and code have none."""
+    found = []
+    chunks = in_order(view, chunks)
+    formats: dict[int, str] = {}
+    for chunk, record in zip(chunks, view.chunks.get_many(chunks), strict=True):
+        document = record.document
+        if document not in formats:
+            formats[document] = "text" if view.documents.get(document).format == "text" else "markdown"
+        text = view.documents.text_slice(document, record.start, record.end)
+        plain = text.isascii()
+        for part in parts(text, formats[document]):
+            if part.kind not in ("prose", "item"):
+                continue
+            inside = after_marker(text, part.start, part.end)
+            for first, last in sentences(text[inside : part.end]):
+                begin, stop = inside + first, inside + last
+                told = summary_sentence(text[begin:stop])
+                words = sentence_words(told)
+                if words.length >= _FEWEST:
+                    before, length = (
+                        (begin, stop - begin) if plain else (len(text[:begin].encode()), len(text[begin:stop].encode()))
+                    )
+                    start = record.start + before
+                    found.append(CoverSentence(document, chunk, start, start + length, told, words))
+    return found
+
+
+def cover(
+    found: Sequence[CoverSentence],
+    tokens: int,
+    *,
+    asked: Collection[str] = (),
+    most_of_one: int | None = None,
+) -> list[CoverSentence]:
+    """The sentences that together have most of what all of them are about, in the order given, within ``tokens``.
+
+    ``asked`` are words of the question (as :func:`~kvstore.text.greedy_cover.sentence_words` gives them); of one
+    document at most ``most_of_one`` are taken.
+    """
+    chunks: dict[int, set[str]] = {}
+    for sentence in found:
+        chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
+    spread = Counter(word for words in chunks.values() for word in words)
+    weights = cover_weights((sentence.words for sentence in found), spread, len(chunks))
+    for word in asked:
+        if word in weights:
+            weights[word] *= _ASKED
+    order = greedy_cover(
+        [sentence.words for sentence in found],
+        weights,
+        tokens,  # a word is a token at least
+        owners=[sentence.document for sentence in found] if most_of_one is not None else (),
+        most_of_one=most_of_one,
+    )
+    taken = []
+    for number in order:
+        size = token_count(found[number].text)
+        if size <= tokens:
+            taken.append(number)
+            tokens -= size
+    return [found[number] for number in sorted(taken)]
+
+
+def words_asked(question: str) -> frozenset[str]:
+    """The words of a question that count in a cover."""
+    return frozenset(sentence_words(question).words)
