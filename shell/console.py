@@ -154,6 +154,8 @@ class Console:
             line.close()
             if line.of_ingest:
                 self.tell(f"interrupted; {line.kept()}; the same statement goes on from there")
+            elif line.of_kept_index:
+                self.tell(f"interrupted; {line.kept()}; REFRESH INDEX {line.of_kept_index} goes on from there")
             raise
         finally:
             line.close()

@@ -56,9 +56,17 @@ class ProgressLine:
         """Whether it tells of an ingest."""
         return isinstance(self._last, IngestProgress)
 
+    @property
+    def of_kept_index(self) -> str | None:
+        """The index it tells of, where what is done of it stays."""
+        return self._last.kind if isinstance(self._last, IndexProgress) and self._last.kept else None
+
     def kept(self) -> str:
-        """What an ingest that ends now has committed, in words."""
-        if not isinstance(self._last, IngestProgress) or not self._last.documents:
+        """What an ingest that ends now has committed, or how far an index is, in words."""
+        if isinstance(self._last, IndexProgress):
+            done, total = f"{self._last.done:,}", f"{self._last.total:,} {self._last.unit}"
+            return f"{done} of {total} are done and kept"
+        if self._last is None or not self._last.documents:
             return "nothing was committed"
         documents, chunks = self._last.documents, self._last.chunks
         kept = "document is" if documents == 1 else "documents are"
@@ -77,7 +85,7 @@ def _text(progress: IngestProgress | IndexProgress, *, bar: bool) -> str:
     filled = _BAR * done // max(total, 1)
     drawn = f"[{'█' * filled}{'·' * (_BAR - filled)}] " if bar else ""
     if isinstance(progress, IndexProgress):
-        return f"{drawn}index {progress.kind}: {progress.done:,} of {progress.total:,} steps"
+        return f"{drawn}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
     left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
     rate = f"{progress.chunks:,} chunks, {progress.chunks_per_second:,.0f} chunks/s"
     known = f" ({progress.known:,} were done before)" if progress.known else ""

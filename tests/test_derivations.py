@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from derived_units import UNITS, Units
+from derived_phrases import PHRASES, Phrases
 
 import kvstore
 from kvstore.changes.dump import dump
@@ -26,7 +26,7 @@ TEA = "Robert Fortune brought tea to Darjeeling. Tea is grown in Assam. It is dr
 
 @pytest.fixture
 def units() -> Iterator[None]:
-    take_back = register(UNITS)
+    take_back = register(PHRASES)
     yield
     take_back()
 
@@ -58,7 +58,7 @@ def dumped(store: kvstore.Store) -> dict[str, Any]:
 def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, str], bytes]:
     """Every vector of the space of units, by the key of its document and its text."""
     with store.state() as state:
-        parts = state.derived_parts("units")
+        parts = state.derived_parts(Phrases())
         found = {}
         for ids, matrix in parts.vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
@@ -69,7 +69,7 @@ def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, str], bytes]:
 
 def nearest_unit(store: kvstore.Store, question: str) -> str:
     with store.state() as state:
-        parts = state.derived_parts("units")
+        parts = state.derived_parts(Phrases())
         ids, _ = nearest(parts.vectors.scan(), store._context.embed([question])[0], 1)
         document, text = vector_owner(int(ids[0]))
         return str(parts.get(document).part["texts"][text])
@@ -85,9 +85,9 @@ def test_units_are_kept_in_the_commit_and_embedded_with_the_chunks(
     assert len(embedded) == 1
     assert len(embedded[0]) == len(set(embedded[0])) == 2 + 4, "two chunks, and each unit once"
     assert nearest_unit(store, "tea is grown in assam") == "Tea is grown in Assam."
-    assert dumped(store)["units_parts"][2] == ("tea", {"texts": [f"{one}." for one in TEA[:-1].split(". ")]})
+    assert dumped(store)["phrases_parts"][2] == ("tea", {"texts": [f"{one}." for one in TEA[:-1].split(". ")]})
     assert len(vectors_by_text(store)) == 7
-    assert ("unit_counts_documents", 3) in store.execute("SHOW STATS").fetchall()
+    assert ("phrase_counts_documents", 3) in store.execute("SHOW STATS").fetchall()
     assert store.check() == []
 
 
@@ -115,7 +115,7 @@ def test_of_a_replaced_document_only_new_units_are_embedded(store: kvstore.Store
     assert [text for texts in embedded for text in texts] == ["Tea\n" + TEA.replace("morning", "evening")]
     store.delete("tea")
     assert vectors_by_text(store) == {}
-    assert not any(dumped(store)[table] for table in ("units_parts", "unit_counts"))
+    assert not any(dumped(store)[table] for table in ("phrases_parts", "phrase_counts"))
 
 
 def test_a_document_with_vectors_of_its_own_has_units_too(units: None, make_store: MakeStore) -> None:
@@ -126,7 +126,7 @@ def test_a_document_with_vectors_of_its_own_has_units_too(units: None, make_stor
     assert len(vectors_by_text(store)) == 3
     without = make_store("without", embedder="none:4")
     without.put("tea", TEA, vectors=[[1, 0, 0, 0]])
-    assert dumped(without)["units_parts"] and not vectors_by_text(without)
+    assert dumped(without)["phrases_parts"] and not vectors_by_text(without)
     assert without.check() == []
 
 
@@ -142,10 +142,10 @@ def test_a_compacted_store_has_the_same_vectors(store: kvstore.Store) -> None:
         store.delete(f"d{number:02}")
     before = vectors_by_text(store)
     with store.state() as state:
-        blocks = state.lmdb.count("units_vectors")
+        blocks = state.lmdb.count("phrases_vectors")
     store.compact()
     with store.state() as state:
-        assert state.lmdb.count("units_vectors") < blocks
+        assert state.lmdb.count("phrases_vectors") < blocks
     assert vectors_by_text(store) == before
     assert store.check() == []
 
@@ -165,7 +165,7 @@ def of_another(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
 
 
 @pytest.mark.parametrize("fault", [dropped, one_more, of_another])
-@pytest.mark.parametrize("table", ["units_parts", "units_vectors", "units_vector_space", "unit_counts"])
+@pytest.mark.parametrize("table", ["phrases_parts", "phrases_vectors", "phrases_vector_space", "phrase_counts"])
 def test_a_fault_is_found_and_mended(
     store: kvstore.Store,
     embedded: list[list[str]],
@@ -179,10 +179,10 @@ def test_a_fault_is_found_and_mended(
         view.change_many(table, fault([(bytes(key), bytes(value)) for key, value in view.scan(table)]))
     embedded.clear()
     report = store.repair()
-    assert any(problem.startswith("unit") or "units" in problem for problem in report.found), report.found
+    assert any(problem.startswith("phrase") or "phrases" in problem for problem in report.found), report.found
     assert (report.lost, report.remaining) == ([], [])
     assert (dumped(store), vectors_by_text(store)) == before
-    if table in ("units_vector_space", "unit_counts"):
+    if table in ("phrases_vector_space", "phrase_counts"):
         assert embedded == [], "vectors that can be read are carried over"
 
 
@@ -190,9 +190,9 @@ def test_a_store_made_without_it_is_migrated(make_store: MakeStore, units: None,
     store = make_store()
     store.put("tea", TEA)
     with monkeypatch.context() as context:
-        context.setattr(Units, "version", 2)
+        context.setattr(Phrases, "version", 2)
         store.close()
-        with pytest.raises(StoreFormatError, match="units.*kvstore migrate"):
+        with pytest.raises(StoreFormatError, match="phrases.*kvstore migrate"):
             kvstore.open(store.path)
         with kvstore.open(store.path, readonly=True) as reading:
             assert reading.retrieve("tea").hits
@@ -219,7 +219,7 @@ def test_what_a_worker_derives_is_what_is_kept(
 
     # Workers that know the system derive and embed it too.
     (tmp_path / "sitecustomize.py").write_text(
-        "from derived_units import UNITS\nfrom kvstore.systems import register\nregister(UNITS)\n"
+        "from derived_phrases import PHRASES\nfrom kvstore.systems import register\nregister(PHRASES)\n"
     )
     paths = [str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
@@ -229,12 +229,12 @@ def test_what_a_worker_derives_is_what_is_kept(
 
     knowing = make_store("knowing")
     with monkeypatch.context() as context:
-        context.setattr(Units, "derive", none_here)
+        context.setattr(Phrases, "derive", none_here)
         context.setattr(knowing._context, "embed", none_here)
         knowing.ingest(folder, workers=2)
     assert (dumped(knowing), vectors_by_text(knowing)) == alone
 
 
 def test_names_are_taken_once(units: None) -> None:
-    with pytest.raises(InputError, match="there is a structure or derivation 'units' already"):
-        register(System("others", "", derivations=(Units(),)))
+    with pytest.raises(InputError, match="there is a structure or derivation 'phrases' already"):
+        register(System("others", "", derivations=(Phrases(),)))

@@ -30,10 +30,11 @@ from ..structures.names.entities import EntityWriter
 from ..structures.names.mentions import MentionWriter
 from ..structures.postings import PostingWriter
 from ..structures.state import State
-from ..structures.vectors.vectors import CHUNK_VECTORS, VectorWriter
-from ..systems import derivations, structures
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, VectorWriter
+from ..systems import structures
 from ..systems.contract import RELATION_LINK
 from ..systems.fact import DocumentFact, StatedFact, Work
+from ..systems.kept_derivations import stored_derivations
 from ..systems.versions import require_maintained
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
@@ -72,8 +73,10 @@ class Changes:
         state.abstracts, state.entities, state.mentions = self._abstracts, self._entities, self._mentions
         state.forest, state.filter, state.postings = self.forest, self.filter, self._postings
         state.vectors = self._vectors
-        self._derived = {one.name: DerivedPartWriter(view, one.name, settings.dimension) for one in derivations()}
-        state.read_derived(self._derived)
+        self._derived = [
+            (one, DerivedPartWriter(view, one.derivation, settings.dimension)) for one in stored_derivations(view)
+        ]
+        state.read_derived({one.name: parts for one, parts in self._derived})
         self._followers = [structure.follower(state, view) for structure in structures()]
 
     def apply(self, pending: Pending) -> None:
@@ -103,6 +106,8 @@ class Changes:
             if value is not None:
                 fact.put(work, ids, key, value)
                 self._link(fact, key, value, work, 1)
+        for key, parts in pending.parts.items():
+            self._put_parts(key, parts)
         for (one, other), by in self.forest.settle().items():
             linker.change_link(one, other, RELATION_LINK, by)
         for file, digests in pending.files:
@@ -113,7 +118,7 @@ class Changes:
             follower.follow(delta)
         self._mentions.forget()
         self._postings.flush()
-        for vectors in (self._vectors, *(parts.vectors for parts in self._derived.values())):
+        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived)):
             vectors.flush()
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
@@ -152,8 +157,9 @@ class Changes:
             self._chunks.remove(chunk)
             self.counters.words -= stored.words
         work.linker.unlink_nodes(self.forest.withdraw_document(record.id))
-        for parts in self._derived.values():
-            parts.remove(record.id)
+        for one, parts in self._derived:
+            if one.covers(record.id) or parts.find(record.id) is not None:
+                parts.remove(record.id)
         for abstract in record.abstract_ids():
             self._abstracts.remove(abstract)
         self._entities.remove_introductions(record.id)
@@ -256,8 +262,9 @@ class Changes:
             self._chunks.put(chunk, stored)
             self._postings.add(chunk, draft.terms, draft.length)
             counters.words += draft.length
-        for name, parts in self._derived.items():
-            parts.put(document, extracted.parts[name], item.vectors[name])
+        for one, parts in self._derived:
+            if one.maintained:
+                parts.put(document, extracted.parts[one.label], item.vectors[one.label])
         linker.link_document(record, outline, extracted)
         self._state_relations(extracted, document, ids, linker)
         counters.documents += 1
@@ -265,6 +272,14 @@ class Changes:
         counters.text_bytes += record.size
         counters.abstracts += len(abstract_ids)
         counters.introductions += len(extracted.introductions)
+
+    def _put_parts(self, key: str, made: Mapping[str, tuple[Any, Matrix]]) -> None:
+        """Put what follows from other facts of a stored document in place of what followed from those before."""
+        record = self.documents.find(key)
+        for one, parts in self._derived:
+            if record is not None and one.label in made and one.covers(record.id):
+                parts.remove(record.id)
+                parts.put(record.id, *made[one.label])
 
     def _put_abstracts(self, extracted: Extracted, document: int, first_group: int) -> list[int]:
         """Write the abstract tree; returns the id of every draft."""

@@ -20,7 +20,7 @@ from ..storage.environment import CompactReport, Environment, WriteTransaction, 
 from ..structures.derived_parts import DerivedPartWriter
 from ..structures.documents.chunks import ChunkWriter
 from ..structures.vectors.vectors import VectorWriter
-from ..systems import derivations
+from ..systems.kept_derivations import stored_derivations
 
 #: Vector blocks that one commit empties; it holds those that take their vectors in memory.
 BLOCKS = 32
@@ -71,7 +71,7 @@ def _occupied(environment: Environment) -> int:
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:
     """Empty some vector blocks of each space; False when there was none to empty."""
-    derived = [DerivedPartWriter(view, derivation.name, dimension) for derivation in derivations()]
+    derived = [DerivedPartWriter(view, one.derivation, dimension) for one in stored_derivations(view)]
     spaces: list[tuple[VectorWriter, ChunkWriter | DerivedPartWriter]]
     spaces = [(VectorWriter(view, dimension), ChunkWriter(view)), *((parts.vectors, parts) for parts in derived)]
     emptied = False

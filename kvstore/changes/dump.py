@@ -10,7 +10,8 @@ from typing import Any
 
 from ..structures.logical import Logical
 from ..structures.state import State
-from ..systems import derivations, structures
+from ..systems import structures
+from ..systems.kept_derivations import kept_derivations
 from .facts import stated
 
 DumpRows = list[tuple[Any, ...]]
@@ -105,7 +106,7 @@ def dump(view: State) -> dict[str, DumpRows]:
     for structure in structures():
         rows_of = structure.dump(view.part(structure), logical)
         tables.update((name, list(rows)) for name, rows in rows_of.items())
-    for derivation in derivations():
-        parts = view.derived_parts(derivation.name).scan()
-        tables[f"{derivation.name}_parts"] = [(logical.document(document), found.part) for document, found in parts]
+    for kept in kept_derivations(view.lmdb):
+        parts = view.derived_parts(kept.derivation).scan()
+        tables[f"{kept.name}_parts"] = [(logical.document(document), found.part) for document, found in parts]
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

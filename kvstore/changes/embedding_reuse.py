@@ -6,14 +6,16 @@ that the stored documents have as well, with their vectors. A document's own vec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 
 from ..extraction.extraction import embedding_text
 from ..structures.derived_parts import vector_id
 from ..structures.documents.documents import DocumentRecord, heading_path
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, Vectors
-from ..systems import derivations
+from ..systems.chunked_text import ChunkedText, stored_text
+from ..systems.kept_derivations import kept_derivations
+from .facts import stated_of
 
 
 def reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[str, Matrix]:
@@ -30,13 +32,22 @@ def reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) 
 def derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
     """The vectors of those of some texts that are in the parts of a stored document."""
     kept: dict[str, Matrix] = {}
-    for derivation in derivations():
-        parts = view.derived_parts(derivation.name)
+    for one in kept_derivations(view.lmdb):
+        if not one.covers(record.id):
+            continue
+        parts = view.derived_parts(one.derivation)
         part, places = parts.get(record.id)
         if parts.vectors.ids_at(places) != [vector_id(record.id, text) for text in range(len(places))]:
             continue  # damaged: other vectors stand there
-        kept.update(_vectors_at(parts.vectors, dict(zip(derivation.texts(part), places, strict=False)), texts))
+        stored = one.derivation.texts(part, text_of(view, record, one.derivation.facts))
+        kept.update(_vectors_at(parts.vectors, dict(zip(stored, places, strict=False)), texts))
     return kept
+
+
+def text_of(state: State, record: DocumentRecord, names: Collection[str]) -> ChunkedText:
+    """A stored document as a derivation reads it, with the facts of these names that are stated of it."""
+    facts = {fact.name: value for fact, value in (stated_of(state, record) if names else ()) if fact.name in names}
+    return stored_text(state, record, facts)
 
 
 def _chunk_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from ..structures.documents.documents import DocumentRecord
 from ..structures.forest.edge_filter import ACCEPTED
 from ..structures.state import State
-from ..systems import derivations
+from ..systems import SYSTEMS
 from ..systems.contract import RELATION_LINK, Added, Delta, stored_chunks
 from .facts import stated_of
 
@@ -29,6 +29,7 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
     """All of a state whose ``documents`` are given, in portions."""
     for names in portions(((entity, key) for key, entity in state.entities.names()), _ITEMS):
         yield Delta(names_added=dict(names))
+    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
     added: list[Added] = []
     chunks = 0
     links: Counter[tuple[int, int, int]] = Counter()
@@ -38,7 +39,7 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
                 record,
                 state.documents.outline(record.id),
                 stored_chunks(state, record.id, list(record.chunk_ids())),
-                {one.name: state.derived_parts(one.name).get(record.id).part for one in derivations()},
+                {one.name: state.derived_parts(one).get(record.id).part for one in derivations},
             )
         )
         for fact, value in stated_of(state, record):

@@ -6,8 +6,8 @@ change, and a transaction keeps what it has applied until the commit, to apply i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -22,8 +22,9 @@ from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, unit_rows
 from ..systems.derivation import texts_without_vectors, with_parts
 from ..systems.fact import Key, StatedFact, Value
+from ..systems.kept_derivations import kept_derivations
 from . import facts
-from .embedding_reuse import reusable_embeddings
+from .embedding_reuse import derived_vectors, reusable_embeddings, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Pending:
     origins: dict[str, str | None] = field(default_factory=dict)
     files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
     size: int = 0
+    #: By key and label, what is derived of stored documents of which other facts have changed, and its vectors.
+    parts: dict[str, dict[str, tuple[Any, Matrix]]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return any((self.documents, *self.facts.values(), self.origins, self.files))
@@ -110,20 +113,73 @@ def embedded(
     settings: FixedSettings,
     state: Callable[[], AbstractContextManager[State]],
     embed: Callable[[Sequence[str]], Matrix],
+    facts_of: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Prepared]:
     """Documents with what is derived and all vectors: texts that stored ones of their keys have take over theirs.
 
-    ``state`` is let go before ``embed`` is called, which may take long.
+    ``facts_of`` are other facts of them, by key and name. ``state`` is let go before ``embed`` is called, which may
+    take long.
     """
-    derived = [replace(document, extracted=with_parts(document.extracted, settings)) for document in documents]
-    missing = [texts_without_vectors(document.extracted, document.vectors, settings) for document in derived]
-    if not any(missing):
-        return derived
+    facts_of = facts_of or {}
     with state() as stored:
+        kept_here = kept_derivations(stored.lmdb)
+        derived, missing = [], []
+        for document in documents:
+            stated = facts_of.get(document.extracted.key, {})
+            made = replace(document, extracted=with_parts(document.extracted, settings, kept_here, stated))
+            parts, before = made.extracted.parts, document.extracted.parts
+            same = {name: rows for name, rows in made.vectors.items() if parts.get(name) is before.get(name)}
+            made = replace(made, vectors=same)
+            derived.append(made)
+            missing.append(texts_without_vectors(made.extracted, made.vectors, settings, kept_here, stated))
+        if not any(missing):
+            return derived
         texts = ((one.extracted.key, set(chain(*of.values()))) for one, of in zip(derived, missing, strict=True))
         kept = reusable_embeddings(stored, ((key, wanted) for key, wanted in texts if wanted))
-    made = vectors_for(missing, embed, kept)
+    vectors = vectors_for(missing, embed, kept)
     return [
-        replace(document, vectors={**document.vectors, **vectors})
-        for document, vectors in zip(derived, made, strict=True)
+        replace(document, vectors={**document.vectors, **made}) for document, made in zip(derived, vectors, strict=True)
     ]
+
+
+def complete(
+    pending: Pending,
+    state: State,
+    embed: Callable[[Sequence[str]], Matrix],
+    reuse: Callable[[str, Set[str]], dict[str, Matrix]] | None = None,
+) -> None:
+    """Derive and embed what waiting changes still lack, so that they can be applied to ``state``.
+
+    That is the documents, and what follows from facts of stored documents that are others now. ``reuse`` gives those
+    vectors of some texts that are known of the document of a key.
+    """
+    kept = kept_derivations(state.lmdb)
+    followed = {name for one in kept for name in one.derivation.facts} & pending.facts.keys()
+    stated: dict[str, dict[str, Any]] = {}
+    for name in followed:
+        for key, value in pending.facts[name].items():
+            stated.setdefault(key, {})[name] = value
+    of_new = {key: {name: value for name, value in of.items() if value is not None} for key, of in stated.items()}
+    for document in embedded(pending.prepared, state.settings, lambda: nullcontext(state), embed, of_new):
+        pending.documents[document.extracted.key] = document
+    pending.parts = {}
+    labels: list[tuple[str, str, Any]] = []
+    missing: list[dict[str, Sequence[str]]] = []
+    known: dict[str, Matrix] = {}
+    for key, changed in stated.items():
+        record = None if key in pending.documents else state.documents.find(key)
+        if record is None:
+            continue
+        for one in kept:
+            if changed.keys().isdisjoint(one.derivation.facts) or not one.covers(record.id):
+                continue
+            before = text_of(state, record, one.derivation.facts)
+            now = {name: value for name, value in {**before.facts, **changed}.items() if value is not None}
+            document_text = replace(before, facts=now)
+            part = one.derive(document_text, state.settings)
+            texts = one.texts(part, document_text, state.settings)
+            known.update(derived_vectors(state, record, set(texts)) | (reuse(key, set(texts)) if reuse else {}))
+            labels.append((key, one.label, part))
+            missing.append({one.label: texts})
+    for (key, label, part), vectors in zip(labels, vectors_for(missing, embed, known), strict=True):
+        pending.parts.setdefault(key, {})[label] = (part, vectors[label])

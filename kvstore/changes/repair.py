@@ -10,7 +10,7 @@ in the store any more. Which files were ingested is not kept: they are read agai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -36,11 +36,12 @@ from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from ..systems import INDEXES, store_tables
 from ..systems.derivation import texts_without_vectors, with_parts
 from ..systems.fact import DocumentFact, StatedFact
+from ..systems.kept_derivations import kept_derivations
 from ..systems.versions import put_versions
 from . import facts
 from .changes import Changes
 from .embedding_reuse import derived_vectors
-from .pending import Pending, Prepared
+from .pending import Pending, Prepared, complete
 
 Embed = Callable[[Sequence[str]], Matrix]
 
@@ -105,9 +106,10 @@ class _Rebuild:
                 self._view.clear(table)
         self._view.delete(tables.META, tables.REBUILD)
         put_language_version(self._view, self._settings)
-        put_versions(self._view)
         counters.save(self._view)
         self._report.lost += IndexWriter(self._view).carry_over(Indexes(self._before.lmdb), INDEXES.values())
+        put_versions(self._view)
+        self._kept = kept_derivations(self._view)
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():
@@ -117,6 +119,7 @@ class _Rebuild:
                 pending = Pending()
                 for key, value in portion:
                     pending.state(fact, key, value)
+                complete(pending, changes.state, self._embed, self._derived_before)
                 changes.apply(pending)
         changes.filter.fold_temperatures(self._temperatures())
         changes.finish()
@@ -186,7 +189,7 @@ class _Rebuild:
                 )
             else:
                 extracted = with_vectors(extracted, vectors)
-        return record, with_parts(extracted, self._settings), vectors
+        return record, with_parts(extracted, self._settings, self._kept), vectors
 
     def _vectors(self, record: DocumentRecord, extracted: Extracted) -> Matrix | None:
         """The stored vectors of a document, where they can be read and its chunks are the same as ever."""
@@ -203,15 +206,21 @@ class _Rebuild:
             return None
         return vectors if np.isfinite(vectors).all() else None
 
+    def _derived_before(self, key: str, texts: Set[str]) -> dict[str, Matrix]:
+        """The stored vectors of those of some texts that are derived of a document."""
+        with suppress(KvstoreError):  # what cannot be read is embedded anew
+            record = self._before.documents.find(key)
+            return {} if record is None else derived_vectors(self._before, record, texts)
+        return {}
+
     def _prepared(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
         given: list[dict[str, Matrix]] = []
         missing: list[dict[str, Sequence[str]]] = []
         carried: dict[str, Matrix] = {}
         for record, extracted, vectors in waiting:
             given.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
-            missing.append(texts_without_vectors(extracted, given[-1], self._settings))
-            with suppress(KvstoreError):  # what cannot be read is embedded anew
-                carried.update(derived_vectors(self._before, record, set(chain(*missing[-1].values()))))
+            missing.append(texts_without_vectors(extracted, given[-1], self._settings, self._kept))
+            carried.update(self._derived_before(record.key, set(chain(*missing[-1].values()))))
         made = vectors_for(missing, self._embed, carried)
         prepared: list[Prepared] = []
         for (record, extracted, _), old, new in zip(waiting, given, made, strict=True):

@@ -8,6 +8,7 @@ from typing import Any
 from ..structures import tables
 from ..structures.state import State
 from ..systems import structures
+from ..systems.kept_derivations import kept_derivations
 from .facts import stated
 
 
@@ -26,6 +27,8 @@ def statistics(view: State, file: Any) -> dict[str, int | float | str]:
     for structure in structures():
         counts = structure.counts(view.part(structure))
         found.update({f"{structure.name}_{name}": count for name, count in counts.items()})
+    for kept in kept_derivations(view.lmdb):
+        found[f"{kept.name}_documents"] = view.derived_parts(kept.derivation).documents
     in_filter = view.filter.statistics()
     found.update({f"filter_{field.name}": getattr(in_filter, field.name) for field in fields(in_filter)})
     found.update({f"file_{name}": value for name, value in asdict(file).items()})

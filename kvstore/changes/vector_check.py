@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from typing import Any
 
+from ..errors import KvstoreError
 from ..structures.derived_parts import vector_id
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE, Ids, Vectors
-from ..systems import derivations
-from ..systems.derivation import texts_of
+from ..systems.kept_derivations import KeptDerivation, stored_derivations
+from .embedding_reuse import text_of
 
 
 def check_blocks(state: State, vectors: Vectors, take: Callable[[int, Ids], object]) -> Iterator[str]:
@@ -31,24 +33,40 @@ def check_blocks(state: State, vectors: Vectors, take: Callable[[int, Ids], obje
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     """What is wrong with the parts of documents and their vectors; ``documents`` are all that are stored."""
-    for derivation in derivations():
-        parts, name = state.derived_parts(derivation.name), derivation.name
+    for one in stored_derivations(state.lmdb):
+        parts, name = state.derived_parts(one.derivation), one.name
         used: list[int] = []
         yield from check_blocks(state, parts.vectors, partial(_count, used))
         kept = texts = 0
         for document, (part, places) in parts.scan():
-            kept += document in documents
+            texts += len(places)
             if document not in documents:
                 yield f"{name}: something is kept of document {document}, which is not stored"
-            if len(places) != len(texts_of(derivation, part, state.settings)):
-                yield f"{name}: document {document} has {len(places)} vectors, and another number of texts"
+                continue
             if parts.vectors.ids_at(places) != [vector_id(document, text) for text in range(len(places))]:
                 yield f"{name}: the vectors of document {document} are not where it says"
-            texts += len(places)
-        if kept != len(documents):
-            yield f"{name}: nothing is kept of {len(documents) - kept} documents"
+            if not one.maintained:
+                continue
+            if not one.covers(document):
+                yield f"{name}: something is kept of document {document}, to which the index does not reach yet"
+            kept += 1
+            yield from _check_part(state, one, document, part, len(places))
+        lacking = sum(map(one.covers, documents)) - kept
+        if lacking > 0:
+            yield f"{name}: nothing is kept of {lacking} documents"
         if texts != sum(used):
             yield f"{name}: {sum(used)} vectors are stored, the documents have {texts}"
+
+
+def _check_part(state: State, one: KeptDerivation, document: int, part: Any, vectors: int) -> Iterator[str]:
+    try:
+        text = text_of(state, state.documents.get(document), one.derivation.facts)
+        faults = list(one.derivation.faults(part, text))
+        yield from (f"{one.name}: document {document}: {fault}" for fault in faults)
+        if not faults and vectors != len(one.texts(part, text, state.settings)):
+            yield f"{one.name}: document {document} has {vectors} vectors, and another number of texts"
+    except KvstoreError as error:  # the document itself is damaged, which is told of it too
+        yield f"{one.name}: document {document}: {error}"
 
 
 def _count(used: list[int], _: int, ids: Ids) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
 from ..settings import FixedSettings
 from ..storage.environment import WriteView
@@ -25,6 +26,8 @@ from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.open_indexes import OpenIndexes
 from ..structures.vectors.vectors import Matrix
 from ..systems import INDEXES, index_named
+from ..systems.contract import MaintainedIndex
+from ..systems.versions import put_versions, require_maintained
 
 _log = logging.getLogger("kvstore")
 
@@ -50,7 +53,8 @@ class Indexing:
         self._open_indexes = open_indexes
         self._environment = open_indexes.environment
         self._builder = IndexBuilder(open_indexes.environment, settings, embed)
-        self._builders: list[tuple[Any, Builder]] = [(FileIndex, self._builder)]
+        maintained = MaintainedIndexBuilder(open_indexes.environment, settings, embed)
+        self._builders: list[tuple[Any, Builder]] = [(FileIndex, self._builder), (MaintainedIndex, maintained)]
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -63,6 +67,7 @@ class Indexing:
         given = checked_options(index, options)
 
         def create(view: WriteView) -> None:
+            require_maintained(view)
             stored = Indexes(view).get(index)
             if stored is not None and stored.created:
                 raise InputError(
@@ -71,6 +76,7 @@ class Indexing:
             # What the default index has built serves the new one, where it is built alike.
             record = replace(stored or IndexRecord(index), options=given, created=True)
             IndexWriter(view).put(index.begun(record, view))
+            put_versions(view)
 
         self._environment.write_with_growth(create)
         self._enough_at.pop(index.name, None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..changes import facts
 from ..changes.changes import Changes
-from ..changes.pending import Pending, Prepared, embedded, prepare
+from ..changes.pending import Pending, Prepared, complete, prepare
 from ..errors import ClosedError, InputError, TransactionError
 from ..extraction.extraction import Extracted
 from ..extraction.validation import PAIRS, validate
@@ -491,11 +491,7 @@ class Transaction(Queryable):
         """Carry what is pending into the LMDB transaction."""
         if not self._pending:
             return
-        stored = State(self._view, self._context.settings)
-        for document in embedded(
-            self._pending.prepared, self._context.settings, lambda: nullcontext(stored), self._context.embed
-        ):
-            self._pending.documents[document.extracted.key] = document
+        complete(self._pending, State(self._view, self._context.settings), self._context.embed)
         pending, self._pending = self._pending, Pending()
         self._applied.append(pending)
         try:
@@ -508,6 +504,8 @@ class Transaction(Queryable):
     def _replay(self, view: WriteTransaction, hits: Mapping[str, int]) -> None:
         changes = self._changes_of(view)
         for pending in self._applied:
+            # Meanwhile another process may have changed what a store keeps of documents.
+            complete(pending, changes.state, self._context.embed)
             changes.apply(pending)
         changes.finish(hits)
 

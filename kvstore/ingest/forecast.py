@@ -19,6 +19,7 @@ from typing import Any
 
 from ..errors import ReaderError
 from ..systems.derivation import texts_without_vectors, with_parts
+from ..systems.kept_derivations import kept_derivations
 from .file_documents import FileDocument
 from .file_visit import FileVisit, way_of_reading
 from .pipeline import Destination
@@ -137,6 +138,8 @@ def _read(
     read, documents, chunks = 0.0, 0, 0
     texts: list[str] = []
     job = destination.job(format, options, embed=False)
+    with destination.state() as state:
+        kept = kept_derivations(state.lmdb)
     with WorkerPool(job, sample, 1, Limits()) as pool:
         items = pool.found()
         for source in sample:
@@ -148,8 +151,8 @@ def _read(
                     if found.extracted is not None:
                         of_file += len(found.extracted.text)
                         chunks += len(found.extracted.chunks)
-                        document = with_parts(found.extracted, destination.settings)
-                        texts += chain(*texts_without_vectors(document, (), destination.settings).values())
+                        document = with_parts(found.extracted, destination.settings, kept)
+                        texts += chain(*texts_without_vectors(document, (), destination.settings, kept).values())
                 if time.monotonic() > until:
                     # What gave nothing in that time is likely to be read.
                     return read + min(of_file or math.inf, max(1, _size(source))), documents, chunks, texts

@@ -35,6 +35,7 @@ from ..storage.environment import Environment
 from ..structures.documents.documents import Documents
 from ..structures.vectors.vectors import Matrix
 from ..systems.derivation import texts_without_vectors, with_parts
+from ..systems.kept_derivations import KeptDerivation, kept_derivations
 from .file_documents import FileDocument, Found, FoundItem, NewDocument, ReadItem, documents_of, extracted, portions
 from .sources import Source
 from .transport import frame, read_message
@@ -147,10 +148,13 @@ class _Worker:
             if not self._loaded and any(isinstance(item, NewDocument) for _, item in portion):
                 self._load()
             embedded: list[Future[dict[str, Matrix]]] = []
-            found = [self._derived(*item) for item in extracted(portion, settings, partial(self._begin, embedded))]
+            with self._environment.snapshot() as snapshot:
+                kept = kept_derivations(snapshot)
+            documents = extracted(portion, settings, partial(self._begin, embedded))
+            found = [self._derived(kept, *item) for item in documents]
             if delivered is not None:
                 delivered.result()
-            delivered = self._delivering.submit(self._deliver, found, embedded)
+            delivered = self._delivering.submit(self._deliver, kept, found, embedded)
             self._send(("begin", portion[-1][0]))
         self._send(("busy",))
         if delivered is not None:
@@ -169,10 +173,10 @@ class _Worker:
             record = Documents(snapshot).find(key)
             return None if record is None else record.digest
 
-    def _derived(self, number: int, item: Found | None) -> FoundItem:
-        """Something found, a document with what the systems derive from it."""
+    def _derived(self, kept: Sequence[KeptDerivation], number: int, item: Found | None) -> FoundItem:
+        """Something found, a document with what the store keeps of what the systems derive."""
         if isinstance(item, FileDocument) and item.extracted:
-            item = replace(item, extracted=with_parts(item.extracted, self._job.settings))
+            item = replace(item, extracted=with_parts(item.extracted, self._job.settings, kept))
         return number, item
 
     def _begin(self, embedded: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
@@ -196,13 +200,18 @@ class _Worker:
     def _embed(self, texts: Sequence[str]) -> dict[str, Matrix]:
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}
 
-    def _deliver(self, found: Sequence[FoundItem], embedded: Sequence[Future[dict[str, Matrix]]]) -> None:
+    def _deliver(
+        self,
+        kept: Sequence[KeptDerivation],
+        found: Sequence[FoundItem],
+        embedded: Sequence[Future[dict[str, Matrix]]],
+    ) -> None:
         """Send a portion, with the vectors of its documents."""
         documents = [item.extracted for _, item in found if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})
         if self._embedder is not None:
             known = {text: vector for future in embedded for text, vector in future.result().items()}
-            texts = [texts_without_vectors(document, (), self._job.settings) for document in documents]
+            texts = [texts_without_vectors(document, (), self._job.settings, kept) for document in documents]
             vectors = iter(vectors_for(texts, self._embedder.embed, known))
         for number, item in found:
             if isinstance(item, FileDocument) and item.extracted:

@@ -8,7 +8,7 @@ chunks. The id of a vector is that of its document and the place of its text in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import CorruptionError
 from ..storage import records
@@ -17,14 +17,27 @@ from ..storage.view import View, WriteView
 from .vectors.vectors import Matrix, Vectors, VectorSpace, VectorWriter
 
 
-def vector_space(name: str) -> VectorSpace:
+class Derived(Protocol):
+    """What derives parts: its name, and whether their vectors take a byte a number."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def quantised(self) -> bool: ...
+
+
+def vector_space(derived: Derived) -> VectorSpace:
     """The space of a derivation's vectors."""
-    return VectorSpace(name, f"{name}_vectors", f"{name}_vector_space")
+    return VectorSpace(
+        derived.name, f"{derived.name}_vectors", f"{derived.name}_vector_space", quantised=derived.quantised
+    )
 
 
-def derived_tables(name: str) -> list[LmdbTable]:
+def derived_tables(derived: Derived) -> list[LmdbTable]:
     """The tables of a derivation."""
-    return [LmdbTable(f"{name}_parts"), *map(LmdbTable, vector_space(name)[1:])]
+    space = vector_space(derived)
+    return [LmdbTable(f"{derived.name}_parts"), LmdbTable(space.blocks), LmdbTable(space.free_rows)]
 
 
 def vector_id(document: int, text: int) -> int:
@@ -49,18 +62,28 @@ class DerivedParts:
 
     vectors: Vectors
 
-    def __init__(self, view: View, name: str, dimension: int) -> None:
+    def __init__(self, view: View, derived: Derived, dimension: int) -> None:
         self._view = view
-        self._table = f"{name}_parts"
-        self.vectors = Vectors(view, dimension, vector_space(name))
+        self._table = f"{derived.name}_parts"
+        self.vectors = Vectors(view, dimension, vector_space(derived))
 
     def get(self, document: int) -> DerivedPart:
         """What is derived of a document; raises CorruptionError where nothing is kept."""
+        found = self.find(document)
+        if found is None:
+            raise CorruptionError(f"table {self._table} has nothing of document {document}; run CHECK REPAIR")
+        return found
+
+    def find(self, document: int) -> DerivedPart | None:
+        """What is derived of a document, or None where nothing is kept."""
         key = records.u64(document)
         value = self._view.get(self._table, key)
-        if value is None:
-            raise CorruptionError(f"table {self._table} has nothing of document {document}; run CHECK REPAIR")
-        return self._decoded(key, value)
+        return None if value is None else self._decoded(key, value)
+
+    @property
+    def documents(self) -> int:
+        """Of how many documents there are parts."""
+        return self._view.count(self._table)
 
     def scan(self) -> Iterator[tuple[int, DerivedPart]]:
         """Every document's id with what is derived of it."""
@@ -77,9 +100,9 @@ class DerivedPartWriter(DerivedParts):
 
     vectors: VectorWriter
 
-    def __init__(self, view: WriteView, name: str, dimension: int) -> None:
-        super().__init__(view, name, dimension)
-        self.vectors = VectorWriter(view, dimension, vector_space(name))
+    def __init__(self, view: WriteView, derived: Derived, dimension: int) -> None:
+        super().__init__(view, derived, dimension)
+        self.vectors = VectorWriter(view, dimension, vector_space(derived))
         self._write = view
         last = next(view.scan(self.vectors.space.blocks, reverse=True), None)
         self._next_block = 1 if last is None else int(records.U32.unpack(last[0])[0]) + 1

@@ -17,7 +17,7 @@ from kvstore_cext.hierarchy import Places
 from ..settings import FixedSettings
 from ..storage.environment import View
 from .counters import Counters
-from .derived_parts import DerivedParts
+from .derived_parts import Derived, DerivedParts
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import DocumentRecord, Documents
 from .documents.ingested_files import IngestedFiles
@@ -73,11 +73,11 @@ class State:
             found = self._parts[part.name] = part.read(self)
         return found
 
-    def derived_parts(self, name: str) -> DerivedParts:
-        """What a derivation of this name made of each document."""
-        found = self._derived.get(name)
+    def derived_parts(self, derived: Derived) -> DerivedParts:
+        """What a derivation made of each document."""
+        found = self._derived.get(derived.name)
         if found is None:
-            found = self._derived[name] = DerivedParts(self.lmdb, name, self.settings.dimension)
+            found = self._derived[derived.name] = DerivedParts(self.lmdb, derived, self.settings.dimension)
         return found
 
     def read_derived(self, parts: Mapping[str, DerivedParts]) -> None:

@@ -16,7 +16,7 @@ from ..retrieval.query import Strategy
 from ..structures.derived_parts import derived_tables
 from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
-from .contract import Derivation, LmdbTable, Structure, System
+from .contract import Derivation, LmdbTable, MaintainedIndex, Structure, System
 from .fact import StatedFact
 
 Named = TypeVar("Named")
@@ -74,7 +74,8 @@ def register(system: System) -> Callable[[], None]:
 
 
 def _kept(system: System) -> list[str]:
-    kept: list[Structure[Any] | Derivation] = [*system.structures, *system.derivations]
+    chosen = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
+    kept: list[Structure[Any] | Derivation] = [*system.structures, *system.derivations, *chosen]
     return [one.name for one in kept]
 
 
@@ -84,8 +85,9 @@ def structures() -> list[Structure[Any]]:
 
 
 def derivations() -> list[Derivation]:
-    """What the systems derive from each document."""
-    return [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    """What the systems derive from each document, in every store or where it has the index."""
+    every = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    return [*every, *(index.derivation for index in INDEXES.values() if isinstance(index, MaintainedIndex))]
 
 
 def facts() -> list[StatedFact[Any, Any]]:
@@ -95,7 +97,7 @@ def facts() -> list[StatedFact[Any, Any]]:
 
 def store_tables() -> list[LmdbTable]:
     """The tables of a store: the spine's, and those of what the systems keep and have stated."""
-    derived = (table for derivation in derivations() for table in derived_tables(derivation.name))
+    derived = (table for derivation in derivations() for table in derived_tables(derivation))
     stated = (LmdbTable(table) for fact in facts() for table in fact.tables)
     return [*SPINE, *(table for structure in structures() for table in structure.tables), *derived, *stated]
 

@@ -2,32 +2,42 @@
 
 A system is what a paper describes: strategies, and whatever they need besides the spine (documents, chunks, names,
 mentions, the forest, postings, vectors). What it keeps is of one of two kinds, as databases have them. A
-:class:`Structure` is *maintained*: exact, changed in the commit of the documents that it follows from. A kind of index
-(:class:`~kvstore.structures.indexes.index.Index`) is *refreshed*: made of states of the store, says how stale it is,
-and is corrected when it is read. The tables, the commit, CHECK, REPAIR, the dump, SHOW STATS, SELECT, the strategies
-and the statements about indexes take what they need from :data:`kvstore.systems.SYSTEMS`.
+:class:`Structure` and a :class:`Derivation` are *maintained*: exact, changed in the commit of the documents that they
+follow from; a :class:`MaintainedIndex` is too, in the stores that have it. Any other kind of index
+(:class:`~kvstore.structures.indexes.index.FileIndex`) is *refreshed*: made of states of the store, says how stale it
+is, and is corrected when it is read. The tables, the commit, CHECK, REPAIR, the dump, SHOW STATS, SELECT, the
+strategies and the statements about indexes take what they need from :data:`kvstore.systems.SYSTEMS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..extraction.extraction import Extracted
+from ..arguments import Option
+from ..errors import InputError
 from ..retrieval.query import Strategy
 from ..settings import FixedSettings
+from ..storage import records
 from ..storage.engine_tables import LmdbTable
-from ..storage.view import WriteView
+from ..storage.view import View, WriteView
+from ..structures import tables
+from ..structures.counters import Counters
 from ..structures.documents.documents import DocumentRecord, Section
-from ..structures.indexes.index import Index
+from ..structures.indexes.index import Index, IndexRecord, IndexStatus
 from ..structures.logical import Logical
 from ..structures.names.mentions import Occurrence
 from ..structures.state import State
+from .chunked_text import ChunkedText
 from .fact import StatedFact
 from .sql_table import SqlTable
 
-__all__ = ["Added", "AddedChunk", "Delta", "Derivation", "DumpRow", "Follower", "LmdbTable", "Structure", "System"]
+__all__ = [
+    "Added", "AddedChunk", "ChunkedText", "Delta", "Derivation", "DumpRow", "Follower", "LmdbTable", "MaintainedIndex",
+    "Structure", "System",
+]  # fmt: skip
 
 Read = TypeVar("Read")
 
@@ -139,32 +149,81 @@ class Structure(Protocol[Read]):
         ...
 
 
-class Derivation(Protocol):
+class Derivation(ABC):
     """What follows from one document alone, and has vectors of its own (units of a text, summaries): pure, runs in
     workers.
 
+    ``name`` is what CHECK calls it; its tables and its space of vectors are named after it. ``version`` changes with
+    whatever it makes of the same document: a migration makes all anew in a store that has another. ``facts`` names the
+    kinds of facts of a document that it follows from besides the text. ``quantised`` vectors take a byte a number.
+
     A part is plain data, as msgpack gives it back: None, numbers, texts, lists, and maps. It is kept with its document,
-    and reaches followers as one of :attr:`Added.parts`; :meth:`State.derived_parts` reads parts and vectors.
+    and reaches followers as one of :attr:`Added.parts`; :meth:`State.derived_parts` reads parts and vectors. What every
+    store keeps is one of the ``derivations`` of a system; what a store keeps once CREATE INDEX has made it is that of a
+    :class:`MaintainedIndex`, which followers may not read.
     """
 
-    @property
-    def name(self) -> str:
-        """What CHECK calls it; its tables and its space of vectors are named after it."""
-        ...
+    name: str
+    version: int
+    facts: Sequence[str] = ()
+    quantised: bool = False
 
-    @property
-    def version(self) -> int:
-        """Changes with whatever it makes of the same document: a migration makes all anew in a store that has
-        another."""
-        ...
+    @abstractmethod
+    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float]) -> Any:
+        """The part of a document; ``options`` are those of the index, all of them."""
 
-    def derive(self, document: Extracted, settings: FixedSettings) -> Any:
-        """The part of a document."""
-        ...
-
-    def texts(self, part: Any) -> Sequence[str]:
+    @abstractmethod
+    def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         """The texts of a part that get vectors; embedded with the document's chunks, in the same batch."""
-        ...
+
+    def faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
+        """What is wrong with a stored part, for CHECK: a sentence each."""
+        return iter(())
+
+
+class MaintainedIndex(Index):
+    """An index that is part of every commit: what a derivation makes of each document, kept in the stores where CREATE
+    INDEX has made it.
+
+    The stored documents get their parts in batches, each a commit of its own; whatever is put meanwhile has its part
+    from the first. The record says how far that is: documents of ids from ``built`` to before ``until`` have none yet.
+    """
+
+    def __init__(self, derivation: Derivation, description: str, options: Mapping[str, Option]) -> None:
+        self.name = derivation.name
+        self.description = description
+        self.options = options
+        self.derivation = derivation
+
+    def begun(self, record: IndexRecord, view: WriteView) -> IndexRecord:
+        if record.state.get("dropping"):
+            raise InputError(f"index {self.name} is being dropped; DROP INDEX {self.name} goes on with that")
+        return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
+
+    def carried_over(self, record: IndexRecord) -> IndexRecord | None:
+        # All documents are put in again, with their parts.
+        return replace(record, state={}) if record.created else None
+
+    def status(self, record: IndexRecord, state: State) -> IndexStatus | None:
+        change = state.counters.change
+        if record.state.get("dropping"):
+            return IndexStatus(self.name, "dropping", 0, change, f"DROP INDEX {self.name} goes on with that")
+        if not record.state:
+            return IndexStatus(self.name, "exact", change, 0, "part of every commit")
+        documents = state.counters.documents
+        left = sum(1 for _ in unbuilt(record, state.lmdb))
+        detail = f"{documents - left:,} of {documents:,} documents; REFRESH INDEX {self.name} goes on"
+        return IndexStatus(self.name, "building", 0, change, detail)
+
+
+def unbuilt(record: IndexRecord, view: View) -> Iterator[int]:
+    """The stored documents that have no part of a maintained index yet, in the order of their ids."""
+    if "until" in record.state:
+        for key, _ in view.scan(tables.DOCUMENTS, records.u64(record.state["built"])):
+            document = int(records.U64.unpack(key)[0])
+            if document >= record.state["until"]:
+                return
+            yield document
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,40 +1,53 @@
 """What the systems derive from one document alone, and the texts of which a document's vectors are made, by space.
 
-In: extracted documents, wherever they are extracted. Out: the same with the parts of every derivation, and the texts to
-embed: those of chunks and those in the parts, which are embedded together. Pure, so that it can run in other processes.
+In: extracted documents, wherever they are extracted, and what a store keeps. Out: the same with the parts of every
+derivation, and the texts to embed: those of chunks and those in the parts, which are embedded together. Pure, so that
+it can run in other processes. Parts and vectors on their way go by the labels of what is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..extraction.extraction import Extracted
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import CHUNK_VECTORS
-from . import derivations
-from .contract import Derivation
+from .chunked_text import text_to_store
+from .kept_derivations import KeptDerivation
 
 
-def with_parts(extracted: Extracted, settings: FixedSettings) -> Extracted:
-    """A document with what every derivation makes of it; the parts that it has already stay."""
-    made = {one.name: one.derive(extracted, settings) for one in derivations() if one.name not in extracted.parts}
-    return replace(extracted, parts={**extracted.parts, **made}) if made else extracted
-
-
-def texts_of(derivation: Derivation, part: Any, settings: FixedSettings) -> Sequence[str]:
-    """The texts of a part that have vectors: none in a store without an embedder."""
-    return () if settings.embedder.startswith("none:") else derivation.texts(part)
+def with_parts(
+    extracted: Extracted,
+    settings: FixedSettings,
+    kept: Sequence[KeptDerivation],
+    facts: Mapping[str, Any] | None = None,
+) -> Extracted:
+    """A document with what every derivation makes of it; the parts that it has already stay, but for those that follow
+    one of the ``facts`` stated of it."""
+    facts = facts or {}
+    followed = [not facts.keys().isdisjoint(one.derivation.facts) for one in kept]
+    wanted = [one for one, anew in zip(kept, followed, strict=True) if anew or one.label not in extracted.parts]
+    if not wanted:
+        return extracted
+    document = text_to_store(extracted, facts)
+    made = {one.label: one.derive(document, settings) for one in wanted}
+    return replace(extracted, parts={**extracted.parts, **made})
 
 
 def texts_without_vectors(
-    extracted: Extracted, embedded: Container[str], settings: FixedSettings
+    extracted: Extracted,
+    embedded: Container[str],
+    settings: FixedSettings,
+    kept: Sequence[KeptDerivation],
+    facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
     """The texts to embed of a document with parts, by the spaces that are not ``embedded``."""
     chunks = CHUNK_VECTORS.name
     found: dict[str, Sequence[str]] = {} if chunks in embedded else {chunks: extracted.embedding_texts()}
-    for derivation in derivations():
-        if derivation.name not in embedded:
-            found[derivation.name] = texts_of(derivation, extracted.parts[derivation.name], settings)
+    document = text_to_store(extracted, facts or {})
+    for one in kept:
+        if one.label not in embedded:
+            found[one.label] = one.texts(extracted.parts[one.label], document, settings)
     return found

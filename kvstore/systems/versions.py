@@ -15,14 +15,21 @@ from ..storage.view import View, WriteView
 from ..structures import tables
 from . import derivations, structures
 from .contract import Derivation, Structure
+from .kept_derivations import stored_derivations
 
 _KEY = b"structures"
 
 
-def maintained() -> dict[str, int]:
+def _known() -> dict[str, int]:
     """The version that this kvstore makes of each."""
     kept: list[Structure[Any] | Derivation] = [*structures(), *derivations()]
     return {one.name: one.version for one in kept}
+
+
+def _kept(view: View) -> dict[str, int]:
+    """The version that this kvstore makes of each that a store keeps."""
+    kept = {structure.name for structure in structures()} | {one.name for one in stored_derivations(view)}
+    return {name: version for name, version in _known().items() if name in kept}
 
 
 def stored_versions(view: View) -> dict[str, int]:
@@ -32,14 +39,14 @@ def stored_versions(view: View) -> dict[str, int]:
 
 
 def put_versions(view: WriteView) -> None:
-    """Record that everything is there as this kvstore makes it."""
-    view.put(tables.META, _KEY, records.pack(maintained()))
+    """Record that everything that a store keeps is there as this kvstore makes it."""
+    view.put(tables.META, _KEY, records.pack(_kept(view)))
 
 
 def outdated(view: View) -> set[str]:
     """What a store has not, or in an older version."""
     stored = stored_versions(view)
-    return {name for name, version in maintained().items() if stored.get(name, 0) < version}
+    return {name for name, version in _kept(view).items() if stored.get(name, 0) < version}
 
 
 def underived(view: View) -> str | None:
@@ -50,7 +57,7 @@ def underived(view: View) -> str | None:
 
 def unmaintained(view: View) -> str | None:
     """Why a store must not be changed by this kvstore, as the end of a sentence; None where it may."""
-    known = maintained()
+    known = _known()
     new = [
         f"{name} (version {version})" for name, version in stored_versions(view).items() if version > known.get(name, 0)
     ]

@@ -28,11 +28,13 @@ _PATIENCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far an index is: steps done of all."""
+    """How far an index is: steps (``unit``) done of all; ``kept`` where what is done stays when the rest is not."""
 
     kind: str
     done: int
     total: int
+    unit: str = "steps"
+    kept: bool = False
 
 
 #: Hears how far an index is.

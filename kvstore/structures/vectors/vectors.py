@@ -2,8 +2,9 @@
 
 In: unit vectors of the store's dimension, float32. On disk: two tables a space, for chunks ``vectors`` (block number →
 header, ids, matrix) and ``vector_space`` (block number → free rows), so that a row freed by a delete is used again and
-no other row moves. Whose a vector is says where it stands. Out: dense search over all rows or some. A block that fails
-its checksum or names another dimension is a CorruptionError.
+no other row moves. Whose a vector is says where it stands. A row of a quantised space is whole numbers of a byte, 127
+the greatest, and what makes them of unit length: stored again, it is the same again. Out: dense search over all rows or
+some. A block that fails its checksum or names another dimension is a CorruptionError.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,8 @@ from .. import tables
 Matrix = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.uint64]
 
-#: Encoding name: changes whenever the layout does.
-ENCODING = b"vec1"
+#: Encoding names, of float32 and of quantised rows: each changes whenever its layout does.
+ENCODING, QUANTISED = b"vec1", b"vecq"
 _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, rows, used, dimension
 _SPACE = struct.Struct("<H")
 _BODY = 8  # where the checksummed part begins
@@ -36,19 +37,20 @@ FREE = 2**64 - 1
 
 
 class VectorSpace(NamedTuple):
-    """Vectors that are searched together: the name of the space, and its tables."""
+    """Vectors that are searched together: the name of the space, its tables, and whether a number takes a byte."""
 
     name: str
     blocks: str
     free_rows: str
+    quantised: bool = False
 
 
 CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
-def block_shape(dimension: int) -> tuple[int, int]:
+def block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
     """Bytes of a block and its rows: the smallest whole number of pages that wastes at most 3 %."""
-    row = 4 * dimension + 8
+    row = 8 + (4 + dimension if quantised else 4 * dimension)
     best = (0.0, 0, 0)
     for pages in range(1, 65):
         size = records.page_value_size(pages)
@@ -70,9 +72,50 @@ class _VectorBlock:
     def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
         self.buffer = buffer
         self.ids: Ids = np.frombuffer(buffer, "<u8", rows, _HEADER.size)
-        self.matrix: Matrix = np.frombuffer(buffer, "<f4", rows * dimension, _HEADER.size + 8 * rows).reshape(
+        self._matrix: Matrix = np.frombuffer(buffer, "<f4", rows * dimension, _HEADER.size + 8 * rows).reshape(
             rows, dimension
         )
+
+    def vectors(self, rows: Any) -> Matrix:
+        """The vectors of some rows."""
+        found: Matrix = self._matrix[rows]
+        return found
+
+    def put(self, row: int, vector: npt.ArrayLike) -> None:
+        """Store a vector."""
+        self._matrix[row] = vector
+
+    def clear(self, row: int) -> None:
+        """Free a row."""
+        self.ids[row] = FREE
+        self._matrix[row] = 0
+
+
+class _QuantisedBlock(_VectorBlock):
+    """One block of whole numbers: a row is ``codes · scale``, and the scale what makes that of unit length."""
+
+    def __init__(self, buffer: bytearray | memoryview | bytes, dimension: int, rows: int) -> None:
+        self.buffer = buffer
+        self.ids = np.frombuffer(buffer, "<u8", rows, _HEADER.size)
+        self._scales: Matrix = np.frombuffer(buffer, "<f4", rows, _HEADER.size + 8 * rows)
+        codes = np.frombuffer(buffer, "i1", rows * dimension, _HEADER.size + 12 * rows)
+        self._codes: npt.NDArray[np.int8] = codes.reshape(rows, dimension)
+
+    def vectors(self, rows: Any) -> Matrix:
+        found: Matrix = self._codes[rows] * self._scales[rows, None]
+        return found
+
+    def put(self, row: int, vector: npt.ArrayLike) -> None:
+        exact = np.asarray(vector, np.float64)
+        codes = np.rint(exact * (127 / max(float(np.abs(exact).max()), 1e-30))).astype(np.int8)
+        self._codes[row] = codes
+        length = int((codes.astype(np.int64) ** 2).sum())
+        self._scales[row] = 0 if length == 0 else 1 / np.sqrt(np.float64(length))
+
+    def clear(self, row: int) -> None:
+        self.ids[row] = FREE
+        self._scales[row] = 0
+        self._codes[row] = 0
 
 
 class Vectors:
@@ -82,7 +125,9 @@ class Vectors:
         self._view = view
         self.space = space
         self.dimension = dimension
-        self._size, self._rows = block_shape(dimension)
+        self._size, self._rows = block_shape(dimension, space.quantised)
+        self._encoding = QUANTISED if space.quantised else ENCODING
+        self._kind = _QuantisedBlock if space.quantised else _VectorBlock
 
     def gather(self, places: Sequence[tuple[int, int]]) -> Matrix:
         """The vectors at (block, row) places, in that order; shape (n, dimension)."""
@@ -93,7 +138,7 @@ class Vectors:
             number, row = places[index]
             if block is None or number != current:
                 current, block = number, self._block(number)
-            result[index] = block.matrix[row]
+            result[index] = block.vectors(slice(row, row + 1))[0]
         return result
 
     def ids_at(self, places: Sequence[tuple[int, int]]) -> list[int]:
@@ -106,7 +151,7 @@ class Vectors:
         for key, value in self._view.scan(self.space.blocks):
             block = self._open(value, int(records.U32.unpack(key)[0]))
             used = block.ids != FREE
-            yield block.ids[used], block.matrix[used]
+            yield block.ids[used], block.vectors(used)
 
     def rows(self) -> Iterator[tuple[int, Ids]]:
         """Block numbers, each with the ids of all its rows; FREE where a row is free."""
@@ -131,11 +176,11 @@ class Vectors:
         if len(value) == self._size:
             encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
             if (
-                encoding == ENCODING
+                encoding == self._encoding
                 and (rows, dimension) == (self._rows, self.dimension)
                 and checksum == zlib.crc32(memoryview(value)[_BODY:])
             ):
-                return _VectorBlock(value, self.dimension, self._rows)
+                return self._kind(value, self.dimension, self._rows)
         raise CorruptionError(
             f"table {self.space.blocks}: vector block {number} is damaged; run CHECK REPAIR, or restore from a backup"
         )
@@ -158,7 +203,7 @@ class VectorWriter(Vectors):
             self._space.reverse()
         if not self._space:
             buffer = bytearray(self._size)
-            block = _VectorBlock(buffer, self.dimension, self._rows)
+            block = self._kind(buffer, self.dimension, self._rows)
             block.ids[:] = FREE
             self._dirty[next_block] = block
             self._space.append(next_block)
@@ -167,7 +212,7 @@ class VectorWriter(Vectors):
         free = (block.ids == FREE).nonzero()[0]
         row = int(free[0])
         block.ids[row] = id
-        block.matrix[row] = vector
+        block.put(row, vector)
         if len(free) == 1:
             self._space.pop()
         return number, row
@@ -177,8 +222,7 @@ class VectorWriter(Vectors):
         block = self._private(number)
         if self._space is not None and not (block.ids == FREE).any():
             self._space.append(number)
-        block.ids[row] = FREE
-        block.matrix[row] = 0
+        block.clear(row)
 
     def pack(self, limit: int) -> list[tuple[int, int, int]]:
         """Empty the last blocks, at most ``limit``, as far as earlier ones have free rows for their vectors.
@@ -197,7 +241,9 @@ class VectorWriter(Vectors):
             block = self._private(number)
             for row in np.flatnonzero(block.ids != FREE):
                 chunk = int(block.ids[row])
-                moved.append((chunk, *self.add(chunk, block.matrix[row], number)))  # the first free row, never here
+                moved.append(
+                    (chunk, *self.add(chunk, block.vectors(slice(row, row + 1))[0], number))
+                )  # the first free row, never here
             block.ids[:] = FREE
         return moved
 
@@ -212,7 +258,7 @@ class VectorWriter(Vectors):
                 continue
             buffer = block.buffer
             assert isinstance(buffer, bytearray)
-            _HEADER.pack_into(buffer, 0, ENCODING, 0, self._rows, self._rows - free, self.dimension)
+            _HEADER.pack_into(buffer, 0, self._encoding, 0, self._rows, self._rows - free, self.dimension)
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY:]))
             self._write.put(self.space.blocks, key, buffer)
             if free:
@@ -229,7 +275,7 @@ class VectorWriter(Vectors):
         block = self._dirty.get(number)
         if block is None:
             stored = super()._block(number)
-            block = _VectorBlock(bytearray(stored.buffer), self.dimension, self._rows)
+            block = self._kind(bytearray(stored.buffer), self.dimension, self._rows)
             self._dirty[number] = block
         return block
 

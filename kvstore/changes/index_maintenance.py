@@ -1,0 +1,168 @@
+"""Maintained indexes filled over the documents that a store has already, and emptied again.
+
+In: an open environment and a kind of index. On disk: the parts of documents and their vectors, in batches: each is a
+commit of its own that says how far the index is, so that an interruption costs one batch, and whoever goes on does so
+behind the last. Documents that are put meanwhile have their parts from the first. Out: whether anything was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from ..errors import CorruptionError
+from ..extraction.extraction import vectors_for
+from ..settings import FixedSettings
+from ..storage import records
+from ..storage.environment import Environment, View, WriteTransaction
+from ..structures import tables
+from ..structures.derived_parts import DerivedPartWriter, derived_tables
+from ..structures.indexes.index import IndexRecord
+from ..structures.indexes.index_building import IndexProgress, ReportProgress
+from ..structures.indexes.indexes import Indexes, IndexWriter
+from ..structures.state import State
+from ..structures.vectors.vectors import Matrix
+from ..systems.contract import MaintainedIndex, unbuilt
+from ..systems.kept_derivations import KeptDerivation, stored_derivations
+from ..systems.versions import put_versions, require_maintained
+from .embedding_reuse import text_of
+
+#: Texts and documents of one batch: as soon as there are so many, it is embedded and committed.
+_TEXTS, _DOCUMENTS = 1024, 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What follows from a stored document, and of which facts."""
+
+    document: int
+    facts: Mapping[str, Any]
+    part: Any
+    texts: Sequence[str]
+
+
+class MaintainedIndexBuilder:
+    """Fills and empties the maintained indexes of a store; ``embed`` gives unit vectors of texts."""
+
+    def __init__(
+        self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
+    ) -> None:
+        self._environment = environment
+        self._settings = settings
+        self._embed = embed
+
+    def refresh(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> bool:
+        """Go on where filling, or emptying, an index was interrupted; False where there was nothing to do.
+
+        Raises LockTimeoutError, StoreFullError and what the embedder raises; the batches before stay.
+        """
+        changed = False
+        while True:
+            with self._environment.snapshot() as snapshot:
+                record = Indexes(snapshot).get(kind)
+                if record is None or not record.state:
+                    return changed
+                if record.state.get("dropping"):
+                    break
+                left, total = sum(1 for _ in unbuilt(record, snapshot)), snapshot.count(tables.DOCUMENTS)
+                if progress is not None:
+                    progress(IndexProgress(kind.name, total - left, total, "documents", kept=True))
+                batch = self._made(kind, record, snapshot)
+            # Embedding takes most of the time: other writers need not wait for it.
+            spaces: list[dict[str, Sequence[str]]] = [{kind.name: made.texts} for made in batch]
+            vectors = [of[kind.name] for of in vectors_for(spaces, self._embed, {})]
+
+            def put(
+                view: WriteTransaction,
+                record: IndexRecord = record,
+                batch: Sequence[_Made] = batch,
+                vectors: Sequence[Matrix] = vectors,
+            ) -> None:
+                self._put(kind, record, batch, vectors, view)
+
+            self._environment.write_with_growth(put)
+            changed = True
+        self.drop(kind, progress)
+        return True
+
+    def drop(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> None:
+        """Empty an index and take it away."""
+        self._environment.write_with_growth(lambda view: _begin_to_drop(kind, view))
+        while True:
+            try:
+                left = self._environment.write_with_growth(lambda view: self._remove(kind, view))
+            except CorruptionError:  # what cannot be read need not be: nothing refers to it
+                left = 0
+            if progress is not None:
+                progress(IndexProgress(kind.name, 0, left, "documents", kept=True))
+            if not left:
+                break
+        self._environment.write_with_growth(lambda view: _end(kind, view))
+
+    def _made(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_Made]:
+        """What follows from the documents of the next batch."""
+        state = State(snapshot, self._settings)
+        kept = _kept(kind, snapshot)
+        batch: list[_Made] = []
+        texts = 0
+        for document in islice(unbuilt(record, snapshot), _DOCUMENTS):
+            text = text_of(state, state.documents.get(document), kind.derivation.facts)
+            part = kept.derive(text, self._settings)
+            batch.append(_Made(document, text.facts, part, kept.texts(part, text, self._settings)))
+            texts += len(batch[-1].texts)
+            if texts >= _TEXTS:
+                break
+        return batch
+
+    def _put(
+        self,
+        kind: MaintainedIndex,
+        record: IndexRecord,
+        batch: Sequence[_Made],
+        vectors: Sequence[Matrix],
+        view: WriteTransaction,
+    ) -> None:
+        """Put a batch; what has changed meanwhile is for the next."""
+        require_maintained(view)
+        if Indexes(view).get(kind) != record:
+            return
+        state = State(view, self._settings)
+        parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
+        built = record.state["built"]
+        for made, rows in zip(batch, vectors, strict=True):
+            if view.get(tables.DOCUMENTS, records.u64(made.document)) is not None:
+                if text_of(state, state.documents.get(made.document), kind.derivation.facts).facts != made.facts:
+                    break
+                parts.put(made.document, made.part, rows)
+            built = made.document + 1
+        parts.vectors.flush()
+        after = replace(record, state={**record.state, "built": built})
+        done = next(unbuilt(after, view), None) is None
+        IndexWriter(view).put(replace(after, state={}) if done else after)
+
+    def _remove(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
+        """Take out the parts of some documents; of how many there are some left."""
+        parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
+        for document in [document for document, _ in islice(parts.scan(), _DOCUMENTS)]:
+            parts.remove(document)
+        parts.vectors.flush()
+        return parts.documents
+
+
+def _kept(kind: MaintainedIndex, view: View) -> KeptDerivation:
+    return next(one for one in stored_derivations(view) if one.derivation is kind.derivation)
+
+
+def _begin_to_drop(kind: MaintainedIndex, view: WriteTransaction) -> None:
+    record = Indexes(view).get(kind)
+    if record is not None:
+        IndexWriter(view).put(replace(record, created=False, state={"dropping": True}))
+
+
+def _end(kind: MaintainedIndex, view: WriteTransaction) -> None:
+    for table in derived_tables(kind.derivation):
+        view.clear(table.name)
+    IndexWriter(view).drop(kind)
+    put_versions(view)

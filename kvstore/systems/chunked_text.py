@@ -1,0 +1,58 @@
+"""A document cut into chunks, as derivations read it: of one that is to be stored, or of one that is.
+
+In: an extracted document, or the record of a stored one. Out: the same :class:`ChunkedText` of either, so that what is
+derived from a document does not depend on when it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..extraction.extraction import Extracted
+from ..structures.documents.documents import DocumentRecord, Section, heading_path
+from ..structures.state import State
+
+
+class Piece(NamedTuple):
+    """A chunk: bytes ``start`` to ``end`` of the text, and its section (-1: before the first heading)."""
+
+    start: int
+    end: int
+    section: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedText:
+    """A document with its outline and chunks; ``facts`` are those stated of it that the derivation follows, by name."""
+
+    key: str
+    title: str | None
+    format: str
+    text: bytes
+    outline: Sequence[Section]
+    chunks: Sequence[Piece]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def piece(self, chunk: int) -> bytes:
+        """The text of a chunk, by its number in the document."""
+        return self.text[self.chunks[chunk].start : self.chunks[chunk].end]
+
+    def headings(self, chunk: int) -> list[str]:
+        """Titles of the sections around a chunk, outermost first."""
+        return heading_path(self.outline, self.chunks[chunk].section)
+
+
+def text_to_store(extracted: Extracted, facts: Mapping[str, Any]) -> ChunkedText:
+    """A document that is to be stored."""
+    pieces = [Piece(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
+    e = extracted
+    return ChunkedText(e.key, e.title, e.format, e.text, e.outline, pieces, facts)
+
+
+def stored_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
+    """A stored document."""
+    text, outline = state.documents.text(record.id), state.documents.outline(record.id)
+    pieces = [Piece(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
+    return ChunkedText(record.key, record.title, record.format, text, outline, pieces, facts)

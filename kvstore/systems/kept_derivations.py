@@ -1,0 +1,72 @@
+"""The derivations that a store keeps: those of every store, and those that CREATE INDEX made it keep.
+
+In: a view. Out: each with the options of its index, and of which documents the store has its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..settings import FixedSettings
+from ..storage.view import View
+from ..structures.indexes.indexes import Indexes
+from . import INDEXES, SYSTEMS
+from .contract import ChunkedText, Derivation, MaintainedIndex
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDerivation:
+    """A derivation as a store keeps it; ``options`` are all those of its index.
+
+    Documents of ids from ``built`` to before ``until`` have no part yet. One that is not ``maintained`` any more is
+    being dropped: what is left of it goes with its documents.
+    """
+
+    derivation: Derivation
+    options: Mapping[str, float] = field(default_factory=dict)
+    built: int = 0
+    until: int = 0
+    maintained: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of the derivation."""
+        return self.derivation.name
+
+    @property
+    def label(self) -> str:
+        """What parts on their way to a store are called: another where they are derived with other options."""
+        return " ".join([self.name, *(f"{name}={value:g}" for name, value in sorted(self.options.items()))])
+
+    def covers(self, document: int) -> bool:
+        """Whether a stored document of this id has a part."""
+        return self.maintained and not self.built <= document < self.until
+
+    def derive(self, document: ChunkedText, settings: FixedSettings) -> Any:
+        """The part of a document."""
+        return self.derivation.derive(document, settings, self.options)
+
+    def texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
+        """The texts of a part that have vectors: none in a store without an embedder."""
+        return () if settings.embedder.startswith("none:") else self.derivation.texts(part, document)
+
+
+def stored_derivations(view: View) -> list[KeptDerivation]:
+    """All of which a store has parts, those that are being dropped too."""
+    found = [KeptDerivation(derivation) for system in SYSTEMS.values() for derivation in system.derivations]
+    for kind in INDEXES.values():
+        record = Indexes(view).get(kind) if isinstance(kind, MaintainedIndex) else None
+        if record is not None:
+            assert isinstance(kind, MaintainedIndex)
+            state = record.state
+            options = {name: record.option(name) for name in kind.options}
+            progress = state.get("built", 0), state.get("until", 0)
+            found.append(KeptDerivation(kind.derivation, options, *progress, not state.get("dropping")))
+    return found
+
+
+def kept_derivations(view: View) -> list[KeptDerivation]:
+    """Those that every commit maintains."""
+    return [one for one in stored_derivations(view) if one.maintained]

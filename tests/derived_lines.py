@@ -1,0 +1,35 @@
+"""A maintained index from outside: the lines of a document of some length, and its triples as lines; for tests only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kvstore.arguments import Option
+from kvstore.settings import FixedSettings
+from kvstore.systems.contract import ChunkedText, Derivation, MaintainedIndex, System
+
+
+class Lines(Derivation):
+    name = "lines"
+    version = 1
+    facts = ("triples",)
+    quantised = True
+
+    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float]) -> Any:
+        chunks = (document.piece(chunk).decode() for chunk in range(len(document.chunks)))
+        lines = (line.strip() for chunk in chunks for line in chunk.replace(". ", ".\n").split("\n"))
+        stated = document.facts["triples"].triples if "triples" in document.facts else ()
+        said = [" ".join(triple) for triple in stated]
+        return [line for line in lines if len(line) >= options["least"] and line] + said
+
+    def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
+        return [f"{document.title}: {line}" if document.title else line for line in part]
+
+    def faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
+        yield from (f"line {line!r} is too long" for line in part if len(line) > 1000)
+
+
+OPTIONS = {"least": Option(0, 0, 100, "characters of the shortest line")}
+LINES_INDEX = MaintainedIndex(Lines(), "the lines of documents", OPTIONS)
+LINES = System("lines", "of no paper", indexes=(LINES_INDEX,))

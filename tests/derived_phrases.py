@@ -1,0 +1,65 @@
+"""Systems from outside that derive: the phrases of a document are its sentences, each with a vector; for tests only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kvstore.settings import FixedSettings
+from kvstore.storage import records
+from kvstore.storage.view import View, WriteView
+from kvstore.structures.documents.documents import DocumentRecord
+from kvstore.structures.logical import Logical
+from kvstore.structures.state import State
+from kvstore.systems.contract import ChunkedText, Delta, Derivation, DumpRow, LmdbTable, System
+
+
+class Phrases(Derivation):
+    name = "phrases"
+    version = 1
+
+    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float]) -> Any:
+        chunks = (document.piece(chunk).decode() for chunk in range(len(document.chunks)))
+        sentences = (text.strip() for chunk in chunks for text in chunk.split("."))
+        return {"texts": [f"{sentence}." for sentence in sentences if sentence]}
+
+    def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
+        found: list[str] = part["texts"]
+        return found
+
+
+class PhraseCounts:
+    """How many phrases a document has: a structure that follows from the parts."""
+
+    name = "phrase_counts"
+    version = 1
+    tables = (LmdbTable("phrase_counts"),)
+
+    def read(self, state: State) -> View:
+        return state.lmdb
+
+    def follower(self, state: State, write: WriteView) -> PhraseCountFollower:
+        return PhraseCountFollower(write)
+
+    def dump(self, read: View, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
+        rows = read.scan("phrase_counts")
+        return {"phrase_counts": ((names.document(int.from_bytes(key, "big")), bytes(value)) for key, value in rows)}
+
+    def counts(self, read: View) -> Mapping[str, int]:
+        return {"documents": read.count("phrase_counts")}
+
+
+class PhraseCountFollower:
+    def __init__(self, write: WriteView) -> None:
+        self._write = write
+
+    def leaving(self, record: DocumentRecord) -> None:
+        self._write.delete("phrase_counts", records.u64(record.id))
+
+    def follow(self, delta: Delta) -> None:
+        for added in delta.added:
+            count = len(added.parts["phrases"]["texts"])
+            self._write.put("phrase_counts", records.u64(added.record.id), records.pack(count))
+
+
+PHRASES = System("phrases", "of no paper", structures=(PhraseCounts(),), derivations=(Phrases(),))

@@ -1,0 +1,386 @@
+"""An index that is part of every commit once CREATE INDEX has made it; by a toy from outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from derived_lines import LINES, LINES_INDEX, Lines
+
+import kvstore
+from kvstore import errors
+from kvstore.changes import index_maintenance
+from kvstore.changes.dump import dump
+from kvstore.structures.derived_parts import vector_owner
+from kvstore.systems import register
+from kvstore.systems.versions import stored_versions
+from kvstore_shell.console import Console
+from kvstore_shell.script import ScriptItem
+
+MakeStore = Callable[..., kvstore.Store]
+
+TEXT = "Tea is grown in Assam. It is drunk in the morning."
+TRIPLE = ("Tea", "is grown in", "Assam")
+TABLES = ("lines_parts", "lines_vectors", "lines_vector_space")
+
+
+@pytest.fixture(autouse=True)
+def lines() -> Iterator[None]:
+    take_back = register(LINES)
+    yield
+    take_back()
+
+
+@pytest.fixture
+def store(make_store: MakeStore) -> kvstore.Store:
+    return make_store()
+
+
+@pytest.fixture
+def embedded(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that the store's embedder was given."""
+    texts: list[str] = []
+    embed = store._context.embedder.embed
+    monkeypatch.setattr(store._context.embedder, "embed", lambda given: texts.extend(given) or embed(given))
+    return texts
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of two documents."""
+    monkeypatch.setattr(index_maintenance, "_DOCUMENTS", 2)
+
+
+def fill(store: kvstore.Store, count: int = 7) -> None:
+    with store.transaction() as transaction:
+        for number in range(count):
+            transaction.put(f"d{number}", f"Tea {number} is good. {TEXT}", title=f"Tea {number}")
+        transaction.put("pairs", "Tug,Ship", format="pairs")
+        transaction.put_triples("d1", [TRIPLE])
+
+
+def dumped(store: kvstore.Store) -> dict[str, Any]:
+    with store.state() as state:
+        return dump(state)
+
+
+def parts(store: kvstore.Store) -> dict[str, list[str]]:
+    with store.state() as state:
+        scanned = state.derived_parts(Lines()).scan()
+        return {state.documents.get(document).key: found.part for document, found in scanned}
+
+
+def vectors(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
+    with store.state() as state:
+        found = {}
+        for ids, matrix in state.derived_parts(Lines()).vectors.scan():
+            for id, vector in zip(ids.tolist(), matrix, strict=True):
+                document, text = vector_owner(id)
+                found[state.documents.get(document).key, text] = vector.tobytes()
+        return found
+
+
+def records(store: kvstore.Store) -> int:
+    with store.state() as state:
+        return sum(state.lmdb.count(table) for table in TABLES)
+
+
+def shown(store: kvstore.Store) -> tuple[str, int, str] | None:
+    rows = {kind: (state, stale, detail) for kind, state, _, stale, detail in store.execute("SHOW INDEXES")}
+    return rows.get("lines")
+
+
+def interrupted_after(monkeypatch: pytest.MonkeyPatch, method: str, times: int) -> None:
+    """Let a builder be interrupted by Ctrl-C after so many batches."""
+    real = getattr(index_maintenance.MaintainedIndexBuilder, method)
+    done: list[int] = []
+
+    def work(self: Any, *args: Any) -> Any:
+        if len(done) == times:
+            raise KeyboardInterrupt
+        done.append(1)
+        return real(self, *args)
+
+    monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, method, work)
+
+
+def test_a_store_keeps_it_only_where_create_index_made_it(store: kvstore.Store, embedded: list[str]) -> None:
+    fill(store)
+    assert (records(store), shown(store)) == (0, None)
+    assert "lines_parts" not in dumped(store) and "lines_documents" not in store.statistics()
+    embedded.clear()
+    store.execute("CREATE INDEX lines")
+    assert set(embedded) == {f"Tea {n}: {line}" for n in range(7) for line in parts(store)[f"d{n}"]}, "no chunk again"
+    assert shown(store) == ("exact", 0, "part of every commit")
+    assert parts(store)["d1"] == ["Tea 1 is good.", "Tea is grown in Assam.", "It is drunk in the morning.",
+                                  "Tea is grown in Assam"]  # fmt: skip
+    assert parts(store)["pairs"] == []
+    assert store.statistics()["lines_documents"] == 8
+    assert store.check() == []
+    store.execute("DROP INDEX lines")
+    assert (records(store), shown(store)) == (0, None)
+    with store.state() as state:
+        assert "lines" not in stored_versions(state.lmdb)
+
+
+def test_it_is_the_same_whenever_it_is_made(make_store: MakeStore) -> None:
+    before, after = make_store("before"), make_store("after")
+    before.create_index("lines", {"least": 20})
+    for store in (before, after):
+        fill(store)
+        store.delete("d3")
+        store.put("d4", "Another line that is long enough.\nNo.")
+    after.create_index("lines", {"least": 20})
+    assert dumped(before) == dumped(after)
+    assert parts(after)["d4"] == ["Another line that is long enough."]
+    assert vectors(before) == vectors(after)
+
+
+def test_what_is_put_replaced_and_deleted_is_followed(store: kvstore.Store, embedded: list[str]) -> None:
+    store.create_index("lines")
+    store.put("tea", TEXT, title="Tea")
+    assert embedded == ["Tea\n" + TEXT, "Tea: Tea is grown in Assam.", "Tea: It is drunk in the morning."]
+    before = vectors(store)
+    embedded.clear()
+    store.put("tea", TEXT + " Or at noon.", title="Tea")
+    assert embedded == ["Tea\n" + TEXT + " Or at noon.", "Tea: Or at noon."]
+    assert before.items() <= vectors(store).items(), "the same bits when it is stored again"
+    assert store.delete("tea")
+    assert records(store) == 0
+
+
+def test_a_fact_that_it_follows_from_changes_it_in_the_same_commit(store: kvstore.Store, embedded: list[str]) -> None:
+    store.create_index("lines")
+    fill(store)
+    embedded.clear()
+    before = vectors(store)
+    with store.transaction() as transaction:
+        transaction.put_triples("d2", [TRIPLE, ("Tea", "is", "hot")])
+        transaction.put_triples("d1", [])
+        transaction.put("new", "Something.")
+        transaction.put_triples("new", [TRIPLE])
+    assert parts(store)["d2"][3:] == ["Tea is grown in Assam", "Tea is hot"]
+    assert len(parts(store)["d1"]) == 3
+    assert parts(store)["new"] == ["Something.", "Tea is grown in Assam"]
+    assert embedded == ["Something.", "Tea is grown in Assam", "Tea 2: Tea is grown in Assam", "Tea 2: Tea is hot"]
+    assert {place: rows for place, rows in before.items() if place[0] != "d1"}.items() <= vectors(store).items()
+    embedded.clear()
+    store.update("d2", title="Tea")
+    assert parts(store)["d2"][4] == "Tea is hot", "its text is the same, so its triples stay"
+    store.delete("d2")
+    assert "d2" not in parts(store)
+    assert store.check() == []
+
+
+def test_an_interrupted_build_goes_on_where_it_was(
+    store: kvstore.Store, make_store: MakeStore, embedded: list[str], batches: None
+) -> None:
+    fill(store)
+    told: list[kvstore.IndexProgress] = []
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupted_after(patch, "_put", 2)
+        store.create_index("lines", progress=told.append)
+    assert [(one.done, one.total, one.unit, one.kept) for one in told] == [(n, 8, "documents", True) for n in (0, 2, 4)]
+    assert shown(store) == ("building", 1, "4 of 8 documents; REFRESH INDEX lines goes on")
+    assert store.check() == []
+    with pytest.raises(errors.InputError, match="there is an index lines already; REFRESH"):
+        store.create_index("lines")
+    # What is put, changed and deleted meanwhile: before, behind and at the place where the build stands.
+    store.put("d0", TEXT)
+    store.put("d5", TEXT)
+    store.put_triples("d2", [TRIPLE])
+    store.put_triples("d6", [TRIPLE])
+    store.delete("d4")
+    assert parts(store).keys() == {"d0", "d1", "d2", "d3", "d5"}
+    assert store.check() == []
+    store.close()
+    again = make_store()
+    embedded.clear()
+    assert again.refresh() == ["lines"]
+    assert shown(again) == ("exact", 0, "part of every commit")
+    fresh = make_store("fresh")
+    fresh.create_index("lines")
+    fill(fresh)
+    fresh.put("d0", TEXT)
+    fresh.put("d5", TEXT)
+    fresh.put_triples("d2", [TRIPLE])
+    fresh.put_triples("d6", [TRIPLE])
+    fresh.delete("d4")
+    assert dumped(fresh) == dumped(again)
+    assert vectors(fresh) == vectors(again)
+    assert again.refresh() == []
+
+
+def test_what_changes_while_a_batch_is_embedded_is_not_lost(store: kvstore.Store, batches: None) -> None:
+    fill(store)
+    changes = iter(
+        [lambda: store.put_triples("d0", [TRIPLE]), lambda: store.delete("d1"), lambda: store.put("d2", TEXT)]
+    )
+    real = index_maintenance.MaintainedIndexBuilder._made
+
+    def made(self: Any, *args: Any) -> Any:
+        batch = real(self, *args)
+        next(changes, lambda: None)()
+        return batch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_made", made)
+        store.create_index("lines")
+    assert parts(store)["d0"][-1] == "Tea is grown in Assam"
+    assert parts(store).keys() == {"d0", "d2", "d3", "d4", "d5", "d6", "pairs"}
+    assert store.check() == []
+
+
+def test_an_interrupted_drop_goes_on(store: kvstore.Store, batches: None) -> None:
+    fill(store)
+    store.create_index("lines")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupted_after(patch, "_remove", 2)
+        store.drop_index("lines")
+    state = shown(store)
+    assert state is not None and (state[0], state[2]) == ("dropping", "DROP INDEX lines goes on with that")
+    assert len(parts(store)) == 4 and "lines_parts" not in dumped(store)
+    store.delete("d6")
+    store.put("d5", TEXT)
+    assert len(parts(store)) == 2, "what is left goes with its documents"
+    assert store.check() == []
+    store.compact()
+    with pytest.raises(errors.InputError, match="is being dropped; DROP INDEX lines goes on"):
+        store.create_index("lines")
+    store.execute("DROP INDEX lines")
+    assert (records(store), shown(store)) == (0, None)
+    store.create_index("lines")
+    assert len(parts(store)) == 7
+
+
+def test_a_repair_keeps_it_and_ends_what_was_begun(store: kvstore.Store, embedded: list[str], batches: None) -> None:
+    fill(store)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupted_after(patch, "_put", 2)
+        store.create_index("lines", {"least": 18})
+    with store._context.environment.write() as view:
+        view.clear("lines_vector_space")
+    assert store.check() == ["lines: free rows are recorded for vector blocks that have none"] or store.check()
+    embedded.clear()
+    report = store.repair()
+    assert (report.lost, report.remaining) == ([], [])
+    assert shown(store) == ("exact", 0, "part of every commit")
+    assert len(parts(store)) == 8 and parts(store)["d1"][-1] == "Tea is grown in Assam"
+    assert not [text for text in embedded if text.startswith("Tea 1: ")], "its vectors are carried over"
+    assert [text for text in embedded if text.startswith("Tea 6: ")]
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupted_after(patch, "_remove", 2)
+        store.drop_index("lines")
+    with store._context.environment.write() as view:
+        view.clear("lines_vectors")
+    report = store.repair()
+    assert (report.lost, report.remaining) == ([], [])
+    assert (records(store), shown(store)) == (0, None)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_fault_is_found_mended_and_no_bar_to_a_drop(store: kvstore.Store, table: str) -> None:
+    store.create_index("lines")
+    fill(store, 40)
+    before = dumped(store), vectors(store)
+    for _ in range(2):
+        with store._context.environment.write() as view:
+            found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
+            key, value = found[len(found) // 2]
+            view.put(table, key, value[:-1] + bytes([value[-1] ^ 1]))
+        assert any("lines" in problem for problem in store.check())
+        if _ == 0:
+            report = store.repair()
+            assert (report.lost, report.remaining) == ([], [])
+            assert (dumped(store), vectors(store)) == before
+    store.drop_index("lines")
+    assert records(store) == 0
+
+
+def test_ingest_and_import_maintain_it(make_store: MakeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"{number}.txt").write_text(f"Ship {number} sails. {TEXT}")
+    alone, by_workers, imported = (make_store(name) for name in ("alone", "by_workers", "imported"))
+    for store in (alone, by_workers, imported):
+        store.create_index("lines", {"least": 20})
+    alone.ingest(folder)
+    alone.put_triples("0.txt", [TRIPLE])
+    # Workers that know the kind derive and embed what the store keeps.
+    (tmp_path / "sitecustomize.py").write_text(
+        "from derived_lines import LINES\nfrom kvstore.systems import register\nregister(LINES)\n"
+    )
+    paths = [str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+
+    def none_here(*_: object) -> Any:
+        raise AssertionError("this is for the workers to do")
+
+    with monkeypatch.context() as context:
+        context.setattr(Lines, "derive", none_here)
+        context.setattr(by_workers._context, "embed", none_here)
+        by_workers.ingest(folder, workers=2)
+    by_workers.put_triples("0.txt", [TRIPLE])
+    assert (dumped(alone), vectors(alone)) == (dumped(by_workers), vectors(by_workers))
+    alone.export(tmp_path / "all.jsonl")
+    imported.import_(tmp_path / "all.jsonl")
+    assert dumped(alone)["lines_parts"] == dumped(imported)["lines_parts"]
+    assert vectors(alone) == vectors(imported)
+
+
+def test_a_version_that_changes_is_migrated_where_the_store_has_it(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without, store = make_store("without"), make_store("with")
+    for each in (without, store):
+        fill(each)
+    store.create_index("lines")
+    without.close()
+    store.close()
+    with monkeypatch.context() as context:
+        context.setattr(Lines, "version", 2)
+        assert not make_store("without").readonly
+        with pytest.raises(errors.StoreFormatError, match="lines.*kvstore migrate"):
+            kvstore.open(store.path)
+        done = kvstore.migrate(store.path, backup=False)
+        assert done.rebuilt is not None and done.rebuilt.embedded == 0
+        with kvstore.open(store.path) as again:
+            assert len(parts(again)) == 8 and again.check() == []
+    refused = kvstore.open(store.path)
+    with pytest.raises(errors.KvstoreError, match="lines"):
+        refused.put("more", TEXT)
+    refused.close()
+
+
+def test_a_process_that_does_not_know_the_kind_only_reads(store: kvstore.Store) -> None:
+    fill(store)
+    store.create_index("lines")
+    command = [sys.executable, "-m", "kvstore", "shell", store.path, "-c", "DELETE DOCUMENT 'd1'"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode != 0 and "it keeps lines (version 1)" in ran.stderr
+    command[-1] = "SELECT count(*) FROM documents"
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0 and "8" in ran.stdout
+
+
+def test_the_shell_says_how_an_interrupted_build_goes_on(
+    store: kvstore.Store, batches: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store)
+    interrupted_after(monkeypatch, "_put", 2)
+    console = Console(store)
+    with pytest.raises(KeyboardInterrupt):
+        console.run_all([ScriptItem("CREATE INDEX lines;")])
+    said = capsys.readouterr().err
+    assert "interrupted; 4 of 8 documents are done and kept; REFRESH INDEX lines goes on from there" in said
+
+
+def test_names_are_taken_once() -> None:
+    with pytest.raises(errors.InputError, match="there is a structure or derivation 'lines' already"):
+        register(kvstore.systems.contract.System("others", "", indexes=(LINES_INDEX,)))
