@@ -2,11 +2,12 @@
 
 A walk over passages and entities starts at the entities of the question (weighted by how specific they are; those that
 it compares count alike) and, with little weight, at its best passages by vector and by words and at the relations
-stated around them whose words are the question's. Where the walk leads are
-the passages a chain of facts runs through, whether or not they resemble the question. Among those the ones come first
-that talk about what the question asks: passages are ranked by the mass that reaches them times e to the power of their
-relevance to the question *without its names*, cosine plus BM25, each as a share of the best candidate's. The names have
-done their part in the walk; counted again they would only favour further passages about the same names.
+stated around them whose words are the question's. Of the passages of a name it goes to those the more that talk about
+what is asked (:mod:`.query_bias`). Where the walk leads are the passages a chain of facts runs through, whether or not
+they resemble the question. Among those the ones come first that talk about what the question asks: passages are ranked
+by the mass that reaches them times e to the power of their relevance to the question *without its names*, cosine plus
+BM25, each as a share of the best candidate's. The names have done their part in the walk; counted again they would only
+favour further passages about the same names.
 
 After HippoRAG (Gutiérrez et al. 2024, section 2); passages as seeds and nodes as in HippoRAG 2 (Gutiérrez et al. 2025,
 section 3). In: a query. Out: evidence with the way to each chunk. A question without a known name starts at its best
@@ -31,6 +32,7 @@ from ...retrieval.recognition import Seed, recognise
 from ...structures.ranking import Ranking, best
 from ...structures.vectors.vectors import Ids
 from .pagerank import PageRank, chunk_node, entity_of, personalised_pagerank
+from .query_bias import query_bias
 from .relation_seeds import masses_of_relations
 from .walk import masses_of_names, paths
 
@@ -51,6 +53,7 @@ WALK_OPTIONS: Mapping[str, Option] = {
     "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
     "passages": Option(0.1, 0, 10, "weight of the best passages as starts, all together, where the names weigh 1"),
     "relations": Option(0.01, 0, 10, "weight of the relations that match the question as starts, all together"),
+    "bias": Option(2, 0, 100, "how much likeness to the question without its names draws the walk to a passage"),
     "relevance": Option(1, 0, 100, "how much relevance to the question without its names counts"),
 }
 
@@ -90,11 +93,18 @@ def walk(
             starts[node] = starts.get(node, 0.0) + weight * mass
     if not starts:
         return None
+    bias = query_bias(query, parts, option(query, strategy, "bias"))
     with query.trace.step("personalised PageRank") as step:
         ranks = personalised_pagerank(
-            view, starts, restart=option(query, strategy, "restart"), epsilon=option(query, strategy, "epsilon")
+            view,
+            starts,
+            restart=option(query, strategy, "restart"),
+            epsilon=option(query, strategy, "epsilon"),
+            bias=bias,
         )
         step.detail, step.count = ranks.cost, len(ranks.chunks)
+        if bias is not None:
+            step.detail += f"; {bias.compared} passages weighed by {parts.rest!r}"
     chunks, masses = _candidates(query, ranks, nearest)
     relevance = _relevance(query, parts.rest, terms, chunks)
     return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)

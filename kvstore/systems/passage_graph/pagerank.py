@@ -16,7 +16,7 @@ Dead ends lead back to the seeds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -158,9 +158,11 @@ def personalised_pagerank(
     restart: float = 0.2,
     epsilon: float = 1e-5,
     weights: EdgeWeights = DEFAULT_WEIGHTS,
+    bias: Callable[[Nodes], Masses] | None = None,
 ) -> PageRank:
     """The PageRank of seeds, nodes with masses above 0 (which are made to sum to 1).
 
+    ``bias`` gives factors above 0 for the steps from entities to some chunks.
     ``restart`` is the probability to go back to a seed; a node is expanded while what has arrived there exceeds
     ``epsilon`` for each of its edges, so that at most 1 / (restart · epsilon) edges are walked. Andersen, Chung, Lang
     2006, section 3.
@@ -170,7 +172,7 @@ def personalised_pagerank(
         raise InputError("a PageRank needs one seed or more, each of a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
         raise InputError(f"restart and epsilon lie between 0 and 1, not {restart} and {epsilon}")
-    rows = _Rows(view.part(GRAPH), view.counters.chunks, weights)
+    rows = _Rows(view.part(GRAPH), view.counters.chunks, weights, bias)
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
     push = ForwardPush(nodes, masses, rows.sizes(nodes), restart, epsilon)
@@ -205,8 +207,11 @@ _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 class _Rows:
     """Rows of one snapshot's graph, weighed."""
 
-    def __init__(self, stored: PassageGraph, chunks: int, weights: EdgeWeights) -> None:
+    def __init__(
+        self, stored: PassageGraph, chunks: int, weights: EdgeWeights, bias: Callable[[Nodes], Masses] | None
+    ) -> None:
         self._graph = stored
+        self._bias = bias
         self._chunks = max(1, chunks)
         self._weights = weights
         self._outward, self._inward = _feature_weights(weights)
@@ -230,6 +235,8 @@ class _Rows:
         degrees = self._graph.degrees(entities)
         bounds, chunks, features = self._graph.entity_rows(entities, degrees, self._weights.most_chunks)
         weights = self._inward[np.repeat(_only_lower(degrees), np.diff(bounds)), features]
+        if self._bias is not None:
+            weights = weights * self._bias(chunks)
         sizes = np.full(len(chunks), _CHUNK_SIZE)
         linked = np.flatnonzero(degrees.linked & self._weights.linking)
         if not len(linked):

@@ -1,0 +1,72 @@
+"""A bias of the walk: of the passages of a name it goes to those the more that talk about what is asked beside it.
+
+A walk that leaves a name by every passage alike goes astray where the name has many. Here the weight of the step from
+an entity to a passage is multiplied by e to the power of strength · the passage's cosine with the question *without its
+names*, as a share of the best passage's: a topic-sensitive walk (Haveliwala 2002, "Topic-Sensitive PageRank"; a biased
+one, in the terms of Backstrom and Leskovec 2011, "Supervised Random Walks") whose topic is the rest of the question.
+Steps from passages to entities stay as they are: what a passage names does not depend on what is asked.
+
+In: a query and its parts. Out: factors for chunks, or nothing where the rest tells no passage from another: where the
+question names nothing, or asks so little beside its names ("X's husband") that every passage about such things is as
+near as the one on the way; and where the user gave the vector, which speaks of the names as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...retrieval.decomposition import Decomposition
+from ...retrieval.dense_search import cosines_of
+from ...retrieval.query import Query
+from ...structures.indexes.vector_search import nearest_chunks
+from ...structures.state import State
+from ...structures.vectors.vectors import Ids, Matrix
+from ...text.words import informative_terms, stemmer
+from .pagerank import Masses
+
+#: Informative words beside the names that tell passages apart.
+_TELLING = 3
+
+
+class QueryBias:
+    """Factors of the steps from entities to chunks, from 1 to e^strength; what was compared once is kept."""
+
+    def __init__(self, view: State, vector: Matrix, best: float, strength: float) -> None:
+        self._view = view
+        self._vector = vector
+        self._scale = strength / best
+        self._chunks: Ids = np.empty(0, np.uint64)
+        self._factors: Masses = np.empty(0)
+
+    def __call__(self, chunks: Ids) -> Masses:
+        """The factors of some chunks."""
+        new = np.setdiff1d(chunks, self._chunks)
+        if len(new):
+            factors = np.exp(self._scale * np.maximum(0.0, cosines_of(self._view, new, self._vector)))
+            order = np.argsort(np.concatenate((self._chunks, new)))
+            self._chunks = np.concatenate((self._chunks, new))[order]
+            self._factors = np.concatenate((self._factors, factors))[order]
+        found: Masses = self._factors[np.searchsorted(self._chunks, chunks)]
+        return found
+
+    @property
+    def compared(self) -> int:
+        """The number of chunks met so far."""
+        return len(self._chunks)
+
+
+def query_bias(query: Query, parts: Decomposition, strength: float) -> QueryBias | None:
+    """The bias of a walk for a question; None where there is none."""
+    if strength <= 0 or parts.rest == query.question or query.given is not None:
+        return None
+    asked = informative_terms(parts.rest, stemmer(query.view.settings.stemmer))
+    # A letter alone is what a name leaves behind when it is cut out: "'s".
+    if sum(len(term) > 1 or not term.isascii() for term in asked) < _TELLING:
+        return None
+    vector = query.vector_of(parts.rest)
+    with query.trace.step("passage nearest to what is asked") as step:
+        nearest, step.detail = nearest_chunks(query.view, vector, 1)
+        step.count = len(nearest)
+    if not nearest or nearest[0][1] <= 0:
+        return None
+    return QueryBias(query.view, vector, nearest[0][1], strength)
