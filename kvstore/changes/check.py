@@ -22,7 +22,9 @@ from ..structures.counters import Counters
 from ..structures.documents.chunks import GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
 from ..structures.filter import addresses
+from ..structures.indexes.generations import check_generation
 from ..structures.indexes.indexes import Indexes
+from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.entities import BLOCK
@@ -32,7 +34,7 @@ from ..structures.names.mentions import Occurrence
 from ..structures.postings import term_bytes
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE, Ids
-from ..systems import INDEXES, buffered_tables
+from ..systems import INDEXES, buffered_tables, generation_kinds
 from ..systems.fact import DocumentFact, StatedFact
 from ..systems.versions import unmaintained
 from ..text.normalize import entity_key, fold
@@ -312,6 +314,11 @@ class _Checker:
             unknown = sorted(record.options.keys() - kind.options.keys()) if record is not None else []
             if unknown:
                 yield f"index {kind.name} is kept with options that there are not: {', '.join(unknown)}"
+        for generated in generation_kinds():
+            yield from check_generation(self._view, generated)
+        written = WrittenTexts(self._view.lmdb)
+        for content in written.contents():
+            written.get(content)
 
     def _check_counters(self) -> Iterator[str]:
         counters = Counters.load(self._view.lmdb)

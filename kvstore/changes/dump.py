@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..structures.indexes.generations import generation_rows
 from ..structures.logical import Logical
 from ..structures.state import State
-from ..systems import structures
+from ..systems import generation_kinds, structures
 from ..systems.kept_derivations import kept_derivations
 from .facts import stated
 
@@ -109,4 +110,6 @@ def dump(view: State) -> dict[str, DumpRows]:
     for kept in kept_derivations(view.lmdb):
         parts = view.derived_parts(kept.derivation).scan()
         tables[f"{kept.name}_parts"] = [(logical.document(document), found.part) for document, found in parts]
+    for kind in generation_kinds():
+        tables.update((name, list(rows)) for name, rows in generation_rows(view, kind, logical).items())
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

@@ -29,6 +29,7 @@ from ..structures.documents.chunks import GROUP
 from ..structures.documents.documents import DocumentRecord, Documents
 from ..structures.filter.entity_filter import EntityFilter
 from ..structures.indexes.indexes import Indexes, IndexWriter
+from ..structures.indexes.written_texts import WrittenTexts, WrittenTextWriter
 from ..structures.language_version import put_language_version
 from ..structures.names.entities import BLOCK
 from ..structures.state import State
@@ -110,6 +111,7 @@ class _Rebuild:
         self._report.lost += IndexWriter(self._view).carry_over(Indexes(self._before.lmdb), INDEXES.values())
         put_versions(self._view)
         self._kept = kept_derivations(self._view)
+        self._carry_written()
         entity_filter = EntityFilter(self._view, hash_seed=self._settings.hash_seed)
         changes = Changes(self._view, self._settings, entity_filter)
         for documents in self._documents():
@@ -124,6 +126,14 @@ class _Rebuild:
         changes.filter.fold_temperatures(self._temperatures())
         changes.finish()
         return self._report
+
+    def _carry_written(self) -> None:
+        """Take over what language models have written: kept by content, it is as right as it was, and costs money."""
+        before, now = WrittenTexts(self._before.lmdb), WrittenTextWriter(self._view)
+        for content in before.contents():
+            written = self._attempt("a text that a model wrote", before.get, content)
+            if written is not None:
+                now.carry(content, written)
 
     def _counters(self) -> Counters:
         """The ids and hits to go on from; every total begins at nothing."""

@@ -12,22 +12,27 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
 from ..settings import FixedSettings
 from ..storage.environment import WriteView
 from ..storage.index_file import path_of
+from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast
+from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, IndexRecord, checked_options
 from ..structures.indexes.index_building import IndexBuilder, ReportProgress
 from ..structures.indexes.index_reading import file_of
 from ..structures.indexes.indexes import Indexes, IndexWriter
 from ..structures.open_indexes import OpenIndexes
 from ..structures.vectors.vectors import Matrix
-from ..systems import INDEXES, index_named
+from ..systems import INDEXES, generation_kinds, index_named
 from ..systems.contract import MaintainedIndex
 from ..systems.versions import put_versions, require_maintained
+
+if TYPE_CHECKING:
+    from ..models.structured import StructuredModel
 
 _log = logging.getLogger("kvstore")
 
@@ -53,8 +58,13 @@ class Indexing:
         self._open_indexes = open_indexes
         self._environment = open_indexes.environment
         self._builder = IndexBuilder(open_indexes.environment, settings, embed)
+        self._generations = GenerationBuilder(open_indexes.environment, settings, embed)
         maintained = MaintainedIndexBuilder(open_indexes.environment, settings, embed)
-        self._builders: list[tuple[Any, Builder]] = [(FileIndex, self._builder), (MaintainedIndex, maintained)]
+        self._builders: list[tuple[Any, Builder]] = [
+            (FileIndex, self._builder),
+            (MaintainedIndex, maintained),
+            (GenerationIndex, self._generations),
+        ]
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -63,7 +73,7 @@ class Indexing:
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Say that the store has an index, and build it; raises InputError where it has it already."""
-        index = index_named(kind)
+        index = _stated(kind)
         given = checked_options(index, options)
 
         def create(view: WriteView) -> None:
@@ -76,6 +86,8 @@ class Indexing:
             # What the default index has built serves the new one, where it is built alike.
             record = replace(stored or IndexRecord(index), options=given, created=True)
             IndexWriter(view).put(index.begun(record, view))
+            for beside in _beside(index):
+                IndexWriter(view).put(beside.begun(IndexRecord(beside), view))
             put_versions(view)
 
         self._environment.write_with_growth(create)
@@ -84,24 +96,55 @@ class Indexing:
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
         """Take an index and what it holds away; raises InputError where there is none."""
-        index = index_named(kind)
+        index = _stated(kind)
         with self._environment.snapshot() as snapshot:
             if Indexes(snapshot).get(index) is None:
                 raise _missing(index)
-        self._builder_of(index).drop(index, progress)
+        for one in (*_beside(index), index):
+            self._builder_of(one).drop(one, progress)
 
-    def refresh(self, kind: str | None = None, progress: ReportProgress | None = None) -> list[str]:
-        """Bring one index, or all, up to the last commit; the kinds that have a new file.
+    def refresh(
+        self, kind: str | None = None, progress: ReportProgress | None = None, writer: StructuredModel | None = None
+    ) -> list[str]:
+        """Bring one index, or all, up to the last commit; the kinds that hold something new.
 
-        Raises InputError where there is no such index, IndexUnavailableError where it cannot be built or somebody else
-        is building it, LockTimeoutError.
+        ``writer`` writes the texts that the kinds may have of a model, as far as its limit of tokens goes. Raises
+        InputError where there is no such index, IndexUnavailableError where it cannot be built or somebody else is
+        building it, LockTimeoutError, and what the model raises.
         """
-        wanted = list(INDEXES.values()) if kind is None else [index_named(kind)]
         with self._environment.snapshot() as snapshot:
-            there = [index for index in wanted if Indexes(snapshot).get(index) is not None]
-        if kind is not None and not there:
-            raise _missing(wanted[0])
-        return [index.name for index in there if self._refresh(index, progress)]
+            there = [index for index in self._wanted(kind) if Indexes(snapshot).get(index) is not None]
+        changed = [index.name for index in there if self._refresh(index, progress)]
+        if kind is None:
+            for gone in (index for index in generation_kinds() if index not in there):
+                self._generations.sweep(gone)
+        if writer is not None:
+            for written in (index for index in there if isinstance(index, GenerationIndex)):
+                if self._generations.write_texts(written, writer, progress):
+                    changed.append(written.name)
+        return list(dict.fromkeys(changed))
+
+    def forecast(self, kind: str | None = None) -> dict[str, WritingForecast]:
+        """What :meth:`refresh` would have a model write, by kind; nothing is changed, no model called."""
+        with self._environment.snapshot() as snapshot:
+            found = [(index, Indexes(snapshot).get(index)) for index in self._wanted(kind)]
+        return {
+            index.name: self._generations.forecast(index, record)
+            for index, record in found
+            if isinstance(index, GenerationIndex) and record is not None
+        }
+
+    def _wanted(self, kind: str | None) -> list[Index]:
+        """The kinds that a statement means, those beside one after it; raises InputError where there is no index of the
+        kind."""
+        if kind is None:
+            stated = [index for index in INDEXES.values() if not getattr(index, "beside", "")]
+        else:
+            stated = [_stated(kind)]
+            with self._environment.snapshot() as snapshot:
+                if Indexes(snapshot).get(stated[0]) is None:
+                    raise _missing(stated[0])
+        return [one for index in stated for one in (index, *_beside(index))]
 
     def sizes(self) -> dict[str, int]:
         """Bytes of the index files that there are, by the names of SHOW STATS."""
@@ -177,6 +220,19 @@ class Indexing:
 
     def _builder_of(self, kind: Index) -> Builder:
         return next(builder for kinds, builder in self._builders if isinstance(kind, kinds))
+
+
+def _beside(kind: Index) -> list[FileIndex[Any, Any]]:
+    """The kinds of file that are made, refreshed and dropped with a kind."""
+    return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.beside == kind.name]
+
+
+def _stated(kind: str) -> Index:
+    """The kind that a statement names; raises InputError."""
+    index = index_named(kind)
+    if isinstance(index, FileIndex) and index.beside:
+        raise InputError(f"index {index.name} is made, refreshed and dropped with {index.beside}; name that one")
+    return index
 
 
 def _missing(kind: Index) -> InputError:

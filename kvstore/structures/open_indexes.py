@@ -1,4 +1,5 @@
-"""What the states of one open store share of its indexes, in memory: the index files that were read, and vectors."""
+"""What the states of one open store share of its indexes, in memory: the index files that were read, what was made of
+generations, and vectors."""
 
 from __future__ import annotations
 
@@ -10,6 +11,9 @@ from ..storage.environment import Environment
 from ..storage.index_file import Kept, LoadedFile, path_of
 from .vectors.vector_cache import VectorCache
 
+#: Generations of a kind of which something is kept: a snapshot may still read the one before.
+_GENERATIONS = 2
+
 
 class OpenIndexes:
     """The index files of one open store, each read when it is first asked for; ``vectors`` serves exact search."""
@@ -18,7 +22,16 @@ class OpenIndexes:
         self.environment = environment
         self.vectors = VectorCache()
         self._files: dict[str, LoadedFile[Any]] = {}
+        self._generations: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def file(self, kind: str, read: Callable[[Path], Kept]) -> LoadedFile[Kept]:
         """The file of a kind of index; ``read`` makes of it what is kept."""
         return self._files.setdefault(kind, LoadedFile(path_of(self.environment.path, kind), read))
+
+    def generation_memory(self, kind: str, token: bytes) -> dict[str, Any]:
+        """What is kept of a generation of a kind of index, by name; of the last two that were asked for."""
+        known = self._generations.setdefault(kind, {})
+        found = known.setdefault(token, {})
+        for older in list(known)[:-_GENERATIONS]:
+            known.pop(older, None)
+        return found

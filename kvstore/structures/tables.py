@@ -44,6 +44,7 @@ ADDRESS_BLOCKS = "address_blocks"
 TRIPLES = "triples"
 INGESTED_FILES = "ingested_files"
 INDEXES = "indexes"
+WRITTEN = "written"
 
 #: The key in ``meta`` that a migration leaves while everything derived is still to be made from the documents.
 REBUILD = b"rebuild"
@@ -87,4 +88,5 @@ SPINE = (
     LmdbTable(TRIPLES),
     LmdbTable(INGESTED_FILES),
     LmdbTable(INDEXES),
+    LmdbTable(WRITTEN),
 )

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from ..errors import InputError, KvstoreError, UnknownStrategyError
 from ..retrieval.query import Strategy
 from ..structures.derived_parts import derived_tables
+from ..structures.indexes.generations import GenerationIndex, generation_tables
 from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
 from .contract import Derivation, LmdbTable, MaintainedIndex, Structure, System
@@ -95,11 +96,18 @@ def facts() -> list[StatedFact[Any, Any]]:
     return [fact for system in SYSTEMS.values() for fact in system.facts]
 
 
+def generation_kinds() -> list[GenerationIndex[Any]]:
+    """The kinds of index that are kept in the store in generations."""
+    return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
+
+
 def store_tables() -> list[LmdbTable]:
     """The tables of a store: the spine's, and those of what the systems keep and have stated."""
     derived = (table for derivation in derivations() for table in derived_tables(derivation))
     stated = (LmdbTable(table) for fact in facts() for table in fact.tables)
-    return [*SPINE, *(table for structure in structures() for table in structure.tables), *derived, *stated]
+    grouped = (table for kind in generation_kinds() for table in generation_tables(kind))
+    kept = (table for structure in structures() for table in structure.tables)
+    return [*SPINE, *kept, *derived, *stated, *grouped]
 
 
 def buffered_tables() -> frozenset[str]:

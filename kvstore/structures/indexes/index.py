@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from ...arguments import Option
+from ...arguments import Choice, Option
 from ...errors import InputError
 from ...storage.index_file import Arrays, FileHead
 from ...storage.view import WriteView
@@ -72,7 +72,7 @@ class Index(ABC):
 
     name: str
     description: str
-    options: Mapping[str, Option]
+    options: Mapping[str, Option | Choice]
     automatic: bool = False
 
     def begun(self, record: IndexRecord, view: WriteView) -> IndexRecord:
@@ -94,10 +94,12 @@ class FileIndex(Index, Generic[Read, Bound]):
 
     An automatic kind is extended in the background. ``building`` is what SHOW INDEXES adds while a file is made.
     ``checked_in_place`` names arrays that need not be read when the file is opened: ``Read`` verifies what it meets.
+    ``beside`` names the kind that this one is made, refreshed and dropped with, and after: statements name only that.
     """
 
     building: str = ""
     checked_in_place: Collection[str] = ()
+    beside: str = ""
 
     def carried_over(self, record: IndexRecord) -> IndexRecord | None:
         # No file of before shall be used again.
@@ -144,15 +146,19 @@ class IndexRecord:
     """
 
     kind: Index
-    options: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, float | str] = field(default_factory=dict)
     tokens: tuple[bytes, ...] = ()
     created: bool = True
     epoch: int = 0
     state: Mapping[str, Any] = field(default_factory=dict)
 
     def option(self, name: str) -> float:
-        """The value of an option, given or not."""
-        return self.options.get(name, self.kind.options[name].default)
+        """The value of an option that is a number, given or not."""
+        return float(self.options.get(name, self.kind.options[name].default))
+
+    def choice(self, name: str) -> str:
+        """The value of an option that is one of some words, given or not."""
+        return str(self.options.get(name, self.kind.options[name].default))
 
     def count(self, name: str) -> int:
         """The value of an option that is a whole number."""
@@ -163,21 +169,26 @@ class IndexRecord:
         return {name: self.count(name) for name in names}
 
 
-def checked_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float]:
-    """Options as numbers; raises InputError for one that the kind does not have, or out of range."""
+def checked_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
+    """Options as they are kept; raises InputError for one that the kind does not have, or out of range."""
     known = kind.options
-    checked = {}
+    checked: dict[str, float | str] = {}
     for name, value in options.items():
         option = known.get(str(name).lower())
         if option is None:
             near = difflib.get_close_matches(str(name).lower(), known, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(known) or 'none'}")
-        whole = isinstance(option.default, int)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or (whole and value % 1 != 0):
-            raise InputError(f"index {kind.name}: option {name} is a {'whole ' if whole else ''}number, not {value!r}")
-        if not option.low <= value <= option.high:
-            limits = f"{option.low:g} and {option.high:g}"
-            raise InputError(f"index {kind.name}: option {name} lies between {limits}, not {value!r}")
-        checked[name.lower()] = int(value) if whole else float(value)
+        what = f"index {kind.name}: option {name}"
+        read = option.chosen(what, value) if isinstance(option, Choice) else _number(what, option, value)
+        checked[str(name).lower()] = read
     return checked
+
+
+def _number(what: str, option: Option, value: Any) -> float:
+    whole = isinstance(option.default, int)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or (whole and value % 1 != 0):
+        raise InputError(f"{what} is a {'whole ' if whole else ''}number, not {value!r}")
+    if not option.low <= value <= option.high:
+        raise InputError(f"{what} lies between {option.low:g} and {option.high:g}, not {value!r}")
+    return int(value) if whole else float(value)

@@ -16,6 +16,7 @@ from ...storage.environment import Environment
 from ...storage.index_file import LoadedFile
 from ..open_indexes import OpenIndexes
 from ..state import State
+from .generations import GenerationIndex, bound_generation
 from .index import Bound, FileIndex, Index, IndexRecord, IndexStatus, Read
 from .indexes import Indexes
 
@@ -43,8 +44,10 @@ def file_of(opened: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple
     return opened.file(kind.name, lambda path: read_index(opened.environment, kind, path))
 
 
-def bound_index(state: State, kind: FileIndex[Any, Bound]) -> Bound | None:
-    """The index as a state may use it; None where there is no index, or no file of it that can be used."""
+def bound_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Bound]) -> Bound | None:
+    """The index as a state may use it; None where there is no index, or nothing of it that can be used."""
+    if isinstance(kind, GenerationIndex):
+        return bound_generation(state, kind)
     record = Indexes(state.lmdb).get(kind)
     if record is None or state.open_indexes is None:
         return None

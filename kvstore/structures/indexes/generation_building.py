@@ -1,0 +1,294 @@
+"""Generations of indexes made, put in use, and taken away, while others read and write.
+
+In: an open environment and a kind. On disk: the rows of the next generation, in commits of at most :data:`_BATCH`
+bytes; then its number in the record of the index, in a commit of its own; then the generation before is taken away in
+batches. A crash leaves the generation in use whole, and rows that no record names: whoever refreshes next takes them
+away. One process and thread does that at a time.
+
+Texts of a language model are asked for afterwards, of the generation in use, and each is kept as soon as it is there:
+what is paid for is not lost, whatever happens then.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from ...errors import IndexUnavailableError, InvalidAnswerError, TokenLimitError
+from ...settings import FixedSettings
+from ...storage import index_file, records
+from ...storage.environment import Environment
+from ...storage.view import WriteView
+from .. import tables
+from ..state import State
+from ..vectors.vectors import Matrix
+from .generations import Generation, GenerationIndex, GenerationRows, Writing, bound_generation
+from .index import BuildTools, IndexRecord
+from .index_building import IndexProgress, ReportProgress
+from .indexes import Indexes, IndexWriter
+from .written_texts import WrittenTexts, WrittenTextWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...models.structured import StructuredModel
+
+_log = logging.getLogger("kvstore")
+
+#: Bytes of rows in one commit, and rows taken away in one.
+_BATCH = 2 << 20
+_REMOVED = 20_000
+
+Record = tuple[str, bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class WritingForecast:
+    """What REFRESH would have a model write: ``described`` is the index as it would be then, ``texts`` how many there
+    are, ``written`` how many of them are there already; of the others, ``tokens`` is about what is sent."""
+
+    described: str
+    texts: int
+    written: int
+    tokens: int
+
+    @property
+    def calls(self) -> int:
+        """Requests, where every answer is of the schema at once."""
+        return self.texts - self.written
+
+
+class GenerationBuilder:
+    """Builds the generations of a store; ``embed`` gives unit vectors of texts."""
+
+    def __init__(
+        self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
+    ) -> None:
+        self._environment = environment
+        self._settings = settings
+        self._embed = embed
+
+    def refresh(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
+        """Make a generation of the last commit, unless the one in use is; True where there is a new one.
+
+        Raises IndexUnavailableError where somebody else is at it, LockTimeoutError, StoreFullError, EmbedderError.
+        """
+        with self._alone(kind):
+            self._sweep(kind)
+            with self._state() as state:
+                record = Indexes(state.lmdb).get(kind)
+                if record is None or (kind.usable(record) and record.state["change"] == state.counters.change):
+                    return False
+            generation = kind.build(self._state, record, self._tools(kind, progress))
+            number = record.state.get("generation", 0) + 1
+            for batch in _batches(kind, number, generation):
+                self._environment.write_with_growth(partial(_put, batch))
+            in_use = self._environment.write_with_growth(partial(_flip, kind, record, number, generation))
+            self._sweep(kind)
+            self._forget_unnamed(kind)
+            return in_use
+
+    def write_texts(
+        self, kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
+    ) -> int:
+        """Have a model write what it may and has not yet, the largest first, as far as its limit of tokens goes; how
+        many texts were written.
+
+        An answer that is not of the schema is left out, and asked for again by the next REFRESH. Raises what the model
+        raises; what was written until then is kept.
+        """
+        done = 0
+        with self._alone(kind):
+            with self._state() as state:
+                waiting = [writing for writing in _writings(kind, state) if not _is_written(state, writing)]
+            for writing in sorted(waiting, key=lambda one: (-one.weight, one.content)):
+                with self._state() as state:
+                    bound = bound_generation(state, kind)
+                    prompt = None if bound is None else kind.prompt(bound, writing)
+                if prompt is None:
+                    continue
+                try:
+                    value = model.ask(prompt)
+                except TokenLimitError:
+                    break
+                except InvalidAnswerError as error:
+                    _log.warning("%s: %s, %s: %s", self._environment.path, kind.name, writing.title, error)
+                    continue
+                put = partial(_put_text, writing.content, kind.name, model.model.name, value)
+                self._environment.write_with_growth(put)
+                done += 1
+                if progress is not None:
+                    progress(IndexProgress(kind.name, done, len(waiting)))
+        return done
+
+    def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
+        """What :meth:`refresh` and :meth:`write_texts` would do; nothing is changed, no model called."""
+        with self._state() as state:
+            if kind.usable(record) and record.state["change"] == state.counters.change:
+                return _forecast(kind, state, bound_generation(state, kind))
+        generation = kind.build(self._state, record, self._tools(kind, None))
+        kept = _Kept(_batches(kind, 0, generation))
+        with self._state() as state:
+            made = _generation_state(kind, 0, generation)
+            return _forecast(kind, state, kind.bound(GenerationRows(kept, 0, made), state))
+
+    def drop(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
+        """Take an index away, with all that it holds, and what models have written for it."""
+        self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
+        with suppress(IndexUnavailableError):  # whoever refreshes it now takes it away
+            self.sweep(kind)
+
+    def sweep(self, kind: GenerationIndex[Any]) -> None:
+        """Take away what no record names: what a crash or a dropped index has left."""
+        with self._state() as state:
+            if not any(state.lmdb.count(table) for table in (*kind.tables, tables.WRITTEN)):
+                return
+        with self._alone(kind):
+            self._sweep(kind)
+            self._forget_unnamed(kind)
+
+    def _sweep(self, kind: GenerationIndex[Any]) -> None:
+        for table in kind.tables:
+            while True:
+                with self._state() as state:
+                    ranges = _unnamed_ranges(kind, Indexes(state.lmdb).get(kind))
+                    found = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
+                    keys = [bytes(key) for key in islice(found, _REMOVED)]
+                if not keys:
+                    break
+                self._environment.write_with_growth(partial(_remove, table, keys))
+
+    def _forget_unnamed(self, kind: GenerationIndex[Any]) -> None:
+        """Forget texts written for this kind that the generation in use does not name."""
+        with self._state() as state:
+            record = Indexes(state.lmdb).get(kind)
+            if record is not None and not kind.usable(record):
+                return  # what the first generation will name is not known yet
+            named = {writing.content for writing in _writings(kind, state)}
+            unnamed = [content for content in WrittenTexts(state.lmdb).of_kind(kind.name) if content not in named]
+        if unnamed:
+            self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed))
+
+    def _tools(self, kind: GenerationIndex[Any], progress: ReportProgress | None) -> BuildTools:
+        def tell(done: int, total: int) -> None:
+            if progress is not None:
+                progress(IndexProgress(kind.name, done, total))
+
+        return BuildTools(self._embed, tell, lambda: False)
+
+    @contextmanager
+    def _alone(self, kind: GenerationIndex[Any]) -> Iterator[None]:
+        """While nobody else refreshes the index; raises IndexUnavailableError where somebody does."""
+        with index_file.drafting(index_file.path_of(self._environment.path, kind.name)):
+            yield
+
+    @contextmanager
+    def _state(self) -> Iterator[State]:
+        with self._environment.snapshot() as snapshot:
+            yield State(snapshot, self._settings)
+
+
+class _Kept:
+    """The rows of a generation in memory, as :class:`GenerationRows` reads them."""
+
+    def __init__(self, batches: Iterable[Sequence[Record]]) -> None:
+        self._values: dict[str, dict[bytes, bytes]] = {}
+        for table, key, value in chain.from_iterable(batches):
+            self._values.setdefault(table, {})[key] = value
+        self._keys = {table: sorted(values) for table, values in self._values.items()}
+
+    def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
+        values = self._values.get(table, {})
+        return [values.get(key) for key in keys]
+
+    def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
+        keys = self._keys.get(table, [])
+        last = len(keys) if stop is None else bisect_left(keys, stop)
+        for key in keys[bisect_left(keys, start) : last]:
+            yield key, self._values[table][key]
+
+
+def _batches(kind: GenerationIndex[Any], number: int, generation: Generation) -> Iterator[list[Record]]:
+    """The records of a generation, as many at a time as one commit takes."""
+    batch: list[Record] = []
+    size = 0
+    for table in kind.tables:
+        for key, value in generation.rows.get(table, ()):
+            batch.append((table, records.u32(number) + key, records.pack(value)))
+            size += len(batch[-1][1]) + len(batch[-1][2])
+            if size > _BATCH:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _put(batch: Sequence[Record], view: WriteView) -> None:
+    for table, key, value in batch:
+        view.put(table, key, value)
+
+
+def _generation_state(kind: GenerationIndex[Any], number: int, generation: Generation) -> Mapping[str, Any]:
+    """What the record of an index says of its generation."""
+    return {
+        "generation": number,
+        "version": kind.version,
+        "token": os.urandom(16),
+        "change": generation.change,
+        "chunk_stop": generation.chunk_stop,
+        "head": dict(generation.head),
+    }
+
+
+def _flip(
+    kind: GenerationIndex[Any], record: IndexRecord, number: int, generation: Generation, view: WriteView
+) -> bool:
+    """Put a generation in use; False where the index was dropped or made anew meanwhile."""
+    if Indexes(view).get(kind) != record:
+        return False
+    IndexWriter(view).put(replace(record, state=_generation_state(kind, number, generation)))
+    return True
+
+
+def _unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
+    """Where the generations stand that a record does not name."""
+    if record is None or not record.state:
+        return [(b"", None)]
+    number = record.state["generation"]
+    return [(b"", records.u32(number)), (records.u32(number + 1), None)]
+
+
+def _remove(table: str, keys: Sequence[bytes], view: WriteView) -> None:
+    view.change_many(table, dict.fromkeys(keys))
+
+
+def _put_text(content: bytes, kind: str, model: str, value: Mapping[str, Any], view: WriteView) -> None:
+    WrittenTextWriter(view).put(content, kind, model, value)
+
+
+def _writings(kind: GenerationIndex[Any], state: State) -> Iterable[Writing]:
+    bound = bound_generation(state, kind)
+    return () if bound is None else kind.writings(bound)
+
+
+def _is_written(state: State, writing: Writing) -> bool:
+    return WrittenTexts(state.lmdb).get(writing.content) is not None
+
+
+def _forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
+    texts = written = tokens = 0
+    for writing in kind.writings(bound):
+        texts += 1
+        if _is_written(state, writing):
+            written += 1
+            continue
+        prompt = kind.prompt(bound, writing)
+        tokens += 0 if prompt is None else prompt.tokens
+    return WritingForecast(kind.describe(bound), texts, written, tokens)
