@@ -16,7 +16,7 @@ class Lines(Derivation):
     facts = ("triples",)
     quantised = True
 
-    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float]) -> Any:
+    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, Any]) -> Any:
         chunks = (document.piece(chunk).decode() for chunk in range(len(document.chunks)))
         lines = (line.strip() for chunk in chunks for line in chunk.replace(". ", ".\n").split("\n"))
         stated = document.facts["triples"].triples if "triples" in document.facts else ()

@@ -18,7 +18,7 @@ class Phrases(Derivation):
     name = "phrases"
     version = 1
 
-    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float]) -> Any:
+    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, Any]) -> Any:
         chunks = (document.piece(chunk).decode() for chunk in range(len(document.chunks)))
         sentences = (text.strip() for chunk in chunks for text in chunk.split("."))
         return {"texts": [f"{sentence}." for sentence in sentences if sentence]}

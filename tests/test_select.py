@@ -52,6 +52,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
         store.put_edge("Tools", "Things")
         store.alias("MJ", "Maria Jensen")
         store.merge("Cleaning", "Tools")
+        store.create_index("units")
         yield store
 
 

@@ -193,7 +193,7 @@ def _begun(given: ValidDocument, settings: FixedSettings) -> _ChunkedDocument | 
     if not chunks:
         raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
     english = are_english([text[chunk.start : chunk.end] for chunk in chunks])
-    return _ChunkedDocument(given, text, found, sections, chunks, _byte_offsets(text, len(given.text)), english)
+    return _ChunkedDocument(given, text, found, sections, chunks, byte_offsets(text, len(given.text)), english)
 
 
 def _derived(written: _ChunkedDocument, prose: Prose, settings: FixedSettings) -> Extracted:
@@ -270,7 +270,7 @@ def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extr
     return replace(extracted, digest=digest)
 
 
-def _byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
+def byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
     """The byte offset of every character of ``text``, and of its end."""
     if length == len(text):
         return np.arange(length + 1)

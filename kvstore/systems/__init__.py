@@ -31,6 +31,7 @@ _FOLDERS = (
     "cft",
     "synonyms",
     "passage_graph",
+    "cue",
     "adaptive",
 )
 

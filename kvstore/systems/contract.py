@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..arguments import Option
+from ..arguments import Choice, Option
 from ..errors import InputError
 from ..retrieval.query import Strategy
 from ..settings import FixedSettings
@@ -169,7 +169,7 @@ class Derivation(ABC):
     quantised: bool = False
 
     @abstractmethod
-    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float]) -> Any:
+    def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
         """The part of a document; ``options`` are those of the index, all of them."""
 
     @abstractmethod
@@ -189,7 +189,7 @@ class MaintainedIndex(Index):
     from the first. The record says how far that is: documents of ids from ``built`` to before ``until`` have none yet.
     """
 
-    def __init__(self, derivation: Derivation, description: str, options: Mapping[str, Option]) -> None:
+    def __init__(self, derivation: Derivation, description: str, options: Mapping[str, Option | Choice]) -> None:
         self.name = derivation.name
         self.description = description
         self.options = options

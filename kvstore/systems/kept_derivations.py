@@ -25,7 +25,7 @@ class KeptDerivation:
     """
 
     derivation: Derivation
-    options: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, float | str] = field(default_factory=dict)
     built: int = 0
     until: int = 0
     maintained: bool = True
@@ -38,7 +38,7 @@ class KeptDerivation:
     @property
     def label(self) -> str:
         """What parts on their way to a store are called: another where they are derived with other options."""
-        return " ".join([self.name, *(f"{name}={value:g}" for name, value in sorted(self.options.items()))])
+        return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     def covers(self, document: int) -> bool:
         """Whether a stored document of this id has a part."""
@@ -61,7 +61,7 @@ def stored_derivations(view: View) -> list[KeptDerivation]:
         if record is not None:
             assert isinstance(kind, MaintainedIndex)
             state = record.state
-            options = {name: record.option(name) for name in kind.options}
+            options = {name: record.options.get(name, option.default) for name, option in kind.options.items()}
             progress = state.get("built", 0), state.get("until", 0)
             found.append(KeptDerivation(kind.derivation, options, *progress, not state.get("dropping")))
     return found

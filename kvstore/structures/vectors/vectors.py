@@ -159,6 +159,11 @@ class Vectors:
             number = int(records.U32.unpack(key)[0])
             yield number, self._open(value, number).ids
 
+    def count(self) -> int:
+        """How many vectors there are."""
+        free = (int(_SPACE.unpack(value)[0]) for _, value in self._view.scan(self.space.free_rows))
+        return self._rows * self._view.count(self.space.blocks) - sum(free)
+
     def free_rows(self, number: int) -> int:
         """How many rows of a block are recorded as free."""
         value = self._view.get(self.space.free_rows, records.u32(number))

@@ -96,15 +96,20 @@ class DocumentRows:
         return found
 
     def _named(self, text: str, whole: int, part: int) -> dict[int, int]:
-        """The names that a title or heading is, and those that it names apart from itself."""
-        mentions = list(mentions_in(self._filter, fold(text), self._most_words)) if text else []
-        wholes = {entity_key(form) for form in (text, *title_forms(text))}
-        found = {mention.entity: whole for mention in mentions if mention.key in wholes}
-        all_of_it = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
-        for mention, inside in _nested([mention for mention in mentions if mention.key not in all_of_it]):
-            if not inside and mention.key not in FUNCTION_WORDS:
-                found.setdefault(mention.entity, part)
-        return found
+        names, parts = names_of_heading(text, self._filter, self._most_words)
+        return {**dict.fromkeys(parts, part), **dict.fromkeys(names, whole)}
+
+
+def names_of_heading(text: str, entity_filter: EntityFilter, most_words: int) -> tuple[set[int], set[int]]:
+    """The names that a title or heading is, and those that it names apart from itself."""
+    mentions = list(mentions_in(entity_filter, fold(text), most_words)) if text else []
+    wholes = {entity_key(form) for form in (text, *title_forms(text))}
+    found = {mention.entity for mention in mentions if mention.key in wholes}
+    all_of_it = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
+    apart = nested([mention for mention in mentions if mention.key not in all_of_it])
+    return found, {
+        mention.entity for mention, inside in apart if not inside and mention.key not in FUNCTION_WORDS
+    } - found
 
 
 def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
@@ -122,8 +127,8 @@ def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
         Mention(entity, start, start + length, chunk.text[start : start + length].decode())
         for entity, start, length in chunk.mentions
     ]
-    for (entity, _, _, form), inside in _nested(mentions):
-        names, lower = _counts_as(form)
+    for (entity, _, _, form), inside in nested(mentions):
+        names, lower = written_as(form)
         if names:
             counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
     for entity, (capitals, insides, lowers) in counts.items():
@@ -136,12 +141,12 @@ def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=4096)
-def _counts_as(form: str) -> tuple[bool, bool]:
+def written_as(form: str) -> tuple[bool, bool]:
     """Whether a form is more than a function word, and whether it is in lower case."""
     return entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
 
 
-def _nested(mentions: list[Mention]) -> Iterator[tuple[Mention, bool]]:
+def nested(mentions: list[Mention]) -> Iterator[tuple[Mention, bool]]:
     """The mentions, and whether each lies inside a longer one."""
     reach = -1
     last = (-1, -1)

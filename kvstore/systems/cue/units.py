@@ -1,0 +1,205 @@
+"""Units as a state has them: their places, texts, vectors, and the entities that they name.
+
+In: a state. Out: :class:`Units`, by ``state.part(UNITS)``. The edges between units and entities are stored nowhere:
+they follow from the mentions of a unit's chunk that lie in its span, and from the document's title.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from ...structures.derived_parts import DerivedParts, vector_id, vector_owner
+from ...structures.documents.documents import DocumentRecord
+from ...structures.names.mention_recognition import Mention
+from ...structures.names.mentions import Occurrence
+from ...structures.state import State
+from ...structures.vectors.vectors import Ids, Matrix, cosines, nearest
+from ..kept_derivations import KeptDerivation, stored_derivations
+from ..passage_graph.rows import names_of_heading, nested, written_as
+from .unit_derivation import UNIT_DERIVATION, Place, UnitPart, decoded, shown
+
+#: Who wrote a unit that is a sentence of the text.
+RULE = "rule"
+
+
+class Unit(NamedTuple):
+    """A unit: its document, its chunk and its number in that; bytes ``start`` to ``end`` of the document's text, those
+    of the chunk for one that a model wrote. ``source`` is that model, or :data:`RULE`."""
+
+    id: int
+    document: int
+    chunk: int
+    ordinal: int
+    start: int
+    end: int
+    source: str
+
+
+class _Document:
+    """The units of a document: places by chunk, where each chunk's begin, and where the vectors stand."""
+
+    def __init__(self, state: State, parts: DerivedParts, document: int) -> None:
+        self.record: DocumentRecord = state.documents.get(document)
+        self.chunks = list(self.record.chunk_ids())
+        self.spans = [Place(chunk.start, chunk.end) for chunk in state.chunks.get_many(self.chunks)]
+        found = parts.find(document)
+        part = UnitPart([[] for _ in self.chunks], [0] * len(self.chunks))
+        if found is not None:
+            part = decoded(found.part, [span.start for span in self.spans])
+        self.part = part
+        self.vectors = [] if found is None else found.places
+        self.first = [0, *accumulate(part.counts)]
+
+    def chunk_of(self, number: int) -> int:
+        """The ordinal of the chunk of a unit."""
+        return bisect_right(self.first, number) - 1
+
+
+class Units:
+    """The units of one state; what has been read of it is kept as long as it is."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._parts = state.derived_parts(UNIT_DERIVATION)
+        self._document = lru_cache(512)(self._read)
+        self._title_names = lru_cache(512)(self._read_title_names)
+        self._mentions = lru_cache(2048)(self._read_mentions)
+        self._text = lru_cache(32)(state.documents.text)
+
+    @cached_property
+    def _kept(self) -> KeptDerivation | None:
+        stored = stored_derivations(self._state.lmdb)
+        return next((one for one in stored if one.derivation is UNIT_DERIVATION and one.maintained), None)
+
+    @property
+    def present(self) -> bool:
+        """Whether the store has the index."""
+        return self._kept is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every document has its units."""
+        return self._kept is not None and self._kept.built >= self._kept.until
+
+    @cached_property
+    def count(self) -> int:
+        """How many units there are."""
+        return self._parts.vectors.count()
+
+    def of_chunks(self, chunks: Sequence[int]) -> list[list[Unit]]:
+        """The units of each chunk, in order of the text."""
+        found = []
+        for chunk, record in zip(chunks, self._state.chunks.get_many(chunks), strict=True):
+            document = self._document(record.document)
+            found.append(list(self._of_chunk(document, chunk, record.ordinal)))
+        return found
+
+    def get(self, ids: Iterable[int]) -> list[Unit]:
+        """Some units."""
+        found = []
+        for id in ids:
+            number, text = vector_owner(id)
+            document = self._document(number)
+            ordinal = document.chunk_of(text)
+            found.append(self._unit(document, ordinal, text - document.first[ordinal]))
+        return found
+
+    def texts(self, ids: Iterable[int]) -> list[str]:
+        """Units as a reader sees them."""
+        return [shown(self._text(u.document)[u.start : u.end].decode()) for u in self.get(ids)]
+
+    def vectors(self, ids: Sequence[int]) -> Matrix:
+        """The vectors of units, shape (n, dimension), of unit length."""
+        places = []
+        for number, text in map(vector_owner, ids):
+            places.append(self._document(number).vectors[text])
+        return self._parts.vectors.gather(places)
+
+    def nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
+        """The units of largest cosine with a vector, of all or of some chunks, best first, and their cosines; equals in
+        order of their documents' keys and their places."""
+        if chunks is None:
+            ids, scores = nearest(self._parts.vectors.scan(), vector, count)
+        else:
+            ids = np.array([unit.id for units in self.of_chunks(chunks) for unit in units], np.uint64)
+            scores = cosines(self.vectors(ids.tolist()), vector)
+        scored = zip(ids.tolist(), scores.tolist(), strict=True)
+        order = sorted((-score, self._key(id), id) for id, score in _best(list(scored), count))[:count]
+        found = np.array([id for _, _, id in order], np.uint64)
+        return found, np.array([-score for score, _, _ in order], np.float32)
+
+    def entities_of(self, ids: Iterable[int]) -> list[list[int]]:
+        """The entities that each unit names, and those of its document's title, ascending."""
+        named = []
+        for unit in self.get(ids):
+            document = self._document(unit.document)
+            inside = (m.entity for m in self._mentions(unit.chunk) if unit.start <= m.start and m.end <= unit.end)
+            named.append(sorted({*inside, *self._title_names(document.record.id)}))
+        return named
+
+    def of_entity(self, entity: int, chunks: Iterable[int]) -> list[int]:
+        """The units of some chunks that name an entity, or whose title does, in the order of the chunks."""
+        found: list[int] = []
+        for units in self.of_chunks(list(chunks)):
+            named = self.entities_of([unit.id for unit in units])
+            found += [unit.id for unit, entities in zip(units, named, strict=True) if entity in entities]
+        return found
+
+    def _read(self, document: int) -> _Document:
+        return _Document(self._state, self._parts, document)
+
+    def _key(self, id: int) -> tuple[str, int]:
+        number, text = vector_owner(id)
+        return self._document(number).record.key, text
+
+    def _of_chunk(self, document: _Document, chunk: int, ordinal: int) -> Iterable[Unit]:
+        return (self._unit(document, ordinal, number) for number in range(document.part.counts[ordinal]))
+
+    def _unit(self, document: _Document, ordinal: int, number: int) -> Unit:
+        places = document.part.places[ordinal]
+        start, end = places[number] if places else document.spans[ordinal]
+        id = vector_id(document.record.id, document.first[ordinal] + number)
+        return Unit(id, document.record.id, document.chunks[ordinal], number, start, end, RULE)
+
+    def _read_mentions(self, chunk: int) -> list[Mention]:
+        """The names in a chunk that are written as names and stand in no longer one, in bytes of the document."""
+        occurrences: list[Occurrence] = self._state.mentions.in_chunk(chunk)
+        if not occurrences:
+            return []
+        record = self._state.chunks.get(chunk)
+        text = self._text(record.document)
+        mentions = []
+        for entity, start, length in occurrences:
+            first = record.start + start
+            mentions.append(Mention(entity, first, first + length, text[first : first + length].decode()))
+        outer = (mention for mention, inside in nested(mentions) if not inside)
+        return [mention for mention in outer if written_as(mention.key) == (True, False)]
+
+    def _read_title_names(self, document: int) -> frozenset[int]:
+        title = self._document(document).record.title
+        names, parts = names_of_heading(title or "", self._state.filter, self._state.settings.name_words)
+        return frozenset(names | parts)
+
+
+def _best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
+    """Those of largest score, and all that tie with the last of them."""
+    if len(scored) <= count:
+        return scored
+    least = sorted((score for _, score in scored), reverse=True)[count - 1]
+    return [(id, score) for id, score in scored if score >= least]
+
+
+class _UnitsPart:
+    name = "units"
+
+    def read(self, state: State) -> Units:
+        return Units(state)
+
+
+UNITS = _UnitsPart()

@@ -1,0 +1,171 @@
+"""Units: what they are, what SELECT says of them, and what strategies read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore.structures.derived_parts import vector_space
+from kvstore.structures.vectors.vectors import VectorWriter, block_shape
+from kvstore.systems.cue.unit_derivation import UNIT_DERIVATION
+from kvstore.systems.cue.units import UNITS, Units
+
+TEXT = """# Life
+
+Robert Fortune brought *tea* to Darjeeling. He was born in [Kelloe](kelloe.md) in 1812. Yes.
+
+- Tea plants of Assam
+- ok
+
+| Place | Tea |
+|---|---|
+| New York | black |
+
+```
+pg_dump Assam
+```
+"""
+
+
+@pytest.fixture
+def store(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    store = make_store()
+    store.create_index("units")
+    store.put("fortune", TEXT, title="Robert Fortune (botanist)", format="markdown")
+    store.put("york", "York is a town. New York is another town. In york it rains.")
+    store.put("short", "Yes.")
+    store.put("pairs", "Tug,Ship", format="pairs")
+    return store
+
+
+def test_units_are_sentences_items_and_rows(store: kvstore.Store) -> None:
+    rows = store.execute("SELECT ordinal, heading, source, text FROM units WHERE document = 'fortune'").fetchall()
+    assert rows == [
+        (0, "Life", "rule", "Robert Fortune brought tea to Darjeeling."),
+        (1, "Life", "rule", "He was born in Kelloe in 1812."),
+        (2, "Life", "rule", "Tea plants of Assam"),
+        (3, "Life", "rule", "New York, black"),
+    ]
+    (row,) = store.execute("SELECT start, \"end\", chunk FROM units WHERE text LIKE 'He was%'").fetchall()
+    assert TEXT[row[0] : row[1]] == "He was born in [Kelloe](kelloe.md) in 1812."
+    assert store.execute("SELECT text FROM units WHERE chunk = ? AND ordinal = 2", (row[2],)).fetchall() == [
+        ("Tea plants of Assam",)
+    ]
+    assert store.execute("SELECT text FROM units WHERE document = 'short'").fetchall() == [("Yes.",)], "never none"
+    assert store.execute("SELECT count(*) FROM units WHERE document = 'pairs'").fetchall() == [(0,)]
+    store.drop_index("units")
+    assert store.execute("SELECT count(*) FROM units, unit_mentions").fetchall() == [(0,)]
+
+
+def test_units_name_what_is_written_as_a_name_in_them_or_in_their_title(store: kvstore.Store) -> None:
+    named = "SELECT ordinal, entity FROM unit_mentions WHERE document = ? ORDER BY 1, 2"
+    assert store.execute(named, ("york",)).fetchall() == [(0, "York"), (1, "New York")]
+    of_fortune = store.execute(named, ("fortune",)).fetchall()
+    assert {entity for ordinal, entity in of_fortune if ordinal == 2} == {
+        "Assam", "tea", "Robert Fortune", "Robert Fortune (botanist)"
+    }  # fmt: skip
+    found = store.execute("SELECT document, ordinal FROM unit_mentions WHERE entity = 'New York' ORDER BY 1").fetchall()
+    assert found == [("fortune", 3), ("york", 1)]
+
+
+def test_what_is_embedded_says_where_a_sentence_stands(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store()
+    store.create_index("units")
+    embedded: list[str] = []
+    embed = store._context.embedder.embed
+    monkeypatch.setattr(store._context.embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts))
+    store.put("fortune", TEXT, title="Fortune", format="markdown")
+    assert embedded[1:3] == [
+        "Fortune. Life. Robert Fortune brought tea to Darjeeling.", "Fortune. Life. He was born in Kelloe in 1812."
+    ]  # fmt: skip
+
+
+def units_of(store: kvstore.Store, read: Callable[[Units], object]) -> object:
+    with store.state() as state:
+        return read(state.part(UNITS))
+
+
+def test_a_strategy_reads_them(store: kvstore.Store) -> None:
+    with store.state() as state:
+        units = state.part(UNITS)
+        assert (units.present, units.complete, units.count) == (True, True, 8)
+        vector = store._context.embed(["In york it rains."])[0]
+        ids, cosines = units.nearest(vector, 3)
+        assert units.texts(ids.tolist())[0] == "In york it rains."
+        assert cosines[0] == pytest.approx(1, abs=1e-3) and (np.diff(cosines) <= 0).all()
+        assert units.vectors(ids.tolist()) @ vector == pytest.approx(cosines, abs=1e-5)
+        chunks = [unit.chunk for unit in units.get(ids.tolist())]
+        within, _ = units.nearest(vector, 2, chunks=[chunks[0]])
+        assert {unit.chunk for unit in units.get(within.tolist())} == {chunks[0]}
+        (of_chunk,) = units.of_chunks([chunks[0]])
+        assert [unit.ordinal for unit in of_chunk] == [0, 1, 2]
+        york = state.filter.find("york")
+        assert york is not None
+        assert units.texts(units.of_entity(york.entity, [chunks[0]])) == ["York is a town."]
+    store.drop_index("units")
+    assert units_of(store, lambda units: (units.present, units.complete, units.count)) == (False, False, 0)
+
+
+def test_equals_come_in_the_order_of_keys_whatever_the_history(make_store: Callable[..., kvstore.Store]) -> None:
+    stores = [make_store("one"), make_store("other")]
+    for store, keys in zip(stores, ("abc", "cab"), strict=True):
+        store.create_index("units")
+        for key in keys:
+            store.put(key, "The same two sentences. The same two sentences.")
+        vector = store._context.embed(["The same two sentences."])[0]
+
+        def places(units: Units, vector: np.ndarray = vector, store: kvstore.Store = store) -> list[tuple[str, int]]:
+            found = units.get(units.nearest(vector, 3)[0].tolist())
+            return [(str(store.execute("SELECT document FROM chunks WHERE id = ?", (unit.chunk,)).fetchall()[0][0]),
+                     unit.ordinal) for unit in found]  # fmt: skip
+
+        assert units_of(store, places) == [("a", 0), ("a", 1), ("b", 0)]
+
+
+def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Store]) -> None:
+    size, rows = block_shape(384, quantised=True)
+    assert (size, rows) == (4 * 4096 - 16, 41) and size / rows < 400
+    store = make_store()
+    sentences = " ".join(f"The ship {number} sails to port {number * 7}." for number in range(200))
+    with store.transaction() as transaction:
+        for number in range(20):
+            transaction.put(f"d{number}", sentences)
+    store.create_index("units")
+    with store.state() as state:
+        tables, units = state.lmdb.tables(), state.part(UNITS).count
+        named = [tables[name] for name in ("units_parts", "units_vectors", "units_vector_space")]
+        pages = sum(
+            table["psize"] * sum(table[k] for k in ("branch_pages", "leaf_pages", "overflow_pages")) for table in named
+        )
+    assert units == 4000
+    per_block = block_shape(store.settings.dimension, quantised=True)
+    vector = (per_block[0] + 16) / per_block[1]
+    assert pages / units - vector < 40, "its place, and where its vector stands"
+
+
+def test_a_vector_that_is_stored_again_is_the_same(store: kvstore.Store) -> None:
+    random = np.random.default_rng(5)
+    rows = random.normal(size=(300, store.settings.dimension)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows[7] = 0
+    rows[8] = np.eye(1, store.settings.dimension, 3)
+    with store._context.environment.write() as view:
+        view.clear("units_vectors")
+        view.clear("units_vector_space")
+        writer = VectorWriter(view, store.settings.dimension, vector_space(UNIT_DERIVATION))
+        places, block = [], 1
+        for number, row in enumerate(rows):
+            places.append(writer.add(number, row, block))
+            block = max(block, places[-1][0] + 1)
+        stored = writer.gather(places)
+        again = [writer.add(1000 + number, row, block + number) for number, row in enumerate(stored)]
+        assert writer.gather(again).tobytes() == stored.tobytes()
+        view.abort()
+    lengths = np.linalg.norm(stored, axis=1)
+    assert lengths[7] == 0 and np.delete(lengths, 7) == pytest.approx(1, abs=1e-6)
+    assert (np.delete(stored * rows, 7, 0).sum(axis=1) > 0.9995).all()
