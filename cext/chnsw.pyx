@@ -31,11 +31,11 @@ include "dots.pxi"
 #: No link; pads a node's links.
 NONE = 0xFFFFFFFF
 #: Layers of at most so many nodes are compared whole: cheaper than a walk, and exact.
-WHOLE = 256
+WHOLE = 64
 
 cdef uint32_t _NONE = 0xFFFFFFFF
 #: Candidates looked at for the link down.
-cdef size_t DOWN_EF = 100
+cdef size_t DOWN_EF = 200
 
 #: A cosine with what orders ties: -(number) where the largest is wanted first.
 ctypedef pair[float, int64_t] Near
@@ -400,7 +400,7 @@ cdef class LayeredGraphBuilder:
     cdef vector[uint32_t] _chosen, _left
 
     def __cinit__(self, const uint32_t[::1] layers not None, const float[:, ::1] vectors not None,
-                  const uint32_t[::1] order not None, Py_ssize_t m=16, Py_ssize_t ef_construction=100) -> None:
+                  const uint32_t[::1] order not None, Py_ssize_t m=16, Py_ssize_t ef_construction=200) -> None:
         cdef Py_ssize_t nodes = vectors.shape[0], layer, place
         cdef vector[uint8_t] seen
         check_layers(layers, nodes)

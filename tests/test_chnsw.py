@@ -151,13 +151,14 @@ def test_every_node_can_be_reached_however_many_are_the_same(
     assert LayeredVectors(arrays).nearest(query, [7] * len(sizes), 10) == [exactly(layer, query, 7) for layer in layers]
 
 
-def test_a_node_of_many_that_are_the_same_is_found() -> None:
-    layers = made([2000, 30], 32)
-    layers[0][:1000] = layers[0][0]
-    near, _ = LayeredVectors(built(layers)).nearest(layers[0][1500], [5, 5], 20)
-    assert near[0][0] == 1500
-    same, _ = LayeredVectors(built(layers)).nearest(layers[0][0], [5, 5], 20)
-    assert {row < 1000 for row, _ in same} == {True}
+def test_names_of_the_same_passages_do_not_hide_others() -> None:
+    """Entities that the same passages name have the same vector: whole groups of nodes are equal."""
+    layers = made([2000, 200, 20], 32)
+    layers[0] = np.repeat(layers[0][:500], 4, axis=0)
+    graph = LayeredVectors(built(layers))
+    for query in questions(layers, 100):
+        least = exactly(layers[0], query, 5)[-1][1]
+        assert [cosine >= least - 1e-6 for _, cosine in graph.nearest(query, [5] * 3, 40)[0]] == [True] * 5
 
 
 def test_below_a_number_of_nodes_there_are_no_links_and_all_are_compared(layers: list[Matrix]) -> None:

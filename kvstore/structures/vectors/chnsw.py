@@ -28,7 +28,7 @@ LAYERED_OPTIONS: Mapping[str, Option] = {
 #: Arrays of which the kernel verifies what it meets, node by node: nobody need read them before.
 CHECKED_IN_PLACE = ("vectors", "links0", "links", "down")
 #: Candidates looked at for the links of a node.
-_EF_CONSTRUCTION = 100
+_EF_CONSTRUCTION = 200
 #: Nodes inserted between two looks at whether to go on.
 _STEP = 500
 

@@ -1,0 +1,304 @@
+"""Measure C-HNSW against one graph of hnswlib a layer, over the same layers and the same questions, in one run.
+
+    python tools/bench_chnsw.py --data FOLDER [--data FOLDER ...] [--embedder NAME] [--queries N] [--store FOLDER]
+
+``--data`` names folders with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). Their passages are
+stored together, and attributed communities built of them (ArchRAG, arXiv 2502.09891, section 3.1.2): layer 0 are the
+entities, above it communities from the finest to the coarsest. Every question asks for the nearest 5 of each layer.
+``--store`` keeps the store, or uses the one that is there.
+
+``equal`` compares both at the least ef at which each finds 0.99 of the nearest in every layer; ``ef 20`` tells what
+cross links spare. ``distances`` counts cosines a question over all layers: those of hnswlib by walking its own graph
+again, which must find what it found (in 98 of 100; among equals it may go another way). Times are those of a question,
+in microseconds, in one thread, through Python: the best of five rounds that take turns. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+# Before numpy is loaded: one thread is what is measured.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import click
+import hnswlib
+import numpy as np
+import numpy.typing as npt
+
+import kvstore
+from kvstore.models.embedder import open_embedder
+from kvstore.storage import index_file
+from kvstore.structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, layered_arrays
+from kvstore.structures.vectors.hnsw import SEED
+from kvstore.systems.graphrag.attributes import entity_vectors, passage_vectors
+from kvstore.systems.graphrag.community_building import CommunityOptions, build_communities
+from kvstore_cext.chnsw import LayeredGraph
+
+Matrix = npt.NDArray[np.float32]
+#: Nearest nodes asked for a layer; what both graphs are built with.
+TOP, M, EF_CONSTRUCTION = 5, 16, 200
+#: Candidates kept in a layer, tried one after the other, and the recall that is wanted.
+EFS, WANTED = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200), 0.99
+#: Documents put in one commit.
+BATCH = 500
+
+
+@click.command()
+@click.option(
+    "--data", "folders", multiple=True, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Whose vectors these are.")
+@click.option("--queries", default=300, show_default=True, help="Questions asked, at most.")
+@click.option("--store", "kept", type=click.Path(path_type=Path), help="Keep the store here, or use what is here.")
+def main(folders: Sequence[Path], embedder: str, queries: int, kept: Path | None) -> None:
+    """Build both over the layers of attributed communities, and ask every question of both."""
+    questions = [row["question"] for folder in folders for row in rows(folder / "questions.jsonl")]
+    with tempfile.TemporaryDirectory() as scratch:
+        layers = stored_layers(kept or Path(scratch) / "store", folders, embedder)
+        asked = open_embedder(embedder).embed(questions[:queries])
+        report = measure(layers, np.ascontiguousarray(asked), Path(scratch))
+    print(json.dumps({"data": [folder.name for folder in folders], **report}))
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> list[Matrix]:
+    """The vectors of entities, and of communities from the finest to the coarsest."""
+    known = path.exists()
+    with kvstore.open(path, embedder=embedder) as store:
+        for folder in folders if not known else ():
+            passages = list(rows(folder / "corpus.jsonl"))
+            for first in range(0, len(passages), BATCH):
+                with store.transaction() as transaction:
+                    for passage in passages[first : first + BATCH]:
+                        transaction.put(f"{folder.name}/{passage['id']}", passage["text"], title=passage["title"])
+        with store.snapshot() as snapshot:
+            state = snapshot._view
+            tree = build_communities(state, CommunityOptions(neighbours="knn"))
+            entities = entity_vectors(tree.graph, passage_vectors(state, tree.graph))
+    coarsest_last = range(int(tree.level.max(initial=-1)), -1, -1)
+    return [entities, *(tree.vectors[tree.level == level] for level in coarsest_last)]
+
+
+def measure(layers: list[Matrix], questions: Matrix, scratch: Path) -> dict[str, Any]:
+    """Both over the same layers."""
+    nearest = [exactly(layer, questions) for layer in layers]
+    started = time.perf_counter()
+    digests = [np.random.default_rng(0).permutation(len(layer)).astype(np.uint64) for layer in layers]
+    arrays = layered_arrays(layers, digests, m=M, exact_below=0)
+    assert arrays is not None
+    built = time.perf_counter() - started
+    started = time.perf_counter()
+    separate = [hnswlib_graph(layer) for layer in layers]
+    built_apart = time.perf_counter() - started
+
+    graph = LayeredGraph(*arrays.values())
+    counts = np.full(len(layers), TOP, np.int64)
+
+    def together(linked: bool) -> Callable[[Matrix, int], tuple[list[npt.NDArray[Any]], int]]:
+        def search(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
+            nodes, _, bounds, compared = graph.search(question, counts, ef, linked=linked)
+            found = [nodes[low:high] for low, high in pairwise(bounds)]
+            return [part - first for part, first in zip(found, arrays["layers"], strict=False)], compared
+
+        return search
+
+    replayed = [Replay(one, layer) for one, layer in zip(separate, layers, strict=True)]
+
+    def apart(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
+        found = [one.search(question, ef) for one in replayed]
+        return [labels for labels, _ in found], sum(compared for _, compared in found)
+
+    def ask_together(question: Matrix, ef: int) -> None:
+        graph.search(question, counts, ef)
+
+    def ask_apart(question: Matrix, ef: int) -> None:
+        for one in separate:
+            one.knn_query(question, k=min(TOP, one.element_count), num_threads=1)
+
+    sides = {
+        name: quality(search, questions, nearest) for name, search in (("chnsw", together(True)), ("hnswlib", apart))
+    }
+    at_20, unlinked = (at_ef(together(linked), questions, nearest, 20) for linked in (True, False))
+    ours, theirs = timed(
+        [(ask_together, sides["chnsw"]["ef"], []), (ask_apart, sides["hnswlib"]["ef"], separate)], questions
+    )
+    nodes = sum(map(len, layers))
+    same = sum(one.same for one in replayed) / sum(one.asked for one in replayed)
+    assert same > 0.98, f"only {same:.1%} of the walks found what hnswlib found"
+    return {
+        "layers": [len(layer) for layer in layers],
+        "dimension": questions.shape[1],
+        "questions": len(questions),
+        "equal": {
+            "chnsw": {**sides["chnsw"], "us": round(ours, 1)},
+            "hnswlib": {**sides["hnswlib"], "us": round(theirs, 1)},
+            "distances_ratio": round(sides["chnsw"]["distances"] / sides["hnswlib"]["distances"], 3),
+            "time_ratio": round(ours / theirs, 3),
+        },
+        "ef 20": {
+            **at_20,
+            "share_of_nodes": round(at_20["distances"] / nodes, 4),
+            "ratio_to_unlinked": round(at_20["distances"] / unlinked["distances"], 3),
+            "unlinked": unlinked,
+        },
+        "build_s": {"chnsw": round(built, 2), "hnswlib": round(built_apart, 2)},
+        **opening(arrays, questions, counts, scratch),
+    }
+
+
+def exactly(layer: Matrix, questions: Matrix) -> list[tuple[float, set[int]]]:
+    """For each question the least cosine of the nearest nodes, and the nodes: any that are as near count as found."""
+    found = []
+    for row in questions @ layer.T:
+        least = float(np.sort(row)[-min(TOP, len(row))])
+        found.append((least, set(np.flatnonzero(row >= least - 1e-6).tolist())))
+    return found
+
+
+def at_ef(search: Any, questions: Matrix, nearest: list[list[tuple[float, set[int]]]], ef: int) -> dict[str, Any]:
+    """Recall of the worst layer and distances a question, at an ef."""
+    hits, wanted, compared = np.zeros(len(nearest)), np.zeros(len(nearest)), 0
+    for number, question in enumerate(questions):
+        found, distances = search(question, ef)
+        compared += distances
+        for layer, labels in enumerate(found):
+            near = nearest[layer][number][1]
+            hits[layer] += len(near & set(labels.tolist()))
+            wanted[layer] += min(TOP, len(near))
+    recalls = hits / wanted
+    return {
+        "recall": round(float(recalls.min()), 4),
+        "recalls": [round(float(recall), 4) for recall in recalls],
+        "distances": round(compared / len(questions), 1),
+    }
+
+
+def quality(search: Any, questions: Matrix, nearest: list[list[tuple[float, set[int]]]]) -> dict[str, Any]:
+    """Recall and distances at the least ef that reaches the recall wanted."""
+    for ef in EFS:
+        measured = at_ef(search, questions, nearest, ef)
+        if measured["recall"] >= WANTED:
+            break
+    return {"ef": ef, **measured}
+
+
+def timed(sides: list[tuple[Any, int, list[Any]]], questions: Matrix) -> list[float]:
+    """Microseconds a question of each side, the best of five rounds; sides take turns."""
+    best = [float("inf")] * len(sides)
+    for _ in range(5):
+        for number, (ask, ef, graphs) in enumerate(sides):
+            for one in graphs:
+                one.set_ef(max(ef, TOP))
+            started = time.perf_counter()
+            for question in questions:
+                ask(question, ef)
+            best[number] = min(best[number], (time.perf_counter() - started) / len(questions) * 1e6)
+    return best
+
+
+def opening(arrays: dict[str, Any], questions: Matrix, counts: npt.NDArray[np.int64], scratch: Path) -> dict[str, Any]:
+    """How long a file of it takes to open, and its first question, which verifies what it meets."""
+    path = scratch / "layers.index"
+    with index_file.drafting(path) as draft:
+        draft.write({"kind": "layers", "token": b"", "epoch": 0}, arrays)
+        draft.publish()
+    times, firsts = [], []
+    for _ in range(5):
+        started = time.perf_counter()
+        opened = LayeredVectors(index_file.read(path, "layers", lambda token: True, CHECKED_IN_PLACE)[1])
+        times.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        opened.nearest(questions[0], counts.tolist(), 20)
+        firsts.append(time.perf_counter() - started)
+    return {
+        "file_mb": round(path.stat().st_size / 1e6, 1),
+        "open_ms": round(1000 * min(times), 2),
+        "first_question_ms": round(1000 * min(firsts), 2),
+    }
+
+
+def hnswlib_graph(layer: Matrix) -> Any:
+    graph = hnswlib.Index("ip", layer.shape[1])
+    graph.init_index(len(layer), M=M, ef_construction=EF_CONSTRUCTION, random_seed=SEED)
+    graph.add_items(layer, np.arange(len(layer)), num_threads=1)
+    return graph
+
+
+class Replay:
+    """hnswlib's search of a graph of its own, walked again to count what it compares."""
+
+    def __init__(self, graph: Any, layer: Matrix) -> None:
+        self._graph, self._layer = graph, layer
+        #: Searches, and those of which the walk found what hnswlib found; among equals it may take another way.
+        self.asked, self.same = 0, 0
+        state = graph.__getstate__()[0]
+        count, stride = state["cur_element_count"], state["size_data_per_element"]
+        level0 = state["data_level0"].view(np.uint8)[: count * stride].reshape(count, stride)
+        self._labels = level0[:, state["label_offset"] : state["label_offset"] + 8].copy().view(np.uint64)[:, 0]
+        links = level0[:, : 4 + 4 * state["max_M0"]].copy().view(np.uint32)
+        self._level0 = [row[1 : 1 + (row[0] & 0xFFFF)].astype(np.int64) for row in links]
+        width, place, lists = state["size_links_per_element"], 0, state["link_lists"].view(np.uint8)
+        self._above: dict[int, list[npt.NDArray[np.int64]]] = {}
+        for node, levels in enumerate(state["element_levels"][:count].tolist()):
+            above = lists[place : place + levels * width].copy().view(np.uint32).reshape(levels, width // 4)
+            self._above[node] = [row[1 : 1 + (row[0] & 0xFFFF)].astype(np.int64) for row in above]
+            place += levels * width
+        self._top, self._entry = state["max_level"], state["enterpoint_node"]
+
+    def search(self, question: Matrix, ef: int) -> tuple[npt.NDArray[Any], int]:
+        """The labels that hnswlib finds, and how many distances it computes."""
+        count = min(TOP, len(self._layer))
+        self._graph.set_ef(max(ef, count))
+        labels, distances = self._graph.knn_query(question, k=count, num_threads=1)
+        found, compared = self._walk(question, max(ef, count), count)
+        self.asked += 1
+        self.same += np.allclose(found, 1 - np.sort(distances[0]), atol=1e-5)
+        return labels[0].astype(np.int64), compared
+
+    def _walk(self, question: Matrix, ef: int, count: int) -> tuple[list[float], int]:
+        def cosine(nodes: Any) -> Any:
+            return self._layer[self._labels[nodes].astype(np.int64)] @ question
+
+        node, compared = self._entry, 1
+        best = float(cosine(node))
+        for level in range(self._top, 0, -1):
+            changed = True
+            while changed:
+                changed = False
+                others = self._above[node][level - 1]
+                compared += len(others)
+                for other, near in zip(others.tolist(), cosine(others).tolist(), strict=True):
+                    if near > best:
+                        best, node, changed = near, other, True
+        compared += 1
+        ahead, kept, seen = [(-best, node)], [(best, node)], {node}
+        while ahead:
+            worst, node = heappop(ahead)
+            if -worst < kept[0][0]:
+                break
+            fresh = [other for other in self._level0[node].tolist() if other not in seen]
+            seen.update(fresh)
+            compared += len(fresh)
+            for other, near in zip(fresh, cosine(fresh).tolist() if fresh else [], strict=True):
+                if len(kept) < ef or near > kept[0][0]:
+                    heappush(ahead, (-near, other))
+                    heappush(kept, (near, other))
+                    if len(kept) > ef:
+                        heappop(kept)
+        return sorted((near for near, _ in kept), reverse=True)[:count], compared
+
+
+if __name__ == "__main__":
+    main()
