@@ -34,7 +34,7 @@ class LayeredGraphBuilder:
         vectors: npt.NDArray[np.float32],
         order: npt.NDArray[np.uint32],
         m: int = 16,
-        ef_construction: int = 100,
+        ef_construction: int = 200,
     ) -> None: ...
     def advance(self, count: int) -> int: ...
     def arrays(
