@@ -80,6 +80,8 @@ FORMS: list[tuple[str, s.Statement]] = [
     ("DESCRIBE DOCUMENT 'k'", s.DescribeDocument("k")),
     ("DESCRIBE ENTITY 'e'", s.DescribeEntity("e")),
     ("DESCRIBE STRATEGY bridge", s.DescribeStrategy("bridge")),
+    ("DESCRIBE community '1/vienna'", s.DescribeItem("community", "1/vienna")),
+    ("""DESCRIBE "document" 'k'""", s.DescribeItem("document", "k")),
     ("EXPLAIN ASK 'q'", s.Explain(s.Ask("q"))),
     ("EXPLAIN ANALYZE SELECT 1", s.Explain(s.Select("SELECT 1"), True)),
     ("CHECK", s.Check()),

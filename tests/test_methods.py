@@ -255,6 +255,7 @@ def methods(of: type) -> set[str]:
         ("DESCRIBE DOCUMENT 'x'", lambda x: x.describe_document("x")),
         ("DESCRIBE ENTITY 'x'", lambda x: x.describe_entity("x")),
         ("DESCRIBE STRATEGY x", lambda x: x.describe_strategy("x")),
+        ("DESCRIBE planet 'x'", lambda x: x.describe("planet", "x")),
         ("EXPLAIN BEGIN", lambda x: x.explain("BEGIN")),
         ("EXPLAIN SELECT 1; SELECT 2 FROM x", lambda x: x.explain("SELECT 1; SELECT 2")),
         ("UPDATE DOCUMENT 'x' SET TEXT = 'y'", lambda x: x.update("x", text="y")),

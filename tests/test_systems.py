@@ -26,7 +26,7 @@ from kvstore.structures.logical import Logical
 from kvstore.structures.ranking import best
 from kvstore.structures.state import State
 from kvstore.systems import register, structures
-from kvstore.systems.contract import Delta, DumpRow, LmdbTable, System
+from kvstore.systems.contract import Delta, Description, DumpRow, LmdbTable, System
 from kvstore.systems.sql_table import listed
 
 MakeStore = Callable[..., kvstore.Store]
@@ -118,6 +118,13 @@ class LongWords:
         return evidence_of(query, self.name, ranking, "long words", len(longest))
 
 
+def of_length(state: State, key: str) -> Mapping[str, Any]:
+    lengths = [words for _, length, words in state.part(LENGTHS).rows("toy_words") if str(length) == key]
+    if not lengths:
+        raise InputError(f"no word has {key} letters")
+    return {"letters": int(key), "words": lengths[0], "documents": ["tea", "silk"]}
+
+
 TOY = System(
     "toy",
     "of no paper",
@@ -134,6 +141,8 @@ TOY = System(
             ),
         ),
     ),
+    descriptions=(Description("length", of_length),),
+    of_entity=lambda state, entity: {"letters": len(state.entities.get(entity).name)},
 )
 
 
@@ -291,6 +300,21 @@ def test_what_is_taken_back_is_gone_and_names_are_taken_once(make_store: MakeSto
     take_back()
     with pytest.raises(kvstore.errors.StatementError, match="no table word_lengths"):
         store.execute("SELECT * FROM word_lengths")
+
+
+def test_what_a_system_keeps_is_described(make_store: MakeStore, toy: System) -> None:
+    store = make_store()
+    store.put("tea", "Tea comes from Darjeeling.")
+    assert store.describe("length", "5")["words"] == 1
+    found = dict(store.execute("DESCRIBE Length '5'").fetchall())
+    assert found == {"letters": 5, "words": 1, "documents": "tea; silk"}
+    assert store.describe_entity("Darjeeling")["letters"] == len("Darjeeling")
+    with pytest.raises(InputError, match="no word has 99 letters"):
+        store.execute("DESCRIBE length '99'")
+    with pytest.raises(InputError, match="no kind of thing to DESCRIBE 'lenght'; did you mean length"):
+        store.execute("DESCRIBE lenght '5'")
+    with pytest.raises(InputError, match="there is a kind of thing to DESCRIBE 'entity' already"):
+        register(System("other", "", descriptions=(Description("entity", of_length),)))
 
 
 def test_no_file_of_the_package_knows_it() -> None:

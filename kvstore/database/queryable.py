@@ -234,6 +234,16 @@ class Queryable(ABC):
         with self.state() as view:
             return descriptions.entity(view, name)
 
+    def describe(self, kind: str, key: str) -> dict[str, Any]:
+        """The properties of one of what a system keeps, as ``DESCRIBE kind 'key'`` gives them: of a community, say.
+
+        Raises InputError where no system keeps such a thing, or not this one.
+        """
+        from ..sql import descriptions
+
+        with self.state() as view:
+            return descriptions.item(view, kind, key)
+
     def indexes(self) -> list[IndexStatus]:
         """How each index stands, as SHOW INDEXES gives them.
 

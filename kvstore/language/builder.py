@@ -50,6 +50,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "describe_document": s.DescribeDocument,
     "describe_entity": s.DescribeEntity,
     "describe_strategy": s.DescribeStrategy,
+    "describe_item": s.DescribeItem,
     "check": s.Check,
     "compact": s.Compact,
     "backup": s.Backup,

@@ -66,6 +66,10 @@ def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> C
     return _properties(context.target.describe_entity(statement.name))
 
 
+def describe_item(context: StatementContext, statement: s.DescribeItem) -> Cursor:
+    return _properties(context.target.describe(statement.kind, statement.key))
+
+
 def _properties(found: Mapping[str, Any]) -> Cursor:
     """A row for each property; several values are parted by semicolons."""
     rows = ((name, "; ".join(value) if isinstance(value, list) else value) for name, value in found.items())

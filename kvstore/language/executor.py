@@ -64,6 +64,7 @@ _HANDLERS: dict[type, Callable[[StatementContext, Any], Cursor]] = {
     s.DescribeDocument: description_handlers.describe_document,
     s.DescribeEntity: description_handlers.describe_entity,
     s.DescribeStrategy: description_handlers.describe_strategy,
+    s.DescribeItem: description_handlers.describe_item,
     s.Check: maintenance_handlers.check,
     s.Explain: explain_handlers.explain,
 }

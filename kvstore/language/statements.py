@@ -326,6 +326,17 @@ class DescribeStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeItem:
+    """One of what a system keeps: ``kind`` is what it calls them, such as a community."""
+
+    kind: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{DescribeTable(self.kind)} {literal(self.key)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     repair: bool = False
 
@@ -378,7 +389,7 @@ PlainStatement = (
     | Ingest | InsertDocument | UpdateDocument | DeleteDocument | DeleteDocuments
     | InsertEdge | DeleteEdge | MergeEntity | UnmergeEntity | CreateAlias | DropAlias
     | CreateIndex | DropIndex | Refresh | Begin | Commit | Rollback
-    | Select | Show | DescribeTable | DescribeDocument | DescribeEntity | DescribeStrategy
+    | Select | Show | DescribeTable | DescribeDocument | DescribeEntity | DescribeStrategy | DescribeItem
     | Check | Compact | Backup | Export | Import | SetSetting
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from ..changes.facts import of_documents, stated_of
 from ..errors import InputError
 from ..structures.filter.addresses import NODE
 from ..structures.state import State
+from ..systems import SYSTEMS, description_named
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlTable
 from ..text.normalize import entity_key
@@ -111,4 +112,10 @@ def entity(view: State, name: str) -> dict[str, Any]:
         "abstracts": sum(1 for rank, _ in places if rank != NODE),
         "trees": sorted({reader.tree_name(view.forest.node(place).tree) for rank, place in places if rank == NODE}),
         "temperature": 0 if entry is None else entry.temperature,
+        **{name: value for system in SYSTEMS.values() for name, value in system.of_entity(view, found).items()},
     }
+
+
+def item(view: State, kind: str, key: str) -> dict[str, Any]:
+    """The properties of one of what a system keeps; raises InputError where there is no such kind, or not this one."""
+    return dict(description_named(kind).of(view, key))

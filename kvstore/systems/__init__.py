@@ -17,7 +17,7 @@ from ..structures.derived_parts import derived_tables
 from ..structures.indexes.generations import GenerationIndex, generation_tables
 from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
-from .contract import Derivation, LmdbTable, MaintainedIndex, Structure, System
+from .contract import Derivation, Description, LmdbTable, MaintainedIndex, Structure, System
 from .fact import StatedFact
 
 Named = TypeVar("Named")
@@ -58,6 +58,11 @@ def register(system: System) -> Callable[[], None]:
             {fact.name for s in SYSTEMS.values() for fact in s.facts},
         ),
         ("table", {table.name for table in system.tables}, {t.name for s in SYSTEMS.values() for t in s.tables}),
+        (
+            "kind of thing to DESCRIBE",
+            {description.name for description in system.descriptions},
+            {"document", "entity", "strategy"} | {d.name for s in SYSTEMS.values() for d in s.descriptions},
+        ),
     ):
         for name in own & taken:
             raise InputError(f"system {system.name!r}: there is a {what} {name!r} already; give it another name")
@@ -126,11 +131,18 @@ def index_named(name: str) -> Index:
     return _named(name, INDEXES, "index of kind", InputError)
 
 
+def description_named(name: str) -> Description:
+    """What DESCRIBE says of a kind of thing that a system keeps, in any case; raises InputError suggesting the
+    nearest."""
+    known = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
+    return _named(name, known, "kind of thing to DESCRIBE", InputError)
+
+
 def _named(name: str, known: Mapping[str, Named], what: str, error: type[KvstoreError]) -> Named:
     if name.lower() not in known:
         near = difflib.get_close_matches(name.lower(), known, 1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise error(f"there is no {what} {name!r}; {hint}there are {', '.join(known)}")
+        raise error(f"there is no {what} {name!r}; {hint}there are {', '.join(known) or 'none'}")
     return known[name.lower()]
 
 

@@ -12,7 +12,7 @@ strategies and the statements about indexes take what they need from :data:`kvst
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -227,9 +227,21 @@ def unbuilt(record: IndexRecord, view: View) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
+class Description:
+    """What DESCRIBE says of a kind of thing that a system keeps: ``DESCRIBE name 'key'``.
+
+    ``of`` gives the properties of one, by its key; it raises InputError, naming the nearest, where there is none.
+    """
+
+    name: str
+    of: Callable[[State, str], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """A published system: its name, the paper it is from, and what it gives to a store; ``facts`` are stated by users
-    or models, ``tables`` those of SELECT."""
+    or models, ``tables`` those of SELECT, ``descriptions`` what DESCRIBE takes; ``of_entity`` gives what DESCRIBE ENTITY
+    adds, by the entity's number."""
 
     name: str
     paper: str
@@ -239,3 +251,5 @@ class System:
     strategies: tuple[Strategy, ...] = ()
     facts: tuple[StatedFact[Any, Any], ...] = ()
     tables: tuple[SqlTable, ...] = ()
+    descriptions: tuple[Description, ...] = ()
+    of_entity: Callable[[State, int], Mapping[str, Any]] = lambda state, entity: {}
