@@ -75,6 +75,8 @@ def begun(end: str) -> str:
     return f"BEGIN; INSERT DOCUMENT 'begun/{end.lower()}' TEXT 'Payroll begins here.'; {end}"
 
 
+#: The key of a community of two names that two documents name together.
+COMMUNITY = "0/eva lund"
 #: Of each statement: the class, a text, and the method that does the same. A list it returns is the statement's rows;
 #: what the two stores hold afterwards is compared in any case.
 PAIRS: list[tuple[type, str, Call]] = [
@@ -155,6 +157,16 @@ PAIRS: list[tuple[type, str, Call]] = [
     (s.CreateIndex, "CREATE INDEX synonyms WITH (m = 8)", lambda x: x.create_index("synonyms", {"m": 8})),
     (s.Show, "SHOW INDEXES", lambda x: tuples(x.indexes())),
     (s.Refresh, "REFRESH", lambda x: singly(x.refresh())),
+    *(
+        (
+            s.InsertDocument,
+            f"INSERT DOCUMENT '{key}' TEXT 'Tom Berg met Eva Lund.'",
+            lambda x, key=key: x.put(key, "Tom Berg met Eva Lund."),
+        )
+        for key in ("berg", "lund")
+    ),
+    (s.CreateIndex, "CREATE INDEX communities", lambda x: x.create_index("communities")),
+    (s.DescribeItem, f"DESCRIBE COMMUNITY '{COMMUNITY}'", lambda x: properties(x.describe("community", COMMUNITY))),
     (s.DropIndex, "DROP INDEX synonyms", lambda x: x.drop_index("synonyms")),
     (s.SetSetting, "SET top = 3", lambda x: x.set("top", 3)),
     (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),

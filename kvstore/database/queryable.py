@@ -238,6 +238,10 @@ class Queryable(ABC):
         """The properties of one of what a system keeps, as ``DESCRIBE kind 'key'`` gives them: of a community, say.
 
         Raises InputError where no system keeps such a thing, or not this one.
+
+        >>> store.describe("community", "0/india")
+        Traceback (most recent call last):
+        kvstore.errors.InputError: there are no communities; CREATE INDEX communities finds them
         """
         from ..sql import descriptions
 

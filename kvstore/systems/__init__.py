@@ -32,6 +32,7 @@ _FOLDERS = (
     "synonyms",
     "passage_graph",
     "cue",
+    "graphrag",
     "adaptive",
 )
 

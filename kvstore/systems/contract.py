@@ -240,8 +240,8 @@ class Description:
 @dataclass(frozen=True, slots=True)
 class System:
     """A published system: its name, the paper it is from, and what it gives to a store; ``facts`` are stated by users
-    or models, ``tables`` those of SELECT, ``descriptions`` what DESCRIBE takes; ``of_entity`` gives what DESCRIBE ENTITY
-    adds, by the entity's number."""
+    or models, ``tables`` those of SELECT, ``descriptions`` what DESCRIBE takes; ``of_entity`` gives what DESCRIBE
+    ENTITY adds, by the entity's number."""
 
     name: str
     paper: str

@@ -37,7 +37,7 @@ _SHORTEST, _LONGEST = 4, 60
 NAMED, _VERSION = 20, b"community 1"
 
 
-class Span(NamedTuple):
+class SentencePlace(NamedTuple):
     """A place in a chunk: bytes ``start`` to ``end`` of the text of its document."""
 
     document: int
@@ -51,23 +51,23 @@ class Finding(NamedTuple):
 
     entities: tuple[int, int]
     weight: int
-    span: Span
+    span: SentencePlace
 
 
 @dataclass(frozen=True)
 class CommunityReport:
     """What a community is about; ``content`` is the digest of all that a text on it would be written from."""
 
-    summary: list[Span]
+    summary: list[SentencePlace]
     findings: list[Finding]
     content: bytes
 
 
-class _Sentence(NamedTuple):
+class _Candidate(NamedTuple):
     """A sentence that may be chosen: its place, number in order of documents and places, words (and the nodes that it
     names among them), and where it names each node, bytes of its chunk."""
 
-    span: Span
+    span: SentencePlace
     order: tuple[int, int]
     words: SentenceWords
     nodes: Mapping[int, Sequence[tuple[int, int]]]
@@ -82,11 +82,11 @@ class _Sentence(NamedTuple):
 
 
 @dataclass
-class _Candidates:
+class _Material:
     """What the text of a community is made of; ``relations`` (weight, nodes, sentence) are the findings so far."""
 
-    sentences: list[_Sentence] = field(default_factory=list)
-    relations: list[tuple[int, tuple[int, int], _Sentence]] = field(default_factory=list)
+    sentences: list[_Candidate] = field(default_factory=list)
+    relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
 
 
@@ -99,9 +99,9 @@ def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, 
     for passage, home in enumerate(tree.homes.tolist()):
         if home != NOWHERE:
             passages.setdefault(home, []).append(passage)
-    waiting: dict[int, _Candidates] = {}
+    waiting: dict[int, _Material] = {}
     for community in reversed(range(len(tree))):
-        below = waiting.pop(community, _Candidates())
+        below = waiting.pop(community, _Material())
         here = sorted(passages.get(community, ()), key=lambda passage: (-tree.shares[passage], passage))[:PASSAGES]
         own = [sentence for passage in sorted(here) for sentence in reader.sentences(passage)]
         below.sentences += own
@@ -114,7 +114,7 @@ def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, 
         findings = _findings(below.relations)
         parent = int(tree.parent[community])
         if parent != NOWHERE:
-            above = waiting.setdefault(parent, _Candidates())
+            above = waiting.setdefault(parent, _Material())
             chosen = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
             above.sentences += chosen.values()
             above.relations += findings[:_TAKEN_OVER]
@@ -153,10 +153,10 @@ def _relations_inside(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[in
 
 
 def _stated(
-    relations: Iterable[tuple[int, tuple[int, int]]], own: Sequence[_Sentence]
-) -> Iterator[tuple[int, tuple[int, int], _Sentence]]:
+    relations: Iterable[tuple[int, tuple[int, int]]], own: Sequence[_Candidate]
+) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
     """For each relation the shortest sentence that names both its ends, as far as there is one."""
-    naming: dict[int, list[_Sentence]] = {}
+    naming: dict[int, list[_Candidate]] = {}
     for sentence in own:
         if _SHORTEST <= sentence.words.length <= _LONGEST:
             for node in sentence.nodes:
@@ -172,11 +172,11 @@ def _stated(
 
 
 def _findings(
-    relations: Sequence[tuple[int, tuple[int, int], _Sentence]],
-) -> list[tuple[int, tuple[int, int], _Sentence]]:
+    relations: Sequence[tuple[int, tuple[int, int], _Candidate]],
+) -> list[tuple[int, tuple[int, int], _Candidate]]:
     """The strongest relations, each with a sentence of its own."""
-    taken: set[Span] = set()
-    found: list[tuple[int, tuple[int, int], _Sentence]] = []
+    taken: set[SentencePlace] = set()
+    found: list[tuple[int, tuple[int, int], _Candidate]] = []
     for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
         if relation[2].span not in taken and len(found) < FINDINGS:
             taken.add(relation[2].span)
@@ -184,7 +184,7 @@ def _findings(
     return found
 
 
-def _summary(candidates: Sequence[_Sentence]) -> list[_Sentence]:
+def _summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """The sentences that together have most of what the candidates share, in order of documents and places."""
     candidates = sorted({sentence.span: sentence for sentence in candidates}.values(), key=lambda one: one.order)
     documents = [sentence.span.document for sentence in candidates]
@@ -225,7 +225,7 @@ class _PassageReader:
         """The digest of a passage's text."""
         return blake2b(self._text(passage)[1], digest_size=16).digest()
 
-    def sentences(self, passage: int) -> Iterator[_Sentence]:
+    def sentences(self, passage: int) -> Iterator[_Candidate]:
         """The sentences of a passage, in order; headings, tables and code have none."""
         record, text = self._text(passage)
         chunk = int(self._tree.graph.passages[passage])
@@ -241,8 +241,8 @@ class _PassageReader:
                 if start <= begin < end:
                     named.setdefault(node, []).append((begin, stop))
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in named)])
-            span = Span(record.document, chunk, record.start + start, record.start + end)
-            yield _Sentence(span, (passage, start), words, named)
+            span = SentencePlace(record.document, chunk, record.start + start, record.start + end)
+            yield _Candidate(span, (passage, start), words, named)
 
     def _named(self, passage: int) -> list[int]:
         named: list[int] = self._tree.graph.named[self._bounds[passage] : self._bounds[passage + 1]].tolist()

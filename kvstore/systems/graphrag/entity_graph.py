@@ -45,7 +45,6 @@ _MOST_NAMES = 64
 _READ, _GATHERED = 4096, 1 << 21
 
 Indices = npt.NDArray[np.int64]
-Weights = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,7 @@ def _together(naming: Indices, named: Indices, degrees: Indices) -> Edges:
     if pieces:
         rows.setdefault(_MOST_NAMES, []).append(np.stack(pieces))
     codes: list[Indices] = []
-    totals: list[tuple[Indices, Weights]] = []
+    totals: list[tuple[Indices, Indices]] = []
     waiting = 0
     for size, found in sorted(rows.items()):
         if size < 2:
@@ -246,7 +245,7 @@ def _links(stored: PassageGraph, shown: ShownEntities, numbers: npt.NDArray[np.u
     return _summed(len(numbers), [(codes, sums)])
 
 
-def _summed(count: int, parts: list[tuple[Indices, Weights]]) -> Edges:
+def _summed(count: int, parts: list[tuple[Indices, Indices]]) -> Edges:
     """Edges of ``count`` nodes by codes with weights, those of the same two as one."""
     if not parts:
         nothing = np.empty(0, np.int64)

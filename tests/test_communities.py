@@ -1,0 +1,310 @@
+"""The index of kind communities: what statements and strategies see of it, before and after documents change."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from theme_texts import THEMES, theme_documents, theme_text
+
+from kvstore import Store
+from kvstore.changes.dump import dump
+from kvstore.errors import InputError
+from kvstore.storage import records
+from kvstore.systems.graphrag.community_rows import TABLES
+from kvstore.systems.graphrag.community_tables import communities_of, community_text
+
+MakeStore = Callable[..., Store]
+SMALL = {"least": 2}
+
+
+@pytest.fixture
+def themed(make_store: MakeStore) -> Store:
+    """A store of texts on four themes, and their communities."""
+    store = make_store()
+    with store.transaction() as transaction:
+        for key, text in theme_documents(10).items():
+            transaction.put(key, text)
+    store.create_index("communities", SMALL)
+    return store
+
+
+def rows(store: Any, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in store.execute(text).fetchall()]
+
+
+def told(store: Store) -> str:
+    """Everything that the store says of its communities."""
+    keys = [key for (key,) in rows(store, "SELECT community FROM communities")]
+    described = [store.describe("community", key) for key in keys]
+    return repr(
+        [
+            described,
+            rows(store, "SELECT * FROM communities"),
+            rows(store, "SELECT * FROM community_members"),
+            [store.describe_entity(name)["communities"] for (name,) in rows(store, "SELECT name FROM entities")],
+        ]
+    )
+
+
+def logical(store: Store) -> dict[str, Any]:
+    with store.state() as state:
+        return dump(state)
+
+
+def test_tables_and_descriptions(themed: Store) -> None:
+    coarsest = rows(
+        themed,
+        "SELECT community, entities, passages, documents, stale, written_by FROM communities "
+        "WHERE level = 0 ORDER BY community",
+    )
+    assert len(coarsest) == len(THEMES)
+    assert all(row[1:] == (6, 10, 10, 0, None) for row in coarsest)
+    assert [key for key, *_ in coarsest] == sorted(f"0/{min(names).lower()}" for names in THEMES.values())
+    # Each level is in the one above it, and each member of a community is found from either side.
+    assert not rows(
+        themed,
+        "SELECT 1 FROM communities AS c LEFT JOIN communities AS p ON c.parent = p.community "
+        "WHERE c.level > 0 AND (p.level IS NULL OR p.level >= c.level)",
+    )
+    for community, level, entity, weight in rows(themed, "SELECT * FROM community_members"):
+        by_entity = rows(themed, f"SELECT * FROM community_members WHERE entity = '{entity}'")
+        by_community = rows(themed, f"SELECT * FROM community_members WHERE community = '{community}'")
+        assert (community, level, entity, weight) in by_entity and (community, level, entity, weight) in by_community
+    found = themed.describe("community", "0/apple russet")
+    assert found["strongest"] and set(found["strongest"]) == set(THEMES["orchard"])
+    assert found["title"] == ", ".join(found["strongest"][:3]) and found["findings"] and found["children"]
+    assert found["text"] in rows(themed, "SELECT text FROM communities WHERE community = '0/apple russet'")[0]
+    assert themed.describe_entity("lake tarn")["communities"][0] == "0/apple russet"
+    with pytest.raises(InputError, match="no community '0/apple rust'; did you mean '0/apple russet'"):
+        themed.execute("DESCRIBE COMMUNITY '0/apple rust'")
+    for wrong in ("", "apple russet", "9/apple russet", "0/nobody", "x/y", "0/"):
+        with pytest.raises(InputError, match="no community"):
+            themed.describe("community", wrong)
+
+
+def test_without_the_index_there_are_none(make_store: MakeStore) -> None:
+    store = make_store()
+    store.put("one", "Port Ellery is a harbour.")
+    assert rows(store, "SELECT * FROM communities") == rows(store, "SELECT * FROM community_members") == []
+    assert "communities" not in store.describe_entity("Port Ellery")
+    with pytest.raises(InputError, match="CREATE INDEX communities"):
+        store.describe("community", "0/dock marston")
+    store.create_index("communities")
+    assert rows(store, "SELECT * FROM communities") == []
+    assert store.describe_entity("Port Ellery")["communities"] == []
+    store.drop_index("communities")
+    assert not any(store.statistics().get(table) for table in TABLES)
+
+
+def test_options_are_checked(make_store: MakeStore) -> None:
+    store = make_store()
+    for options, message in (
+        ("method = lieden", "one of affinity, leiden"),
+        ("neighbours = some", "one of none, knn"),
+        ("largest = 1", "between 2 and 1000"),
+        ("size = 3", "no option 'size'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            store.execute(f"CREATE INDEX communities WITH ({options})")
+
+
+def test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once(themed: Store) -> None:
+    # A text whose words stand nowhere else, among names that do.
+    themed.put("secret", "Lake Tarn met Apple Russet, and Orchard Velda saw the xylographic quintessence of both.")
+    themed.refresh("communities")
+    with themed.state() as state:
+        communities = communities_of(state)
+        assert communities is not None and not communities.newer()
+        chunk = next(state.documents.find("secret").chunk_ids())  # type: ignore[union-attr]
+        home = communities.of_chunk(chunk)
+        assert home and all(chunk in dict(communities.passages(one)) for one in home)
+    themed.delete("secret")
+    assert "xylographic" not in told(themed)
+    with themed.state() as state:
+        communities = communities_of(state)
+        assert communities is not None
+        assert [communities.stale(one) for one in home] == [True] * len(home)
+        assert all(chunk not in dict(communities.passages(one)) for one in home)
+    themed.put("new", "Station Moorby is where Engine Halcyon and Driver Pell stand since yesterday.")
+    with themed.state() as state:
+        communities = communities_of(state)
+        assert communities is not None
+        (newer,) = communities.newer()
+        homes = communities.of_chunk(newer)
+        assert [communities.get(one).level for one in homes] == sorted(communities.get(one).level for one in homes)
+        assert "driver pell" in {state.entities.get(entity).key for entity, _ in communities.members(homes[0])}
+        assert all(communities.stale(one) and newer in dict(communities.passages(one)) for one in homes)
+    stale = {key for (key,) in rows(themed, "SELECT community FROM communities WHERE stale")}
+    assert {"0/apple russet", "0/driver pell"} <= stale and "0/actress soane" not in stale
+    assert "1 newer chunk" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
+
+
+def test_a_name_that_is_gone_is_in_no_community(themed: Store) -> None:
+    for key in [key for key in themed.keys("") if key.startswith("theatre")]:
+        themed.delete(key)
+    assert "theatre" not in told(themed).lower() and "soane" not in told(themed).lower()
+    assert len(rows(themed, "SELECT 1 FROM communities WHERE level = 0")) == len(THEMES) - 1
+    assert "not shown" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
+    # The key is that of the first member left.
+    themed.execute("DELETE FROM documents WHERE key LIKE 'orchard%' AND key <> 'orchard-1'")
+    kept = {name.lower() for name in THEMES["orchard"] if name.lower() in themed.get("orchard-1").text.lower()}
+    assert rows(themed, f"SELECT 1 FROM communities WHERE community = '0/{min(kept)}'")
+    for key in list(themed.keys("")):
+        themed.delete(key)
+    assert rows(themed, "SELECT * FROM communities") == rows(themed, "SELECT * FROM community_members") == []
+
+
+def test_partitions_and_vectors(themed: Store) -> None:
+    with themed.state() as state:
+        communities = communities_of(state)
+        assert communities is not None
+        assert communities.roots() == communities.at_level(0)
+        for level in range(communities.levels):
+            parts = [{entity for entity, _ in communities.members(one)} for one in communities.at_level(level)]
+            assert sum(map(len, parts)) == len(set().union(*parts)) == 24
+        everyone = communities.entities()
+        assert [state.entities.get(entity).key for entity in everyone] == sorted(
+            name.lower() for names in THEMES.values() for name in names
+        )
+        vectors = communities.vectors(range(len(communities)))
+        for one in range(len(communities)):
+            assert communities.nearest(vectors[one], 1)[0][0] == one
+        (nearest, cosine), *_ = communities.nearest(vectors[0], 3, level=0)
+        assert (nearest, round(cosine, 4)) == (0, 1)
+        assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+        places = communities.sources(0)
+        assert {place.document for place in places} <= {record.id for record in state.documents.scan()}
+
+
+@pytest.mark.parametrize("options", [SMALL, SMALL | {"neighbours": "knn"}, SMALL | {"method": "leiden"}])
+def test_after_refresh_history_does_not_show(make_store: MakeStore, options: dict[str, Any]) -> None:
+    kept = theme_documents(7)
+    fresh = make_store("fresh")
+    for key, text in kept.items():
+        fresh.put(key, text)
+    fresh.create_index("communities", options)
+    other = make_store("other")
+    other.put("gone", theme_text("theatre", 40) + theme_text("harbour", 41))
+    other.create_index("communities", options)
+    keys = list(kept)
+    random.Random(3).shuffle(keys)
+    for number, key in enumerate(keys):
+        other.put(key, theme_text("railway", 50 + number) if number % 5 == 0 else kept[key])
+        if number == 9:
+            other.refresh("communities")
+            other.delete("gone")
+    for key in keys[::5]:
+        other.put(key, kept[key])
+    other.refresh("communities")
+    one, two = logical(fresh), logical(other)
+    assert {table for table in one if "communit" in table} == set(TABLES) - {"community_vectors"}
+    assert one == two
+
+
+def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, str, int]]) -> None:
+    """Any changes with REFRESH in between: nothing of what is gone is told, and after REFRESH it is a fresh store's."""
+    store = make_store(name)
+    store.create_index("communities", SMALL)
+    texts: dict[str, str] = {}
+    for change, (kind, theme, number) in enumerate(changes):
+        key = f"{theme}-{number % 6}"
+        if kind == "put":
+            texts[key] = f"{theme_text(theme, number)} Mark{change}x was here with Token{change}x."
+            store.put(key, texts[key])
+        elif kind == "delete" and key in texts:
+            del texts[key]
+            store.delete(key)
+        elif kind == "refresh":
+            store.refresh("communities")
+        said = told(store)
+        marks = {f"{what}{at}x" for at in range(len(changes)) for what in ("Mark", "Token")}
+        present = " ".join(texts.values())
+        assert not [mark for mark in marks if mark in said and mark not in present]
+    store.refresh("communities")
+    fresh = make_store(f"{name}-fresh")
+    for key, text in sorted(texts.items()):
+        fresh.put(key, text)
+    fresh.create_index("communities", SMALL)
+    assert logical(store) == logical(fresh)
+    for one in (store, fresh):
+        assert one.check() == []
+        one.close()
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "put", "put", "delete", "refresh"]), st.sampled_from([*THEMES][:3]), st.integers(0, 30)
+    ),
+    max_size=25,
+)
+
+
+def check_histories(make_store: MakeStore, examples: int) -> None:
+    number = iter(range(10**6))
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(CHANGES)
+    def check(changes: list[tuple[str, str, int]]) -> None:
+        assert_history(make_store, f"store{next(number)}", changes)
+
+    check()
+
+
+def test_random_histories(make_store: MakeStore) -> None:
+    check_histories(make_store, 5)
+
+
+@pytest.mark.slow
+def test_many_random_histories(make_store: MakeStore) -> None:
+    check_histories(make_store, 100)
+
+
+def test_a_document_changes_few_texts(make_store: MakeStore) -> None:
+    """What a model wrote is kept while what it was written from is the same."""
+    store = make_store()
+    with store.transaction() as transaction:
+        for key, text in theme_documents(10).items():
+            transaction.put(key, text)
+    store.create_index("communities", SMALL)
+
+    def contents() -> set[bytes]:
+        with store.state() as state:
+            communities = communities_of(state)
+            assert communities is not None
+            return {communities.get(one).content for one in range(len(communities))}
+
+    before = contents()
+    store.put("orchard-3", theme_text("orchard", 3).replace("filled", "took"))
+    store.refresh("communities")
+    after = contents()
+    assert before != after and len(after - before) <= 3
+
+
+def test_check_tells_what_does_not_fit(themed: Store) -> None:
+    with themed._context.environment.write() as view:
+        (key,) = [bytes(key) for key, _ in view.scan("community_members")][:1]
+        view.delete("community_members", key)
+    assert any("members of community 0" in problem for problem in themed.check())
+    with themed._context.environment.write() as view:
+        (key,) = [bytes(key) for key, _ in view.scan("communities")][-1:]
+        row = records.unpack(view.get("communities", key), "communities", key)
+        view.put("communities", key, records.pack([row[0], 10**6, *row[2:]]))
+    assert any("is below 1000000" in problem for problem in themed.check())
+    themed.drop_index("communities")
+    assert themed.check() == []
+
+
+def test_a_snapshot_keeps_its_communities(themed: Store) -> None:
+    with themed.snapshot() as snapshot, snapshot.state() as state:
+        communities = communities_of(state)
+        assert communities is not None
+        texts = [community_text(state, communities, one) for one in range(len(communities))]
+        themed.delete("harbour-1")
+        themed.refresh("communities")
+        assert texts == [community_text(state, communities, one) for one in range(len(communities))]
