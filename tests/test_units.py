@@ -17,7 +17,7 @@ TEXT = """# Life
 
 Robert Fortune brought *tea* to Darjeeling. He was born in [Kelloe](kelloe.md) in 1812. Yes.
 
-- Tea plants of Assam
+- Tea plants grow in Assam
 - ok
 
 | Place | Tea |
@@ -46,13 +46,13 @@ def test_units_are_sentences_items_and_rows(store: kvstore.Store) -> None:
     assert rows == [
         (0, "Life", "rule", "Robert Fortune brought tea to Darjeeling."),
         (1, "Life", "rule", "He was born in Kelloe in 1812."),
-        (2, "Life", "rule", "Tea plants of Assam"),
+        (2, "Life", "rule", "Tea plants grow in Assam"),
         (3, "Life", "rule", "New York, black"),
     ]
     (row,) = store.execute("SELECT start, \"end\", chunk FROM units WHERE text LIKE 'He was%'").fetchall()
     assert TEXT[row[0] : row[1]] == "He was born in [Kelloe](kelloe.md) in 1812."
     assert store.execute("SELECT text FROM units WHERE chunk = ? AND ordinal = 2", (row[2],)).fetchall() == [
-        ("Tea plants of Assam",)
+        ("Tea plants grow in Assam",)
     ]
     assert store.execute("SELECT text FROM units WHERE document = 'short'").fetchall() == [("Yes.",)], "never none"
     assert store.execute("SELECT count(*) FROM units WHERE document = 'pairs'").fetchall() == [(0,)]

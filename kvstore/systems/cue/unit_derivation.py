@@ -2,9 +2,9 @@
 
 In: a document cut into chunks, and the units that a model has written for some of these. Out, for each document, plain
 data: of each chunk the places of its units, and how many a model wrote in place of those. A unit is a sentence of
-prose, an item of a list, or a row of a table, of three words or more where it is prose; a chunk that has none is one
+prose, an item of a list, or a row of a table, of four words or more where it is no row; a chunk that has none is one
 unit itself. What is embedded is the title, the headings and the sentence: where it stands says whom a sentence means,
-as the full names do that the paper has a model write.
+as the full names do that the paper has a model write. A chunk of one unit is not embedded twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...extraction.chunking import chunk_text
-from ...extraction.extraction import byte_offsets
+from ...extraction.extraction import byte_offsets, embedding_text
 from ...settings import FixedSettings
 from ...text.blocks import after_marker, blocks, plain, without_braces, without_links
 from ...text.mail import is_mail_head
@@ -27,7 +27,7 @@ WRITTEN = "units"
 #: Kinds of blocks of which the parts are units.
 _TOLD = ("prose", "item", "table")
 #: Words of the shortest sentence.
-_LEAST_WORDS = 3
+_LEAST_WORDS = 4
 
 
 class Place(NamedTuple):
@@ -119,6 +119,9 @@ class UnitDerivation(Derivation):
         unit_part = decoded(part, [chunk.start for chunk in document.chunks])
         for number, places in enumerate(unit_part.places):
             headings = document.headings(number)
+            if len(places) == 1:
+                found.append(embedding_text(document.title, headings, document.piece(number).decode()))
+                continue
             for start, end in places:
                 found.append(embedded_text(document.title, headings, shown(document.text[start:end].decode())))
         return found

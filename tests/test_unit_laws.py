@@ -1,0 +1,266 @@
+"""The laws of units: whatever the history, with the index made, interrupted, gone on with and dropped anywhere in it, a
+store holds what a fresh one does; and a writer that is killed leaves a store that is whole."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore.changes import facts, index_maintenance
+from kvstore.changes.dump import dump
+from kvstore.structures.derived_parts import vector_owner
+from kvstore.systems.cue.unit_derivation import UNIT_DERIVATION
+
+from .killing import dying_at, killed, watched
+from .test_dump_law import FIRST, Model, dump_of, transactions
+
+MAKING: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules", "chunk_tokens": 24}}
+#: What happens to the index between two transactions: made or dropped, whole or interrupted after some batches.
+upkeep = st.tuples(st.sampled_from(["nothing", "nothing", "create", "drop", "refresh"]), st.integers(0, 3))
+
+
+@contextmanager
+def interrupted(batches: int) -> Iterator[None]:
+    """Batches of one document, and Ctrl-C before the one of this number; 0: never."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_maintenance, "_DOCUMENTS", 1)
+        begun: list[int] = []
+
+        def work(method: Any) -> Any:
+            def call(*arguments: Any) -> Any:
+                begun.append(1)
+                if len(begun) == batches:
+                    raise KeyboardInterrupt
+                return method(*arguments)
+
+            return call
+
+        for name in ("_put", "_remove"):
+            patch.setattr(index_maintenance.MaintainedIndexBuilder, name, work(
+                getattr(index_maintenance.MaintainedIndexBuilder, name)
+            ))  # fmt: skip
+        yield
+
+
+def state_of(store: kvstore.Store) -> str | None:
+    return next((index.state for index in store.indexes() if index.kind == "units"), None)
+
+
+def keep_up(store: kvstore.Store, action: str, batches: int) -> None:
+    stands = state_of(store)
+    try:
+        with interrupted(batches):
+            if action == "create" and stands is None:
+                store.create_index("units")
+            elif action == "drop" and stands is not None:
+                store.drop_index("units")
+            elif action == "refresh":
+                store.refresh("units") if stands is not None else None
+    except KeyboardInterrupt:
+        pass
+
+
+def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
+    with store.state() as state:
+        found = {}
+        for ids, matrix in state.derived_parts(UNIT_DERIVATION).vectors.scan():
+            for id, vector in zip(ids.tolist(), matrix, strict=True):
+                document, text = vector_owner(id)
+                found[state.documents.get(document).key, text] = vector.tobytes()
+        return found
+
+
+def records(store: kvstore.Store) -> int:
+    with store.state() as state:
+        return sum(state.lmdb.count(f"units_{table}") for table in ("parts", "vectors", "vector_space"))
+
+
+def live(store: kvstore.Store, model: Model, history: list, upkeeps: list) -> Model:
+    """Live through a history; returns what survives."""
+    for number, (steps, outcome) in enumerate([([("put", "a", FIRST)], "commit"), *history]):
+        after = deepcopy(model)
+        transaction = store.transaction()
+        for step in steps:
+            after.take(transaction, *step)
+        if outcome == "rollback":
+            transaction.rollback()
+        else:
+            transaction.commit()
+            model = after
+        if number < len(upkeeps):
+            keep_up(store, *upkeeps[number])
+    return model
+
+
+def fresh(store: kvstore.Store, model: Model) -> None:
+    for key in sorted(model.documents, reverse=True):
+        store.put(key, **model.documents[key])
+    for key, (triples, names) in model.triples.items():
+        store.put_triples(key, triples, names=names)
+    for edge in model.edges.values():
+        store.put_edge(edge.child, edge.parent, tree=edge.tree)
+    with store.transaction() as transaction:
+        for alias in model.aliases.values():
+            transaction._put_fact(facts.ALIASES, alias.key, alias)
+
+
+def any_history(history: list, upkeeps: list) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with kvstore.open(folder / "lived", **MAKING) as lived:
+            model = live(lived, Model(), history, upkeeps)
+            assert lived.check() == []
+            lived.refresh()
+            has = state_of(lived) is not None
+            assert has or records(lived) == 0
+            found, vectors = dump_of(lived), vectors_by_text(lived)
+            lived.export(folder / "all.jsonl")
+            assert lived.repair().rebuilt is None
+            with lived.transaction() as transaction:
+                transaction.delete_many(transaction.keys())
+            assert records(lived) == 0, "no unit, no vector, no text of what is deleted"
+        for number, way in enumerate(("put", "import")):
+            with kvstore.open(folder / way, **MAKING) as other:
+                if has and number == 0:
+                    other.create_index("units")
+                if way == "put":
+                    fresh(other, model)
+                else:
+                    other.import_(folder / "all.jsonl")
+                if has and number == 1:
+                    other.create_index("units")
+                assert dump_of(other) == found
+                assert vectors_by_text(other) == vectors
+
+
+@settings(max_examples=8, deadline=None)
+@given(transactions, st.lists(upkeep, max_size=10))
+def test_any_history_gives_the_units_of_a_fresh_store(history: list, upkeeps: list) -> None:
+    any_history(history, upkeeps)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(transactions, st.lists(upkeep, min_size=2, max_size=10))
+def test_three_hundred_histories_give_the_units_of_a_fresh_store(history: list, upkeeps: list) -> None:
+    any_history(history, upkeeps)
+
+
+WORDS = "Ada Lovelace Bank Engine Harbour Pump Valve Ledger Payroll Uppsala Oslo".split()
+
+
+def text(draw: random.Random, sentences: int) -> str:
+    return " ".join(
+        f"{draw.choice(WORDS)} {draw.choice(WORDS)} keeps the {draw.choice(WORDS)} of {draw.choice(WORDS)}."
+        for _ in range(sentences)
+    )
+
+
+class Course:
+    """Writes to a store with units, and what it holds after each: built, interrupted, dropped, made again."""
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.seed, self.folder = seed, folder
+        self.states: list[dict[str, Any]] = []
+        self.points: list[int] = []
+        passed = 0
+
+        def hear(point: str) -> None:
+            nonlocal passed
+            if point == "committed":
+                self.states.append(self.held(store))
+            self.points.append(len(self.states))
+            passed += 1
+
+        folder.mkdir()
+        with kvstore.open(folder / "store", **MAKING) as store:
+            self.states.append(self.held(store))
+            with watched(hear):
+                self.write(store)
+            assert store.check() == []
+        shutil.rmtree(folder)
+
+    def write(self, store: kvstore.Store) -> None:
+        """The writes."""
+        draw = random.Random(self.seed)
+        with store.transaction() as transaction:
+            for number in range(6):
+                transaction.put(f"d{number}", text(draw, draw.randint(1, 4)), title=draw.choice(WORDS))
+        with interrupted(3), pytest.raises(KeyboardInterrupt):
+            store.create_index("units")
+        store.put("d1", text(draw, 3))
+        store.delete("d5")
+        with interrupted(0):
+            store.refresh("units")
+        with store.transaction() as transaction:
+            transaction.put("d2", text(draw, 2), title="Engine")
+            transaction.put("new", text(draw, 5))
+            transaction.put_triples("d3", [("Ada", "knew", "Lovelace")])
+        store.update("d3", title="Bank")
+        store.compact()
+        with interrupted(2), pytest.raises(KeyboardInterrupt):
+            store.drop_index("units")
+        store.delete("d0")
+        with interrupted(0):
+            store.drop_index("units")
+            store.create_index("units")
+        store.delete("d3")
+
+    @staticmethod
+    def held(store: kvstore.Store) -> dict[str, Any]:
+        with store.state() as state:
+            return {**dump(state), "vectors": vectors_by_text(store)}
+
+    def kill_at(self, place: int) -> None:
+        """Kill the writer at a point: the store is whole, holds what the commits left, and goes on to what is whole."""
+
+        def run() -> None:
+            with kvstore.open(self.folder / "store", **MAKING) as store, watched(dying_at(place)):
+                self.write(store)
+
+        self.folder.mkdir()
+        try:
+            assert killed(run), place
+            with kvstore.open(self.folder / "store", **MAKING) as store:
+                assert store.check() == []
+                assert self.held(store) == self.states[self.points[place] - 1]
+                store.put("after", "The Harbour is open again, says Ada.")
+                store.refresh()
+                assert store.check() == []
+                assert state_of(store) in (None, "exact")
+                found = dump_of(store)
+                has = state_of(store) is not None
+                store.export(self.folder / "all.jsonl")
+            with kvstore.open(self.folder / "fresh", **MAKING) as other:
+                if has:
+                    other.create_index("units")
+                other.import_(self.folder / "all.jsonl")
+                assert dump_of(other) == found
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def test_a_writer_of_units_that_is_killed_leaves_a_store_that_is_whole(tmp_path: Path) -> None:
+    course = Course(0, tmp_path / "run")
+    for place in random.Random(0).sample(range(len(course.points)), 6):
+        course.kill_at(place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_two_hundred_killed_writers_of_units(tmp_path: Path, seed: int) -> None:
+    course = Course(seed, tmp_path / "run")
+    draw = random.Random(seed)
+    for place in draw.sample(range(len(course.points)), 50):
+        course.kill_at(place)
