@@ -290,6 +290,8 @@ def found_in(store: kvstore.Store, folder: Path, questions: list[str]) -> Iterat
             for strategy in STRATEGIES:
                 for clauses in ({"top": 3}, {"top": 12, "depth": 2}, {"top": 5, "where": "key < 'e'", "within": 60}):
                     yield f"{question} {strategy} {clauses}", answered(snapshot, question, using=strategy, **clauses)
+                segments = answered(snapshot, question, using=strategy, as_segments=True, within=90)
+                yield f"{question} {strategy} as segments", segments
                 reranked = answered(snapshot, question, using=strategy, top=4, reranker="combination")
                 yield f"{question} {strategy} reranked", reranked
             answer = snapshot.ask(question)

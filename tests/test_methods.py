@@ -127,6 +127,11 @@ PAIRS: list[tuple[type, str, Call]] = [
             path=True,
         ),
     ),
+    (
+        s.Retrieve,
+        "RETRIEVE 'Who signs wages?' AS SEGMENTS WITH (penalty = 0.1)",
+        lambda x: hits(x.retrieve("Who signs wages?", as_segments=True, options={"penalty": 0.1}).hits, path=True),
+    ),
     (s.Ask, "ASK 'Who signs wages?' TOP 2", lambda x: answered(x.ask("Who signs wages?", top=2), x)),
     (s.Select, "SELECT key FROM documents ORDER BY key", lambda x: singly(x.keys(""))),
     (s.Select, "SELECT name, entity, kind FROM aliases ORDER BY name", lambda x: tuples(x.aliases())),

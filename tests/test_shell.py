@@ -344,7 +344,7 @@ def offered(before: str) -> list[str]:
         ("ASK 'x' USING bridge WITH (", ["pool", "reranker"]),
         ("ASK 'x' USING bridge W", ["WHERE", "WITH", "WITHIN"]),
         ("ASK 'x' WHERE ke", ["key"]),
-        ("ASK 'x' WHERE key = 'a' A", ["AND"]),
+        ("ASK 'x' WHERE key = 'a' A", ["AND", "AS"]),
         ("ASK 'x' WHERE (key = 'a' T", ["title", "THEN"]),
         ("ASK 'x' WHERE key = 'a' TO", ["TOP"]),
         ("DELETE DOCUMENT 'hr/", ["'hr/leave'", "'hr/pay'"]),

@@ -315,8 +315,8 @@ class Queryable(ABC):
         """Evidence for a question by a strategy (default: the session's), best chunks first.
 
         The clauses are those of :class:`~kvstore.retrieval.query.Clauses`: ``using``, ``depth``, ``top``, ``within``,
-        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``. Raises UnknownStrategyError, InputError for
-        values out of range, EmbedderError and RerankerError where a model cannot be had.
+        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. Raises UnknownStrategyError,
+        InputError for values out of range, EmbedderError and RerankerError where a model cannot be had.
 
         >>> evidence = store.retrieve("Who took tea to India?", using="bridge", top=1)
         >>> evidence.hits[0].document, evidence.steps[0].name
@@ -483,11 +483,12 @@ class Queryable(ABC):
         vector: npt.ArrayLike | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         reranker: str | None = None,
+        as_segments: bool | None = None,
     ) -> tuple[Strategy, Query]:
         """The strategy to ask, and the question as it takes it."""
         session = self._context.session
         strategy = strategy_named(using or session.strategy)
-        check_options(strategy, options or {})
+        check_options(strategy, options or {}, as_segments=bool(as_segments))
         top = session.top if top is None else top
         depth = session.depth if depth is None else depth
         if not question.strip():
@@ -512,6 +513,7 @@ class Queryable(ABC):
             options=options or {},
             count_hits=self._context.count_hits,
             rerank=self._context.reranker(reranker),
+            segments="instead" if as_segments else "no",
             given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
         )
         return strategy, query

@@ -91,6 +91,7 @@ def retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) 
         where=statement.where,
         options=options or None,
         reranker=reranker,
+        as_segments=statement.as_segments or None,
     )
 
 

@@ -65,7 +65,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Retrieve:
-    """``within`` is a number of tokens; ``options`` belong to the strategy."""
+    """``within`` is a number of tokens; ``options`` belong to the strategy, or to segments."""
 
     question: str
     using: str | None = None
@@ -74,10 +74,11 @@ class Retrieve:
     within: int | None = None
     where: str | None = None
     options: Mapping[str, Value] = field(default_factory=dict)
+    as_segments: bool = False
 
     def __str__(self) -> str:
         return f"RETRIEVE {literal(self.question)}" + _retrieval_clauses(
-            self.using, self.depth, self.top, self.within, self.where, self.options
+            self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
         )
 
 
@@ -93,9 +94,12 @@ class Ask:
     where: str | None = None
     options: Mapping[str, Value] = field(default_factory=dict)
     model: str | None = None
+    as_segments: bool = False
 
     def __str__(self) -> str:
-        clauses = _retrieval_clauses(self.using, self.depth, self.top, self.within, self.where, self.options)
+        clauses = _retrieval_clauses(
+            self.using, self.depth, self.top, self.within, self.where, self.options, self.as_segments
+        )
         return f"ASK {literal(self.question)}{clauses}" + _clauses(("MODEL", self.model))
 
 
@@ -106,9 +110,10 @@ def _retrieval_clauses(
     within: int | None = None,
     where: str | None = None,
     options: Mapping[str, Value] | None = None,
+    as_segments: bool = False,
 ) -> str:
     text = "" if using is None else f" USING {name(using)}"
-    text += _clauses(("DEPTH", depth), ("TOP", top))
+    text += _clauses(("DEPTH", depth), ("TOP", top)) + (" AS SEGMENTS" if as_segments else "")
     text += "" if within is None else f" WITHIN {within} TOKENS"
     text += "" if where is None else f" WHERE {where}"
     return text + _with(options or {})

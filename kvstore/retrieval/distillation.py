@@ -84,4 +84,4 @@ def distilled(evidence: Evidence, points: Sequence[Point], trace: Trace) -> Evid
     sources = list(dict.fromkeys(source for point in order for source in point.sources))
     hits = [replace(hit, rank=rank) for rank, hit in enumerate(sources, 1)]
     told = [f"{point.description} (importance {point.score})" for point in order]
-    return replace(evidence, hits=hits, points=told, groups=[], steps=[*evidence.steps, *trace.steps])
+    return replace(evidence, hits=hits, points=told, groups=[], segments=[], steps=[*evidence.steps, *trace.steps])

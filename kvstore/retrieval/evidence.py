@@ -94,7 +94,8 @@ class Evidence:
 
     ``context`` are lines about the question's entities, and ``points`` what a model took from the chunks
     (:mod:`.distillation`): both go into a prompt beside the chunks. ``groups`` are parts of the hits that are read
-    apart from one another: layers, communities.
+    apart from one another: layers, communities. ``segments`` are what a prompt has in place of the hits, where a model
+    is to read more than single chunks.
     """
 
     question: str
@@ -106,6 +107,7 @@ class Evidence:
     context: list[str] = field(default_factory=list)
     points: list[str] = field(default_factory=list)
     groups: list[HitGroup] = field(default_factory=list)
+    segments: list[Hit] = field(default_factory=list)
 
 
 class Trace:

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arguments import Choice, Option
 from ..errors import InputError
-from ..structures.documents.chunks import GROUP
-from ..structures.documents.documents import heading_path
 from ..structures.ranking import Ranking
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids, Matrix
-from ..text.words import token_count
-from .evidence import AbstractNote, Evidence, Hit, Trace
+from .evidence import Evidence, Hit, Trace
+from .found_hits import FoundHits, abstracts_above, chunk_hits, segment_hits
+from .segments import CONSIDERED, SEGMENT_OPTIONS, SegmentPlan, segments, told
 
 #: How many chunks SEARCH gives where nothing else is asked for.
 SEARCH_TOP = 10
@@ -36,7 +35,8 @@ class Clauses(TypedDict, total=False):
     ``using`` names the strategy, ``options`` are its own; ``depth`` counts levels of abstracts, ``top`` chunks;
     ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition over the columns of ``documents``,
     with values for its ``parameters``; ``vector``, shape (dimension,), stands in for the embedder's; ``reranker``
-    puts what was found into another order.
+    puts what was found into another order; ``as_segments`` takes neighbouring chunks together as they belong together
+    (:mod:`.segments`), and lets ``options`` have those of segments too.
     """
 
     using: str | None
@@ -48,6 +48,11 @@ class Clauses(TypedDict, total=False):
     vector: npt.ArrayLike | None
     parameters: Sequence[Any] | Mapping[str, Any]
     reranker: str | None
+    as_segments: bool | None
+
+
+#: Whether a ranking becomes segments: it does not, they stand beside its chunks, or in place of them.
+SegmentUse = Literal["no", "beside", "instead"]
 
 
 @dataclass
@@ -71,6 +76,8 @@ class Query:
     count_hits: Callable[[Iterable[str]], None] = lambda keys: None
     rerank: Callable[[Query, Ranking], Ranking] | None = None
     given: Matrix | None = None
+    segments: SegmentUse = "no"
+    segment_tokens: int | None = None
     trace: Trace = field(init=False)
     _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
 
@@ -112,7 +119,12 @@ class Query:
 
     @property
     def reach(self) -> int:
-        """How far down a ranking is worth reading: further where hits may be left out for their length, or moved."""
+        """How far down a ranking is worth reading: further than ``wanted`` where its chunks become segments."""
+        return self.wanted if self.segments == "no" else max(self.wanted, CONSIDERED)
+
+    @property
+    def wanted(self) -> int:
+        """How many chunks may be needed: more than ``top`` where hits may be left out for their length, or moved."""
         wanted = self.top if self.within is None else 4 * self.top + 20
         return wanted if self.rerank is None else max(wanted, CANDIDATES)
 
@@ -149,12 +161,16 @@ def choice(query: Query, strategy: Strategy, name: str) -> str:
     return str(query.options.get(name, strategy.options[name].default)).lower()
 
 
-def check_options(strategy: Strategy, options: Mapping[str, Any]) -> None:
-    """Raise InputError for an option the strategy does not have, or a value out of its range."""
+def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool = False) -> None:
+    """Raise InputError for an option the strategy does not have, nor its segments where they are asked for, or a value
+    out of its range."""
+    every = {**SEGMENT_OPTIONS, **strategy.options} if as_segments else strategy.options
     for name, value in options.items():
-        known = strategy.options.get(name)
+        known = every.get(name)
         if known is None:
-            has = ", ".join(strategy.options) or "none"
+            has = ", ".join(every) or "none"
+            if name in SEGMENT_OPTIONS:
+                has += "; AS SEGMENTS has that one"
             raise InputError(f"strategy {strategy.name} has no option {name!r}; it has: {has}")
         if isinstance(known, Choice):
             known.chosen(f"{strategy.name}: option {name}", value)
@@ -168,34 +184,48 @@ def check_options(strategy: Strategy, options: Mapping[str, Any]) -> None:
             raise InputError(f"{strategy.name}: option {name} lies between {low} and {high}, not {value!r}")
 
 
-def evidence_of(query: Query, strategy: str, ranking: Ranking, paths: Mapping[int, str] | str, pool: int) -> Evidence:
-    """Evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above them."""
-    view = query.view
-    hits: list[Hit] = []
-    notes: dict[int, AbstractNote] = {}
-    room = query.within
+def evidence_of(
+    query: Query,
+    strategy: str,
+    ranking: Ranking,
+    paths: Mapping[int, str] | str,
+    pool: int,
+    *,
+    as_segments: bool = False,
+) -> Evidence:
+    """Evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, with the abstracts above them.
+
+    Segments in place of the chunks, where the query or the strategy (``as_segments``) wants them.
+    """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
-    with query.trace.step("read chunks") as step:
-        for chunk, score in ranking:
-            if len(hits) == query.top:
-                break
-            stored = view.chunks.get(chunk)
-            record = view.documents.get(stored.document)
-            text = view.documents.text_slice(record.id, stored.start, stored.end)
-            if room is not None:
-                size = token_count(text)
-                if size > room:
-                    continue
-                room -= size
-            heading = " > ".join(heading_path(view.documents.outline(record.id), stored.section))
-            path = paths if isinstance(paths, str) else paths.get(chunk, "")
-            place = (record.key, stored.ordinal, text, path, stored.start, stored.end, heading, record.title)
-            hits.append(Hit(len(hits) + 1, score, *place))
-            leaf = chunk // GROUP
-            if leaf not in notes:
-                abstract = view.abstracts.get(leaf)
-                number = record.abstract_ordinal(leaf)
-                notes[leaf] = AbstractNote(number, record.key, abstract.level, view.abstracts.text(abstract))
-        step.detail, step.count = f"top {query.top}", len(hits)
-    return Evidence(query.question, strategy, hits, list(notes.values()), query.trace.steps, pool)
+    beside: list[Hit] = []
+    if as_segments or query.segments == "instead":
+        found = _segments(query, ranking, paths, query.within)
+    else:
+        with query.trace.step("read chunks") as step:
+            found = chunk_hits(query.view, ranking, paths, query.top, query.within)
+            step.detail, step.count = f"top {query.top}", len(found.hits)
+        if query.segments == "beside":
+            limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
+            beside = _segments(query, ranking, paths, min(limits, default=None)).hits
+    notes = abstracts_above(query.view, found.best)
+    return Evidence(query.question, strategy, found.hits, notes, query.trace.steps, pool, segments=beside)
+
+
+def _segments(query: Query, ranking: Ranking, paths: Mapping[int, str] | str, within: int | None) -> FoundHits:
+    """The first segments of a ranking, within so many tokens."""
+    values = {name: float(query.options.get(name, known.default)) for name, known in SEGMENT_OPTIONS.items()}
+    plan = SegmentPlan(
+        query.top,
+        query.top if query.within is None else query.within / query.view.settings.chunk_tokens,
+        within,
+        values["penalty"],
+        values["decay"],
+        int(values["longest"]),
+        sections=values["sections"] == 1,
+    )
+    with query.trace.step("take segments") as step:
+        found = segments(query.view, ranking, plan)
+        step.detail, step.count = told(ranking, plan, found), len(found)
+        return segment_hits(query.view, found, paths)

@@ -66,7 +66,7 @@ def combined(query: Query, ranking: Ranking) -> Ranking:
     A convex combination with min-max normalisation (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
     Retrieval", TOIS 2023, section 4), the strategy's own rank being a third voice.
     """
-    candidates = ranking[: query.reach]
+    candidates = ranking[: query.wanted]
     if not candidates:
         return []
     vector = query.vector
@@ -88,7 +88,7 @@ def _spread(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
 
 
 def _read_together(query: Query, ranking: Ranking, model: CrossEncoderReranker) -> Ranking:
-    candidates = ranking[: query.reach]
+    candidates = ranking[: query.wanted]
     with query.trace.step("rerank") as step:
         chunks = [chunk for chunk, _ in candidates]
         scores = model.scores(query.question, [_text(query, chunk) for chunk in chunks])

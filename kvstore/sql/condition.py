@@ -15,8 +15,9 @@ from .diagnosis import failure
 from .literals import literal
 from .tokens import Token, split
 
-#: Words that end a condition where no parenthesis is open. None of them is a word of SQL expressions.
-_ENDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL"})
+#: Words that end a condition where no parenthesis is open. None of them is a word of SQL expressions there (CAST has
+#: its AS in parentheses).
+_ENDS = frozenset({"USING", "WHERE", "DEPTH", "TOP", "WITHIN", "WITH", "MODEL", "AS"})
 
 
 #: For each part of a condition, the character where it begins and the one where it stood in the statement's text.

@@ -27,6 +27,7 @@ _FOLDERS = (
     "dense",
     "lexical",
     "hybrid",
+    "sprag",
     "bridge",
     "cft",
     "synonyms",

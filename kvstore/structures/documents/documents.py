@@ -25,6 +25,8 @@ LONGEST_PLAIN_KEY = 480
 
 #: Bytes of the longest text that is compressed: of a longer one, slices are served without reading the whole.
 LONGEST_COMPRESSED = 1 << 16
+#: Texts that one view keeps; a longer one than is compressed it keeps alone.
+_TEXTS_KEPT = 16
 #: How a text is stored: its first byte.
 PLAIN, DEFLATED = b"\x00", b"\x01"
 
@@ -138,8 +140,8 @@ class Documents:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        #: The document whose text was read last, and that text.
-        self._read: tuple[int, bytes] | None = None
+        #: The texts that were read last: what is found stands in a few documents, read in turns.
+        self._read: dict[int, bytes] = {}
         self._keys: dict[int, str] = {}
 
     def identify(self, key: str) -> int | None:
@@ -207,11 +209,14 @@ class Documents:
 
     def _text(self, document: int, value: memoryview) -> bytes:
         """The text of a document whose record in ``texts`` is ``value``."""
-        read = self._read
-        if read is None or read[0] != document:
+        text = self._read.get(document)
+        if text is None:
             key = records.u64(document)
-            read = self._read = document, decoded_text(records.unseal(value, tables.TEXTS, key), key)
-        return read[1]
+            text = decoded_text(records.unseal(value, tables.TEXTS, key), key)
+            if len(self._read) == _TEXTS_KEPT or len(text) > LONGEST_COMPRESSED:
+                self._read.clear()
+            self._read[document] = text
+        return text
 
     def _stored(self, document: int) -> memoryview:
         value = self._view.get(tables.TEXTS, records.u64(document))
@@ -255,7 +260,7 @@ class DocumentWriter(Documents):
 
     def remove(self, record: DocumentRecord) -> None:
         """Remove a document's record, key, text and outline."""
-        self._read = None
+        self._read.clear()
         key = records.u64(record.id)
         self._write.delete(tables.DOCUMENTS, key)
         self._write.delete(tables.DOCUMENT_KEYS, key_bytes(record.key))

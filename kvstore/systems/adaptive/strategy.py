@@ -84,7 +84,7 @@ class AdaptiveStrategy:
             step.detail = f"{weight:.3g}: {weighing}"
         found = None
         if weight >= _LEAST:
-            wanted = max(NEAREST, query.reach)
+            wanted = max(NEAREST, query.wanted)
             found = walk(query, self, names, parts, [direct.vectors[:wanted], direct.words[:wanted]])
         if found is None or not len(found.chunks):  # nothing to start at, or nothing on the way may answer
             ranking = best(query.view, direct.chunks, direct.scores, query.reach)

@@ -120,7 +120,7 @@ class GraphStrategy:
     def retrieve(self, query: Query) -> Evidence:
         names = recognise(query, as_written=True)
         parts = question_parts(query, names)
-        wanted = max(NEAREST, query.reach)
+        wanted = max(NEAREST, query.wanted)
         nearest = [rank_by_vector(query, wanted), rank_by_words(query, wanted)]
         found = walk(query, self, names, parts, nearest)
         if found is None:

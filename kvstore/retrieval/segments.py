@@ -1,0 +1,331 @@
+"""Segments: runs of neighbouring chunks, each one slice of a document, from the ranking of any strategy.
+
+Relevant segment extraction of dsRAG, which was spRAG (D-Star-AI, ``rse.py``): a chunk is worth what its rank says less
+a penalty, a chunk that nobody ranked is worth minus the penalty, and the run of chunks with the greatest sum is taken,
+again and again. Where the published code is otherwise:
+
+- What a chunk is worth follows from the room and the shape of the scores, not from a constant: it falls with the rank,
+  measured by how many chunks there is room for, and with the score, as a share of the best one. Where scores fall off
+  steeply, and where there is little room, segments are short.
+- Every ranked chunk is in a segment, at least in one of its own, and segments come in the order of their best-ranked
+  chunk: by their sums, long middling runs would push the best short one back.
+- A segment too long for what room is left grows outward from its best chunk, and none ends inside a table, an item of a
+  list or a block of code, unless that block alone is too long.
+
+In: a state, a ranking and a :class:`SegmentPlan`. Out: :class:`Segment` places. Only chunks with a rank are looked at,
+nothing is stored, and equal sums go by place, so segments are a function of the ranking and the documents.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..arguments import Option
+from ..structures.documents.chunks import ChunkRecord
+from ..structures.documents.documents import DocumentRecord, Section
+from ..structures.ranking import Ranking, shared_ranks
+from ..structures.state import State
+from ..text.words import token_count
+from .block_borders import BlockBorders
+
+#: How many chunks of a ranking are looked at, where no more hits are asked for.
+CONSIDERED = 100
+#: Of a chunk's size, the share below which it is not worth looking for one that has room.
+_LEAST = 0.25
+#: What the best chunk is worth before the penalty (dsRAG's relevance where scores are no probabilities), and how much
+#: the share of the best score counts beside the rank: strategies differ in how their scores fall.
+_BEST, _SHARE = 0.8, 0.25
+
+#: What WITH sets beside the options of a strategy, where its ranking is taken as segments. The defaults were chosen on
+#: the even questions of meetings (answers of a page) and excerpts (of a sentence).
+SEGMENT_OPTIONS: Mapping[str, Option] = {
+    "penalty": Option(0.12, 0, 1, "what each chunk of a segment has to be worth: more makes segments shorter"),
+    "decay": Option(1, 0.01, 100, "over how many times the chunks that there is room for worth falls to a third"),
+    "longest": Option(15, 1, 1000, "chunks of a segment at most"),
+    "sections": Option(0, 0, 1, "1: no segment goes on from one section of the highest level to another"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """How segments are made: ``top`` of them at most, of ``within`` tokens together; ``room`` is how many chunks would
+    be read otherwise; the rest as in ``SEGMENT_OPTIONS``."""
+
+    top: int
+    room: float
+    within: int | None = None
+    penalty: float = SEGMENT_OPTIONS["penalty"].default
+    decay: float = SEGMENT_OPTIONS["decay"].default
+    longest: int = int(SEGMENT_OPTIONS["longest"].default)
+    sections: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Bytes ``start`` to ``end`` of a document, which are ``text``: some chunks, of the first and the last perhaps a
+    part. ``best`` is the id of the best-ranked of them, ``score`` that one's."""
+
+    record: DocumentRecord
+    chunks: Sequence[ChunkRecord]
+    start: int
+    end: int
+    text: str
+    best: int
+    score: float
+
+    @property
+    def whole_chunk(self) -> bool:
+        """Whether it is one chunk and nothing else."""
+        return len(self.chunks) == 1 and (self.start, self.end) == (self.chunks[0].start, self.chunks[0].end)
+
+
+class _ChunkRun(NamedTuple):
+    """Chunks ``first`` to ``last`` of a document, by their numbers in it; ``place`` is that of their best in the
+    ranking."""
+
+    place: int
+    document: int
+    first: int
+    last: int
+
+
+def relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
+    """What each chunk of a ranking is worth, before the penalty."""
+    if not ranking:
+        return []
+    reach = plan.decay * plan.room
+    least = min(0.0, ranking[-1][1])
+    most = max(ranking[0][1] - least, sys.float_info.min)
+    return [
+        _BEST * math.exp(-(rank - 1) / reach) * ((score - least) / most) ** _SHARE
+        for (_, score), (_, rank) in zip(ranking, shared_ranks(ranking), strict=True)
+    ]
+
+
+def best_runs(values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """Runs of the chunks of one document, in no order, that together have every chunk with a value once.
+
+    ``values`` are those of chunks by their numbers, the penalty taken off; ``borders`` are numbers of chunks before
+    which every run ends.
+    """
+    numbers = sorted(values)
+    runs: list[tuple[float, int, int]] = []
+    for at, first in enumerate(numbers):
+        if values[first] < 0:
+            continue
+        stop = min([first + plan.longest, *(border for border in borders if border > first)])
+        worth, before = 0.0, first - 1
+        for last in numbers[at:]:
+            if last >= stop:
+                break
+            worth += values[last] - plan.penalty * (last - before - 1)
+            before = last
+            if values[last] >= 0:
+                runs.append((-worth, first, last))
+    taken: set[int] = set()
+    found = []
+    for _, first, last in sorted(runs):
+        if taken.isdisjoint(range(first, last + 1)):
+            taken.update(range(first, last + 1))
+            found.append((first, last))
+    return found + [(number, number) for number in numbers if number not in taken]
+
+
+def segments(view: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
+    """The segments of a ranking, in the order of their best-ranked chunks."""
+    ranking = ranking[: max(CONSIDERED, plan.top)]
+    builder = _SegmentBuilder(view, ranking, plan)
+    found: list[Segment] = []
+    left = plan.within
+    for run in builder.runs():
+        if len(found) == plan.top or (left is not None and left < view.settings.chunk_tokens * _LEAST):
+            break
+        segment = builder.segment(run, left)
+        if segment is None:
+            continue
+        if left is not None:
+            left -= token_count(segment.text)
+        found.append(segment)
+    return found
+
+
+def told(ranking: Ranking, plan: SegmentPlan, found: Sequence[Segment]) -> str:
+    """What EXPLAIN says of segments: how many chunks the shape of the scores lets in, and what came of them."""
+    considered = ranking[: max(CONSIDERED, plan.top)]
+    worth = sum(value > plan.penalty for value in relevances(considered, plan))
+    longer = sum(not segment.whole_chunk for segment in found)
+    chunks = sum(len(segment.chunks) for segment in found)
+    return (
+        f"as the scores fall, {worth} of {len(considered)} chunks are worth more than the penalty {plan.penalty:g}, "
+        f"with room for {plan.room:.3g}; {longer} segments of more than one chunk, {chunks} chunks in all"
+    )
+
+
+class _SegmentBuilder:
+    """Makes segments of one ranking."""
+
+    def __init__(self, view: State, ranking: Ranking, plan: SegmentPlan) -> None:
+        self._view = view
+        self._ranking = ranking
+        self._plan = plan
+        self._borders = BlockBorders(view.documents)
+        self._records: dict[int, DocumentRecord] = {}
+        self._ids: dict[int, list[int]] = {}
+        self._outlines: dict[int, list[Section]] = {}
+        #: Of each document the places of segments that are made, which no other may have.
+        self._made: dict[int, list[tuple[int, int]]] = {}
+        chunks = view.chunks.get_many(chunk for chunk, _ in ranking)
+        self._places = {(chunk.document, chunk.ordinal): place for place, chunk in enumerate(chunks)}
+        self._ranked = chunks
+
+    def runs(self) -> list[_ChunkRun]:
+        values: dict[int, dict[int, float]] = {}
+        for chunk, worth in zip(self._ranked, relevances(self._ranking, self._plan), strict=True):
+            values.setdefault(chunk.document, {})[chunk.ordinal] = worth - self._plan.penalty
+        found = []
+        for document, its in values.items():
+            borders = self._section_borders(document) if self._plan.sections else ()
+            for first, last in best_runs(its, self._plan, borders):
+                place = min(self._places[document, number] for number in its if first <= number <= last)
+                found.append(_ChunkRun(place, document, first, last))
+        return sorted(found)
+
+    def segment(self, run: _ChunkRun, left: int | None) -> Segment | None:
+        """The segment of a run, within ``left`` tokens; None where there is no room for its best chunk, or another
+        segment has it."""
+        record = self._record(run.document)
+        ids = self._chunk_ids(record)
+        chunks = self._view.chunks.get_many(ids[run.first : run.last + 1])
+        best = self._ranked[run.place]
+        if left is not None:
+            chunks = self._fitting(chunks, best.ordinal - run.first, left)
+            if not chunks:
+                return None
+        made = self._made.setdefault(record.id, [])
+        start, end = chunks[0].start, chunks[-1].end
+        low = max((stop for begin, stop in made if begin <= best.start), default=0)
+        high = min((begin for begin, _ in made if begin >= best.start), default=record.size)
+        if low > best.start or high < best.end:
+            return None
+        most = self._plan.longest * self._view.settings.chunk_tokens
+        room = most if left is None else min(most, left)
+        start, end = self._whole_blocks(record, best, (max(start, low), min(end, high)), (low, high), room)
+        made.append((start, end))
+        chunks = self._covering(ids, chunks, start, end)
+        text = self._view.documents.text_slice(record.id, start, end)
+        return Segment(record, chunks, start, end, text, *self._ranking[run.place])
+
+    def _tokens(self, document: int, start: int, end: int) -> int:
+        return token_count(self._view.documents.text_slice(document, start, end))
+
+    def _fitting(self, chunks: list[ChunkRecord], best: int, left: int) -> list[ChunkRecord]:
+        """Chunks around the best that have at most ``left`` tokens together, grown on the better side first."""
+        document = chunks[0].document
+        if chunks[-1].end - chunks[0].start <= left or self._tokens(document, chunks[0].start, chunks[-1].end) <= left:
+            return chunks
+
+        def size(number: int) -> int:
+            return self._tokens(document, chunks[number].start, chunks[number].end)
+
+        def place(number: int) -> int:
+            return self._places.get((chunks[number].document, chunks[number].ordinal), len(self._ranking))
+
+        first = last = best
+        left -= size(best)
+        if left < 0:
+            return []
+        sides = {number for number in (best - 1, best + 1) if 0 <= number < len(chunks)}
+        while sides:
+            number = min(sides, key=lambda side: (place(side), -side))
+            sides.discard(number)
+            needed = size(number)
+            if needed > left:
+                continue  # the other side may have room yet
+            left -= needed
+            first, last = min(first, number), max(last, number)
+            beyond = number - 1 if number < best else number + 1
+            if 0 <= beyond < len(chunks):
+                sides.add(beyond)
+        return chunks[first : last + 1]
+
+    def _whole_blocks(
+        self, record: DocumentRecord, best: ChunkRecord, at: tuple[int, int], limits: tuple[int, int], room: int
+    ) -> tuple[int, int]:
+        """A place whose ends are inside no block, within ``limits`` and ``room`` tokens: with the whole block, else
+        without it, where the best chunk is not in it."""
+        start, end = at
+        if record.format != "markdown":
+            return at
+
+        def fits(first: int, last: int) -> bool:
+            if first < limits[0] or last > limits[1] or last - first > room * _LONGEST_TOKEN:
+                return False
+            return last - first <= room or self._tokens(record.id, first, last) <= room
+
+        outline = self._outline(record.id)
+        block = self._borders.around(record, outline, end)
+        if block is not None:
+            if fits(start, block.end):
+                end = block.end
+            elif block.start >= best.end:
+                end = block.before
+        block = self._borders.around(record, outline, start)
+        if block is not None:
+            if fits(block.start, end):
+                start = block.start
+            elif block.end <= best.start:
+                start = block.after
+        return start, end
+
+    def _covering(self, ids: Sequence[int], chunks: list[ChunkRecord], start: int, end: int) -> list[ChunkRecord]:
+        """The chunks that have some of a place, of which some are at hand."""
+        kept = [chunk for chunk in chunks if chunk.start < end and chunk.end > start]
+        for beyond in self._beyond(ids, reversed(range(kept[0].ordinal))):
+            if beyond.end <= start:
+                break
+            kept.insert(0, beyond)
+        for beyond in self._beyond(ids, range(kept[-1].ordinal + 1, len(ids))):
+            if beyond.start >= end:
+                break
+            kept.append(beyond)
+        return kept
+
+    def _beyond(self, ids: Sequence[int], numbers: Iterable[int]) -> Iterator[ChunkRecord]:
+        return (self._view.chunks.get(ids[number]) for number in numbers)
+
+    def _section_borders(self, document: int) -> list[int]:
+        """The numbers of the first chunks of a document's sections of the highest level."""
+        outline = self._outline(document)
+        tops: list[int] = []
+        for parent, number in zip((section.parent for section in outline), range(len(outline)), strict=True):
+            tops.append(number if parent < 0 else tops[parent])
+        found, last = [], -1
+        for chunk in self._view.chunks.get_many(self._chunk_ids(self._record(document))):
+            top = tops[chunk.section] if chunk.section >= 0 else -1
+            if top != last:
+                found.append(chunk.ordinal)
+            last = top
+        return found
+
+    def _record(self, document: int) -> DocumentRecord:
+        if document not in self._records:
+            self._records[document] = self._view.documents.get(document)
+        return self._records[document]
+
+    def _chunk_ids(self, record: DocumentRecord) -> list[int]:
+        if record.id not in self._ids:
+            self._ids[record.id] = list(record.chunk_ids())
+        return self._ids[record.id]
+
+    def _outline(self, document: int) -> list[Section]:
+        if document not in self._outlines:
+            self._outlines[document] = self._view.documents.outline(document)
+        return self._outlines[document]
+
+
+#: Bytes of a token, rather too many: what is longer than so many for each token of the room is not read to count them.
+_LONGEST_TOKEN = 40

@@ -1,0 +1,29 @@
+"""Strategy ``sprag``: hybrid search, whose chunks are taken together as segments (spRAG, relevant segment extraction).
+
+What ``RETRIEVE ... USING hybrid AS SEGMENTS`` does, see :mod:`kvstore.retrieval.segments`; any other strategy's ranking
+becomes segments by the clause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...arguments import Option
+from ...retrieval.evidence import Evidence
+from ...retrieval.query import Query, evidence_of
+from ...retrieval.segments import CONSIDERED, SEGMENT_OPTIONS
+from ...structures.ranking import best
+from ..hybrid.direct import DIRECT_OPTIONS, search_directly, weights_of
+
+
+class SpragStrategy:
+    """What hybrid search finds, with what stands around it and between."""
+
+    name = "sprag"
+    description = "spRAG: hybrid search, neighbouring chunks that belong together given as one slice of their document"
+    options: Mapping[str, Option] = {**SEGMENT_OPTIONS, **DIRECT_OPTIONS}
+
+    def retrieve(self, query: Query) -> Evidence:
+        found = search_directly(query, weights_of(query, self))
+        ranking = best(query.view, found.chunks, found.scores, max(query.reach, CONSIDERED))
+        return evidence_of(query, self.name, ranking, found.paths(), len(found.chunks), as_segments=True)

@@ -1,0 +1,297 @@
+"""Segments: runs of neighbouring chunks from any ranking, AS SEGMENTS, and the strategy sprag."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore import errors
+from kvstore.arguments import Option
+from kvstore.retrieval.evidence import Evidence
+from kvstore.retrieval.query import Query, evidence_of
+from kvstore.retrieval.segments import SEGMENT_OPTIONS, SegmentPlan, best_runs, relevances
+from kvstore.systems import STRATEGIES, register
+from kvstore.systems.contract import System
+from kvstore.text.blocks import blocks
+from kvstore.text.words import token_count
+
+MakeStore = Callable[..., kvstore.Store]
+
+
+class Given:
+    """Ranks the chunks that a test names, by key and number, with the scores that it gives."""
+
+    name = "given"
+    description = "the chunks that were given"
+    options: Mapping[str, Option] = {}
+    ranking: Sequence[tuple[str, int, float]] = ()
+
+    def retrieve(self, query: Query) -> Evidence:
+        found = []
+        for key, number, score in self.ranking:
+            record = query.view.documents.find(key)
+            assert record is not None
+            found.append((list(record.chunk_ids())[number], score))
+        return evidence_of(query, self.name, found, "given", len(found))
+
+
+@contextmanager
+def ranked(*ranking: tuple[str, int, float]) -> Iterator[None]:
+    strategy = Given()
+    strategy.ranking = ranking
+    take_back = register(System("given", "of no paper", strategies=(strategy,)))
+    try:
+        yield
+    finally:
+        take_back()
+
+
+def sentence(number: int) -> str:
+    return f"Sentence number {number} of this text has exactly sixteen words and marks, that is, {number}."
+
+
+@pytest.fixture
+def filled(make_store: MakeStore) -> kvstore.Store:
+    """Two documents, a chunk a sentence."""
+    store = make_store(settings={"chunk_tokens": 16})
+    for key in ("one", "two"):
+        store.put(key, " ".join(map(sentence, range(30))))
+        assert store.describe_document(key)["chunks"] == 30
+    return store
+
+
+def found(store: kvstore.Store, **clauses: object) -> list[tuple[str, int, int]]:
+    hits = store.retrieve("x", using="given", as_segments=True, **clauses).hits  # type: ignore[arg-type]
+    return [(hit.document, hit.spans[0].chunk, hit.spans[-1].chunk) for hit in hits]
+
+
+# The runs ------------------------------------------------------------------------------------------------------------
+
+
+def slow_runs(values: Mapping[int, float], plan: SegmentPlan, borders: Sequence[int]) -> set[tuple[int, int]]:
+    """The best run of all that are allowed, again and again, and what is left one by one."""
+    left, taken = set(values), set[tuple[int, int]]()
+    while True:
+        allowed = [
+            (-sum(values.get(n, -plan.penalty) for n in range(first, last + 1)), first, last)
+            for first, last in itertools.product(sorted(values), repeat=2)
+            if first <= last < first + plan.longest and values[first] >= 0 and values[last] >= 0
+            if not any(first < border <= last for border in borders)
+            if not any(first <= b and a <= last for a, b in taken)
+        ]
+        if not allowed:
+            break
+        _, first, last = min(allowed)
+        taken.add((first, last))
+        left -= set(range(first, last + 1))
+    return taken | {(number, number) for number in left}
+
+
+@given(
+    st.dictionaries(st.integers(0, 25), st.integers(-8, 48).map(lambda eighth: eighth / 64), max_size=12),
+    st.integers(1, 8),
+    st.lists(st.integers(0, 25), max_size=3),
+)
+def test_runs_are_the_best_that_are_left(values: dict[int, float], longest: int, borders: list[int]) -> None:
+    plan = SegmentPlan(8, 8, penalty=0.125, longest=longest)
+    runs = best_runs(values, plan, borders)
+    assert set(runs) == slow_runs(values, plan, borders)
+    in_runs = [n for first, last in runs for n in range(first, last + 1) if n in values]
+    assert sorted(in_runs) == sorted(values)
+
+
+def test_worth_falls_with_rank_and_with_score_and_not_with_the_scale_of_scores() -> None:
+    plan = SegmentPlan(10, 10)
+    steep = [(n, 1 / (1 + n) ** 2) for n in range(40)]
+    flat = [(n, 1 - n / 100) for n in range(40)]
+    assert sum(relevances(steep, plan)) < sum(relevances(flat, plan))
+    for ranking in (steep, flat):
+        worth = relevances(ranking, plan)
+        assert worth == sorted(worth, reverse=True)
+        assert np.allclose(worth, relevances([(n, 30 * score) for n, score in ranking], plan))
+    below = relevances([(n, score - 2) for n, score in flat], plan)
+    assert below[0] == 0.8 and below == sorted(below, reverse=True) and below[-1] == 0
+    # Where the room is greater, so is the worth of what stands further down; equals are worth the same.
+    assert relevances(flat, SegmentPlan(10, 30))[20] > relevances(flat, plan)[20]
+    assert len(set(relevances([(n, 1.0) for n in range(5)], plan))) == 1
+    assert relevances([], plan) == []
+
+
+# AS SEGMENTS ---------------------------------------------------------------------------------------------------------
+
+
+def test_neighbours_are_one_slice_with_the_gap_between_them(filled: kvstore.Store) -> None:
+    with ranked(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
+        evidence = filled.retrieve("x", using="given", as_segments=True)
+        first, second, third = evidence.hits
+        assert [hit.kind for hit in evidence.hits] == ["segment", "chunk", "chunk"]
+        assert (first.document, first.chunk, first.score) == ("one", 9, 0.9)
+        assert [span.chunk for span in first.spans] == [9, 10, 11, 12]
+        document = filled.get("one")
+        assert document is not None
+        assert first.text == document.text[first.start : first.end] == " ".join(map(sentence, range(9, 13)))
+        assert (first.spans[0].start, first.spans[-1].end) == (first.start, first.end)
+        assert first.path == "segment of 4 chunks around chunk 10: given"
+        # In the order of the best-ranked chunk of each.
+        assert [hit.rank for hit in evidence.hits] == [1, 2, 3]
+        assert [(hit.document, hit.chunk) for hit in (second, third)] == [("two", 3), ("one", 20)]
+        step = evidence.steps[-1]
+        assert (step.name, step.count) == ("take segments", 3)
+        assert "5 of 5 chunks are worth more than the penalty 0.12" in step.detail
+
+
+def test_where_scores_fall_off_steeply_segments_are_short(filled: kvstore.Store) -> None:
+    places = [10, 0, 12, 25, 9, 29, 13, 20]
+    with ranked(*(("one", place, 1 - rank / 20) for rank, place in enumerate(places))):
+        flat = found(filled)
+    with ranked(*(("one", place, 1 / 8**rank) for rank, place in enumerate(places))):
+        steep = found(filled)
+    assert flat[0] == ("one", 9, 13)
+    assert steep[0] == ("one", 10, 10)
+
+
+def test_options_make_segments_longer_and_shorter(filled: kvstore.Store) -> None:
+    with ranked(*(("one", place, 1 - rank / 50) for rank, place in enumerate(range(5, 20)))):
+        assert found(filled)[0] == ("one", 5, 19)
+        assert found(filled, options={"longest": 3})[:2] == [("one", 5, 7), ("one", 8, 10)]
+        assert found(filled, options={"penalty": 1})[0] == ("one", 5, 5)
+        assert found(filled, options={"decay": 0.3})[0] == ("one", 5, 9)
+        assert found(filled, top=2, options={"longest": 1}) == [("one", 5, 5), ("one", 6, 6)]
+
+
+def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: kvstore.Store) -> None:
+    with ranked(("one", 10, 0.9), ("one", 12, 0.88), ("one", 9, 0.86), ("one", 8, 0.84), ("two", 0, 0.5)):
+        whole = filled.retrieve("x", using="given", as_segments=True, within=200)
+        assert [(hit.document, hit.chunk, len(hit.spans)) for hit in whole.hits] == [("one", 8, 5), ("two", 0, 1)]
+        size = token_count(sentence(10))
+        for within, expected in (
+            (size, [("one", 10, 10)]),
+            (2 * size, [("one", 9, 10)]),
+            (3 * size, [("one", 8, 10)]),
+            (4 * size, [("one", 8, 11)]),
+            (size - 1, []),
+        ):
+            assert found(filled, within=within, options={"decay": 10}) == expected
+            hits = filled.retrieve("x", using="given", as_segments=True, within=within, options={"decay": 10}).hits
+            assert sum(token_count(hit.text) for hit in hits) <= within
+
+
+def test_no_segment_crosses_a_document_or_where_it_is_asked_for_a_section(make_store: MakeStore) -> None:
+    store = make_store(settings={"chunk_tokens": 16})
+    store.put("a", f"# One\n\n{sentence(1)}\n\n## Part\n\n{sentence(2)}\n\n# Two\n\n{sentence(3)}", format="markdown")
+    store.put("b", sentence(4))
+    with ranked(("a", 1, 0.9), ("a", 2, 0.8), ("b", 0, 0.8), ("a", 0, 0.8)):
+        assert found(store) == [("a", 0, 2), ("b", 0, 0)]
+        assert found(store, options={"sections": 1}) == [("a", 0, 1), ("a", 2, 2), ("b", 0, 0)]
+
+
+def test_the_clause_stands_anywhere_and_needs_its_options(filled: kvstore.Store) -> None:
+    said = [
+        "RETRIEVE 'sentence number 3' USING vector AS SEGMENTS TOP 2 WHERE key = 'one' WITH (penalty = 0.1)",
+        "RETRIEVE 'sentence number 3' USING vector WHERE key = 'one' AS SEGMENTS WITH (penalty = 0.1) TOP 2",
+    ]
+    one, other = (filled.execute(text).fetchall() for text in said)
+    assert one == other
+    assert {row[6] for row in one} <= {"chunk", "segment"}
+    with pytest.raises(errors.InputError, match="no option 'penalty'; it has: exact; AS SEGMENTS has that one"):
+        filled.retrieve("x", using="vector", options={"penalty": 0.1})
+    with pytest.raises(errors.InputError, match="option longest lies between 1 and 1000"):
+        filled.execute("ASK 'x' AS SEGMENTS WITH (longest = 0)")
+    steps = [step.name for step in filled.explain("RETRIEVE 'sentence number 3' AS SEGMENTS")]
+    assert "take segments" in steps and "read chunks" not in steps
+
+
+def test_sprag_is_hybrid_search_as_segments(filled: kvstore.Store) -> None:
+    question = "Which sentence has number 7?"
+    for clauses in ({}, {"within": 100}, {"options": {"decay": 2}}):
+        sprag = filled.retrieve(question, using="sprag", **clauses)
+        hybrid = filled.retrieve(question, using="hybrid", as_segments=True, **clauses)
+        assert sprag.hits == hybrid.hits
+        assert sprag.abstracts == hybrid.abstracts
+    assert SEGMENT_OPTIONS.items() <= STRATEGIES["sprag"].options.items()
+
+
+def test_an_answer_from_segments_cites_chunks_of_them(filled: kvstore.Store) -> None:
+    filled.put("tea", "Tea is made from leaves. " + " ".join(map(sentence, range(6))))
+    answer = filled.ask("What is tea made from?", as_segments=True, using="lexical")
+    citation = answer.citations[0]
+    assert (citation.document, citation.chunk, citation.text) == ("tea", 0, "Tea is made from leaves.")
+
+
+# Ends ----------------------------------------------------------------------------------------------------------------
+
+TABLE = "| name | value |\n| --- | --- |\n" + "\n".join(f"| row {n} of the table | {n} |" for n in range(12))
+CODE = "```python\n" + "\n\n".join(f"value_{n} = compute(value_{n - 1}, {n})" for n in range(1, 9)) + "\n```"
+ITEM = "- " + " ".join(f"The item says in its sentence number {n} that it is one." for n in range(6))
+LOOSE = ITEM + "\n\n  It goes on in a paragraph of its own, which is as long as a chunk may be here.\n- Another."
+PROSE = " ".join(map(sentence, range(4)))
+
+document_texts = st.lists(
+    st.sampled_from([TABLE, CODE, ITEM, LOOSE, PROSE, "# Heading", "## Part"]), min_size=1, max_size=6
+).map("\n\n".join)
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data(), text=document_texts)
+def test_segments_are_disjoint_and_end_inside_no_block_they_have_room_for(data: st.DataObject, text: str) -> None:
+    try_ends(data, text)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None)
+@given(data=st.data(), text=document_texts)
+def test_segments_end_inside_no_block_in_many_documents(data: st.DataObject, text: str) -> None:
+    try_ends(data, text)
+
+
+def try_ends(data: st.DataObject, text: str) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        kvstore.open(folder, embedder="hashing:16", settings={"chunk_tokens": 20, "language": "rules"}) as store,
+    ):
+        check_ends(store, data, text)
+
+
+def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
+    store.put("d", text, format="markdown")
+    document = store.get("d")
+    assert document is not None
+    text = document.text
+    numbers = data.draw(st.lists(st.integers(0, document.chunks - 1), min_size=1, max_size=6, unique=True))
+    within = data.draw(st.sampled_from([None, 60, 150, 400]))
+    with ranked(*(("d", number, 1 - rank / 10) for rank, number in enumerate(numbers))):
+        hits = store.retrieve("x", using="given", as_segments=True, within=within).hits
+    room = 15 * 20
+    taken: list[tuple[int, int]] = []
+    for hit in hits:
+        assert all(hit.end <= start or stop <= hit.start for start, stop in taken)
+        assert hit.text == text[hit.start : hit.end] == hit.text.strip()
+        assert any(span.chunk in numbers for span in hit.spans)
+        for before, after in itertools.pairwise(hit.spans):
+            assert before.end <= after.start and before.chunk + 1 == after.chunk
+        taken.append((hit.start, hit.end))
+    if within is not None:
+        assert sum(token_count(hit.text) for hit in hits) <= within
+        return
+    bests = {
+        hit.rank: min((numbers.index(span.chunk), span) for span in hit.spans if span.chunk in numbers)[1]
+        for hit in hits
+    }
+    for hit, block in itertools.product(hits, blocks(text, "markdown")):
+        if block.kind not in ("table", "code", "item") or not any(
+            block.start < end < block.end for end in (hit.start, hit.end)
+        ):
+            continue
+        # An end inside a block: another segment has some of it, or it is too long and the best chunk is of it.
+        others = [other for other in hits if other is not hit and other.start < block.end and block.start < other.end]
+        whole = token_count(text[min(hit.start, block.start) : max(hit.end, block.end)])
+        best = bests[hit.rank]
+        assert others or (whole > room and best.start < block.end and block.start < best.end)
