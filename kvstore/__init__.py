@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .answering.confidence import Confidence
     from .answering.prompt import Prompt
     from .changes.facts import ExportReport, ImportReport, Triple
+    from .database.model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport
     from .database.queryable import Document
     from .database.snapshot import Snapshot
     from .database.transaction import Transaction
@@ -57,6 +58,9 @@ __all__ = [
     "Document",
     "Evidence",
     "ExportReport",
+    "ExtractionForecast",
+    "ExtractionProgress",
+    "ExtractionReport",
     "Failure",
     "Forecast",
     "Hit",
@@ -94,6 +98,9 @@ _HOMES = {
     "Document": ("database.queryable", "Document"),
     "Evidence": ("retrieval.evidence", "Evidence"),
     "ExportReport": ("changes.facts", "ExportReport"),
+    "ExtractionForecast": ("database.model_extraction", "ExtractionForecast"),
+    "ExtractionProgress": ("database.model_extraction", "ExtractionProgress"),
+    "ExtractionReport": ("database.model_extraction", "ExtractionReport"),
     "FORMATS": ("ingest.readers", "FORMATS"),
     "Failure": ("ingest.file_documents", "Failure"),
     "Forecast": ("ingest.forecast", "Forecast"),

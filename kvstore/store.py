@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .database.database import Database
 
 if TYPE_CHECKING:
+    from .database.model_extraction import ExtractionProgress
     from .ingest.pipeline import IngestProgress
     from .language.cursor import Cursor
     from .retrieval.evidence import Step
@@ -39,15 +40,15 @@ class Store(Database):
         sql: str,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         *,
-        progress: Callable[[IngestProgress | IndexProgress], None] | None = None,
+        progress: Callable[[IngestProgress | IndexProgress | ExtractionProgress], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Cursor:
         """Run the statements of a text one after another, and return the cursor of the last.
 
         ``parameters`` are values for ``?`` (a sequence) or ``:name`` (a mapping); the language is described in
-        ``kvstore/language/LANGUAGE.md``. ``progress`` hears how far an INGEST or an index is, ``on_text`` what a
-        language model writes as it comes (see :meth:`ask`). A text that cannot be parsed raises StatementError before
-        anything is run.
+        ``kvstore/language/LANGUAGE.md``. ``progress`` hears how far an INGEST, an index or an EXTRACT is, ``on_text``
+        what a language model writes as it comes (see :meth:`ask`). A text that cannot be parsed raises StatementError
+        before anything is run.
 
         >>> cursor = store.execute("SELECT key, chunks FROM documents WHERE key LIKE ?", ("t%",))
         >>> cursor.columns, cursor.fetchall()
@@ -62,8 +63,8 @@ class Store(Database):
     ) -> list[Step]:
         """The steps by which one statement comes to its rows, as EXPLAIN gives them; ``analyze``: what each cost.
 
-        Raises StatementError for a text that is not one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT, and what that
-        raises.
+        Raises StatementError for a text that is not one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or
+        EXTRACT, and what that raises.
 
         >>> [step.detail for step in store.explain("SELECT title FROM documents WHERE key = 'tea'")]
         ['SCAN documents BY key = ?']

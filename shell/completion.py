@@ -178,6 +178,8 @@ def _names(words: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, str]]:
         yield from ((table, "table") for table in catalog.tables())
     elif last == "INDEX":
         yield from ((kind, "index") for kind in language.index_kinds())
+    elif last == "EXTRACT":
+        yield from ((kind, "kind") for kind in language.extraction_kinds())
     elif last == "SET":
         yield from ((setting, "setting") for setting in catalog.settings())
     elif last in ("(", ",") and words[0] == "INGEST":

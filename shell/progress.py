@@ -1,7 +1,7 @@
-"""How far an ingest or an index is, on one line of a terminal, or as a line now and then elsewhere.
+"""How far an ingest, an index or an EXTRACT is, on one line of a terminal, or as a line now and then elsewhere.
 
-In: :class:`kvstore.IngestProgress` or :class:`kvstore.IndexProgress`, as often as it is told. Out: text on a stream,
-drawn at most ten times a second on a terminal and every ten seconds elsewhere.
+In: :class:`kvstore.IngestProgress`, :class:`kvstore.IndexProgress` or :class:`kvstore.ExtractionProgress`, as often as
+it is told. Out: text on a stream, drawn at most ten times a second on a terminal and every ten seconds elsewhere.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import shutil
 import time
 from typing import TextIO
 
-from kvstore import IndexProgress, IngestProgress
+from kvstore import ExtractionProgress, IndexProgress, IngestProgress
 
 from .layout import cut, printable, width_of
 from .masking import MaskedStream
@@ -30,9 +30,9 @@ class ProgressLine:
         self._terminal = stream.isatty()
         self._next = 0.0 if self._terminal else time.monotonic() + _REPEATED
         self._drawn = 0  # cells
-        self._last: IngestProgress | IndexProgress | None = None
+        self._last: IngestProgress | IndexProgress | ExtractionProgress | None = None
 
-    def show(self, progress: IngestProgress | IndexProgress) -> None:
+    def show(self, progress: IngestProgress | IndexProgress | ExtractionProgress) -> None:
         """Draw the line where it is due."""
         self._last = progress
         if self._silent or time.monotonic() < self._next:
@@ -66,7 +66,7 @@ class ProgressLine:
         if isinstance(self._last, IndexProgress):
             done, total = f"{self._last.done:,}", f"{self._last.total:,} {self._last.unit}"
             return f"{done} of {total} are done and kept"
-        if self._last is None or not self._last.documents:
+        if not isinstance(self._last, IngestProgress) or not self._last.documents:
             return "nothing was committed"
         documents, chunks = self._last.documents, self._last.chunks
         kept = "document is" if documents == 1 else "documents are"
@@ -78,7 +78,7 @@ class ProgressLine:
         self._drawn = width_of(text)
 
 
-def _text(progress: IngestProgress | IndexProgress, *, bar: bool) -> str:
+def _text(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar: bool) -> str:
     done, total = progress.done, progress.total
     if isinstance(progress, IngestProgress) and progress.bytes:
         done, total = progress.bytes_done, progress.bytes
@@ -86,6 +86,8 @@ def _text(progress: IngestProgress | IndexProgress, *, bar: bool) -> str:
     drawn = f"[{'█' * filled}{'·' * (_BAR - filled)}] " if bar else ""
     if isinstance(progress, IndexProgress):
         return f"{drawn}index {progress.kind}: {progress.done:,} of {progress.total:,} {progress.unit}"
+    if isinstance(progress, ExtractionProgress):
+        return f"{drawn}{progress.kind}: {done:,} of {total:,} requests, {progress.sent:,} tokens sent"
     left = "" if progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
     rate = f"{progress.chunks:,} chunks, {progress.chunks_per_second:,.0f} chunks/s"
     known = f" ({progress.known:,} were done before)" if progress.known else ""

@@ -6,6 +6,7 @@ What it answers is planned one by one, or made of each request by ``answering``.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -51,6 +52,12 @@ def refusal(status: int, said: str, **headers: str) -> Planned:
     return Planned(
         [body], status, "application/json", {name.replace("_", "-"): value for name, value in headers.items()}
     )
+
+
+def quoted(request: dict[str, Any]) -> list[str]:
+    """The texts of documents that a request quotes, in order."""
+    user = request["messages"][1]["content"]
+    return [found[1] for found in re.findall(r"<<(\w{12})\n(.*?)\n\1>>", user, re.S)]
 
 
 class Server(ThreadingHTTPServer):

@@ -21,6 +21,8 @@ from kvstore.changes.dump import dump
 from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
 from kvstore.structures.forest.forest import StatedEdge
 from kvstore.structures.names.aliases import Alias
+from kvstore.systems.cue.written_units import WRITTEN_UNITS
+from kvstore.systems.written_passages import WrittenPassages
 from kvstore.text.normalize import entity_key
 
 # Few words, so that names recur, contain each other, come and go, and stand in titles, headings and text.
@@ -83,6 +85,7 @@ step = st.one_of(
     st.tuples(st.just("update"), st.sampled_from(KEYS), st.sampled_from([*WORDS, "Ada (engine)"])),
     st.tuples(st.just("delete"), st.sampled_from(KEYS)),
     st.tuples(st.just("put_triples"), st.sampled_from(KEYS), triples, st.lists(phrase, max_size=2)),
+    st.tuples(st.just("write"), st.sampled_from(KEYS), st.lists(sentence, max_size=2)),
     st.tuples(st.sampled_from(["put_edge", "delete_edge"]), few, few, tree),
     st.tuples(st.sampled_from(["put_edge", "delete_edge"]), few, st.just("Lovelace"), st.just("t")),
     st.tuples(st.just("alias"), few, few),
@@ -107,6 +110,7 @@ class Model:
     def __init__(self) -> None:
         self.documents: dict[str, dict] = {}
         self.triples: dict[str, tuple[list, list]] = {}
+        self.written: dict[str, WrittenPassages] = {}
         self.edges: dict[tuple[str, str, str], StatedEdge] = {}
         self.aliases: dict[str, Alias] = {}
 
@@ -119,6 +123,7 @@ class Model:
             self.documents[key] = value
             if before is None or before["text"] != value["text"] or value["format"] == "pairs":
                 self.triples.pop(key, None)
+            self._fit(transaction, key)
         elif action == "update":
             key, title = values
             if key not in self.documents:
@@ -127,10 +132,14 @@ class Model:
             else:
                 assert transaction.update(key, title=title) == (self.documents[key].get("title") != title)
                 self.documents[key] = {**self.documents[key], "title": title}
+                self._fit(transaction, key)
+        elif action == "write":
+            self._write(transaction, *values)
         elif action == "put_triples":
             self._triples(transaction, *values)
         elif action == "delete":
             self.triples.pop(*values, None)
+            self.written.pop(*values, None)
             assert transaction.delete(*values) == (self.documents.pop(*values, None) is not None)
         elif action in ("put_edge", "delete_edge"):
             self._edge(transaction, action, *values)
@@ -152,6 +161,24 @@ class Model:
             self.triples.pop(key, None)
             if triples or names:
                 self.triples[key] = (triples, names)
+
+    def _write(self, transaction: kvstore.Transaction, key: str, texts: list) -> None:
+        """A model writes of every passage of a document but the last."""
+        if key in self.documents and self.documents[key]["format"] != "pairs":
+            passages = WRITTEN_UNITS.passages(transaction._chunked(key))[:-1]
+            value = WrittenPassages({passage.digest: ("m", tuple(texts)) for passage in passages})
+            transaction._put_fact(WRITTEN_UNITS, key, value)
+            assert not transaction._put_fact(WRITTEN_UNITS, key, value)
+            before = self.written.get(key, WrittenPassages())
+            self.written[key] = WrittenPassages({**before.passages, **value.passages})
+
+    def _fit(self, transaction: kvstore.Transaction, key: str) -> None:
+        """What was written of passages that a document has no more is gone."""
+        if key in self.written:
+            pairs = self.documents[key]["format"] == "pairs"
+            digests = set() if pairs else {one.digest for one in WRITTEN_UNITS.passages(transaction._chunked(key))}
+            kept = {digest: entry for digest, entry in self.written[key].passages.items() if digest in digests}
+            self.written[key] = WrittenPassages(kept)
 
     def _edge(self, transaction: kvstore.Transaction, action: str, child: str, parent: str, tree: str) -> None:
         edge = StatedEdge(" ".join(child.split()), " ".join(parent.split()), tree)
@@ -234,12 +261,17 @@ def test_any_history_gives_the_dump_of_a_fresh_store(history: list) -> None:
                     model = after
             found = dump_of(lived)
             report = lived.export(folder / "lived.jsonl")
-        assert astuple(report) == tuple(map(len, (model.documents, model.triples, model.edges, model.aliases)))
+        written = {key: value for key, value in model.written.items() if value}
+        stated = (model.documents, model.triples, model.edges, model.aliases, written)
+        assert astuple(report) == tuple(map(len, stated))
         with kvstore.open(folder / "fresh", embedder="hashing:16", settings={"language": "en"}) as fresh:
             for key in sorted(model.documents, reverse=True):
                 fresh.put(key, **model.documents[key])
             for key, (triples, names) in model.triples.items():
                 fresh.put_triples(key, triples, names=names)
+            with fresh.transaction() as transaction:
+                for key, value in written.items():
+                    transaction._put_fact(WRITTEN_UNITS, key, value)
             for edge in model.edges.values():
                 fresh.put_edge(edge.child, edge.parent, tree=edge.tree)
             with fresh.transaction() as transaction:

@@ -6,10 +6,12 @@ import inspect
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, astuple
+from functools import partialmethod
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from model_server import Planned, Server, quoted, stream
 
 import kvstore
 from kvstore import errors
@@ -81,6 +83,7 @@ COMMUNITY = "0/eva lund"
 #: what the two stores hold afterwards is compared in any case.
 PAIRS: list[tuple[type, str, Call]] = [
     (s.Ingest, "INGEST '{folder}/in'", lambda store: store.ingest(f"{folder_of(store)}/in")),
+    (s.Extract, "EXTRACT units", lambda store: tuples([store.extract("units")], 8)),
     (
         s.InsertDocument,
         "INSERT DOCUMENT 'pay' TITLE 'Pay' TEXT 'Payroll signs wages.' META '{{\"year\": 2024}}'",
@@ -197,6 +200,7 @@ WORDLESS = {
     "embed",
     "execute",
     "flush",  # every commit does
+    "forecast_extract",  # EXPLAIN EXTRACT shows it
     "forecast_ingest",  # EXPLAIN INGEST shows it
     "language_model",  # MODEL names it
     "nearest_names",  # what a message says of a name that is not known
@@ -232,7 +236,16 @@ def comparable(rows: list[Any]) -> list[Any]:
     return [row for row in rows if row[0] not in ("changed", "path", "file_bytes", "used_bytes", "map_bytes")]
 
 
-def test_each_statement_does_what_its_method_does(make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
+def units_of(request: dict[str, Any]) -> Planned:
+    passages = [{"number": number, "statements": [text]} for number, text in enumerate(quoted(request), 1)]
+    return stream(json.dumps({"passages": passages}))
+
+
+def test_each_statement_does_what_its_method_does(
+    make_store: Callable[..., kvstore.Store], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answering = units_of
+    monkeypatch.setattr(kvstore.Store, "ask", partialmethod(kvstore.Store.ask, model="none"))
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "people.md").write_text(
         "# People\n\nMaria Jensen runs Payroll for Finance. Payroll signs wages.\n"

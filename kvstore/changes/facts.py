@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -345,9 +345,10 @@ class ImportReport(ExportReport):
 
 
 def report(kind: type[Report], counts: Mapping[str, int]) -> Report:
-    """A report with a field for every count, those of other kinds of facts behind the ones declared."""
-    declared = {field.name for field in fields(kind)}
-    more = [(name, int) for name in counts if name not in declared]
+    """A report with a field for every count, those of systems' kinds of facts behind the ones declared; they are shown
+    where there are any."""
+    declared = {one.name for one in fields(kind)}
+    more = [(name, int, field(repr=count > 0)) for name, count in counts.items() if name not in declared]
     if more:
         kind = cast(type[Report], make_dataclass(kind.__name__, more, bases=(kind,), frozen=True, kw_only=True))
     return kind(**counts)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ..models.llm import LanguageModel
     from ..retrieval.query import Strategy
     from ..structures.indexes.index_building import IndexProgress
+    from .model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport, ModelExtraction
 
 _log = logging.getLogger("kvstore")
 
@@ -376,6 +377,73 @@ class Database(Queryable):
         return forecast(
             IngestDestination(self._context, self._begin), _given(paths), format, options or {}, _patterns(include)
         )
+
+    def extract(
+        self,
+        kind: str,
+        *,
+        share: float | None = None,
+        within: int | None = None,
+        by: str | None = None,
+        where: str | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        model: str | None = None,
+        progress: Callable[[ExtractionProgress], None] | None = None,
+    ) -> ExtractionReport:
+        """Have a language model write texts of the documents' passages, such as their ``units``, and keep them.
+
+        ``share`` (of all tokens that there are to send) or ``within`` (a number of them) limits what is sent; ``by``
+        names what chooses the passages then: ``confusability`` (default), ``bleu``, ``pagerank`` or ``random``.
+        ``where`` chooses documents. Each answer is committed as it comes, and what is written is never asked for again:
+        whatever ends this, the next goes on. Raises InputError where no model is named or a limit is out of range, and
+        ModelError where the model cannot be asked.
+
+        >>> store.extract("units", model="none")
+        Traceback (most recent call last):
+        kvstore.errors.InputError: EXTRACT needs a language model; name one with MODEL (model=), or SET model
+        """
+        self._require_writable("open it for writing to extract")
+        asked = self._context.language_model(model)
+        if asked is None:
+            raise InputError("EXTRACT needs a language model; name one with MODEL (model=), or SET model")
+        extraction = self._extraction(kind, share, within, by, where, parameters)
+        return extraction.run(asked, self._begin, progress)
+
+    def forecast_extract(
+        self,
+        kind: str,
+        *,
+        share: float | None = None,
+        within: int | None = None,
+        by: str | None = None,
+        where: str | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+    ) -> ExtractionForecast:
+        """What :meth:`extract` would do: passages, requests, tokens; nothing is sent.
+
+        >>> forecast = store.forecast_extract("units")
+        >>> forecast.passages, forecast.calls
+        (2, 2)
+        """
+        return self._extraction(kind, share, within, by, where, parameters).forecast()
+
+    def _extraction(
+        self,
+        kind: str,
+        share: float | None,
+        within: int | None,
+        by: str | None,
+        where: str | None,
+        parameters: Sequence[Any] | Mapping[str, Any],
+    ) -> ModelExtraction:
+        from ..sql.relational import matching_documents
+        from ..systems import written_fact_named
+        from .model_extraction import ModelExtraction
+
+        def allowed(state: State) -> set[int] | None:
+            return None if where is None else matching_documents(state, where, parameters)
+
+        return ModelExtraction(self._context, written_fact_named(kind), allowed, share=share, within=within, by=by)
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
         """Read what :meth:`export` wrote, a commit a batch, in place of what has the same key.

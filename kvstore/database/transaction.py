@@ -31,6 +31,7 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..structures.state import State
+from ..systems.chunked_text import ChunkedText, stored_text, text_to_store
 from ..systems.fact import DocumentFact, Key, StatedFact, Value
 from ..text.normalize import entity_key
 from ..text.stated_names import stated_name
@@ -133,26 +134,35 @@ class Transaction(Queryable):
     def _put(self, document: Prepared) -> bool:
         """Store a document that is extracted (and perhaps embedded) already; True when that changes anything.
 
-        What else is stated of it, such as triples, stays with it while its text is the same.
+        What else is stated of it, such as triples, stays with it as far as it fits its text.
         """
         extracted = document.extracted
         key = extracted.key
         stands = self._document(key)
         if stands is not None and stands.digest == extracted.digest:
             return False
-        keeps = self._keeps_text(stands, extracted)
-        kept = [(fact, self._fact(fact, key)) for fact in facts.of_documents()] if keeps else []
+        kept = self._fitting_facts(stands, extracted)
         self._pending.put(document)
         for fact, value in kept:
-            if value is not None:
-                self._pending.state(fact, key, value)
+            self._pending.state(fact, key, value)
         self._apply_many()
         return True
 
-    def _keeps_text(self, stands: Extracted | DocumentRecord | None, extracted: Extracted) -> bool:
-        """Whether a document has the text of the one in whose place it is put."""
+    def _fitting_facts(
+        self, stands: Extracted | DocumentRecord | None, extracted: Extracted
+    ) -> list[tuple[DocumentFact[Any], Any]]:
+        """What is stated of a document that is true of another put in its place."""
         if stands is None or PAIRS in (stands.format, extracted.format):
-            return False
+            return []
+        stated = [(fact, self._fact(fact, extracted.key)) for fact in facts.of_documents()]
+        stated = [(fact, value) for fact, value in stated if value is not None]
+        if not stated:
+            return []
+        same = self._same_text(stands, extracted)
+        fitted = [(fact, fact.fitted(value, lambda: text_to_store(extracted, {}), same)) for fact, value in stated]
+        return [(fact, value) for fact, value in fitted if value]
+
+    def _same_text(self, stands: Extracted | DocumentRecord, extracted: Extracted) -> bool:
         if isinstance(stands, Extracted):
             return stands.text == extracted.text
         return stands.size == len(extracted.text) and self._changes.documents.text(stands.id) == extracted.text
@@ -353,10 +363,14 @@ class Transaction(Queryable):
         DocumentNotFoundError, and InputError where it contradicts what is stated.
         """
         before = self._fact(fact, key)
-        stated = fact.joined(before, value) if more and before is not None else value
+        joins = more or fact.adds
+        stated: Value | None = value if before is None or not joins else fact.joined(before, value)
+        if isinstance(fact, DocumentFact):
+            stated = fact.fitted(stated, lambda: self._chunked(str(key)), True)
         if stated == before or not (stated or before):
             return False
-        fact.allow(stated, partial(self._fact, fact))
+        if stated is not None:
+            fact.allow(stated, partial(self._fact, fact))
         self._pending.state(fact, key, stated or None)
         self._apply_many()
         return True
@@ -370,6 +384,14 @@ class Transaction(Queryable):
             return waiting[key]
         gone = isinstance(fact, DocumentFact) and key in self._pending.documents
         return None if gone else fact.stored(self._changes.state, key)
+
+    def _chunked(self, key: str) -> ChunkedText:
+        """The document of this key, which there is, cut into chunks."""
+        document = self._document(key)
+        assert document is not None
+        if isinstance(document, Extracted):
+            return text_to_store(document, {})
+        return stored_text(self._changes.state, document, {})
 
     def _require_text(self, fact: StatedFact[Any, Any], key: str) -> None:
         """Raise DocumentNotFoundError where there is no document of this key, and InputError for one of pairs."""

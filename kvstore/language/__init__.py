@@ -14,15 +14,28 @@ from ..sql.tokens import Token, is_complete, tokens
 if TYPE_CHECKING:
     from ..sql.literals import literal, name
     from .cursor import Cursor
+    from .extraction_handlers import extraction_kinds
     from .index_handlers import index_kinds
     from .parser import expected, keywords
 
-__all__ = ["Cursor", "Token", "expected", "index_kinds", "is_complete", "keywords", "literal", "name", "tokens"]
+__all__ = [
+    "Cursor",
+    "Token",
+    "expected",
+    "extraction_kinds",
+    "index_kinds",
+    "is_complete",
+    "keywords",
+    "literal",
+    "name",
+    "tokens",
+]
 
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
 _HOMES = {
     "Cursor": ".cursor",
     "expected": ".parser",
+    "extraction_kinds": ".extraction_handlers",
     "index_kinds": ".index_handlers",
     "keywords": ".parser",
     "literal": "..sql.literals",

@@ -28,6 +28,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "retrieve": s.Retrieve,
     "ask": s.Ask,
     "ingest": s.Ingest,
+    "extract": s.Extract,
     "insert_document": s.InsertDocument,
     "update_document": s.UpdateDocument,
     "delete_document": s.DeleteDocument,
@@ -60,6 +61,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
 }
 #: Clauses whose rule is not called what the field is.
 _FIELDS = {
+    "other_format": "format",
     "in_tree": "tree",
     "with_options": "options",
     "body": "text",
@@ -114,7 +116,8 @@ class Builder:
             return True  # a word that is there or not
         child = tree.children[0]
         if isinstance(child, Tree):
-            return self._value(child)
+            found = self._value(child)
+            return found.lower() if tree.data == "other_format" else found
         return str(child) if child.type == "CONDITION" else child.lower()
 
     def _options(self, tree: Tree[Terminal]) -> dict[str, Value]:

@@ -21,6 +21,7 @@ from . import (
     description_handlers,
     document_handlers,
     explain_handlers,
+    extraction_handlers,
     index_handlers,
     maintenance_handlers,
     query_handlers,
@@ -38,6 +39,7 @@ _HANDLERS: dict[type, Callable[[StatementContext, Any], Cursor]] = {
     s.Ask: query_handlers.ask,
     s.Select: query_handlers.select,
     s.Ingest: document_handlers.ingest,
+    s.Extract: extraction_handlers.extract,
     s.InsertDocument: document_handlers.insert_document,
     s.UpdateDocument: document_handlers.update_document,
     s.DeleteDocument: document_handlers.delete_document,
@@ -100,7 +102,7 @@ def explain(database: Database, sql: str, parameters: Parameters = (), *, analyz
     """The steps of the one statement of ``sql``; raises StatementError where it is not one, and what it raises."""
     parsed = parse(sql, parameters)
     if len(parsed) != 1 or isinstance(parsed[0].statement, s.Explain):
-        raise StatementError("what is explained is one statement, LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK or SELECT")
+        raise StatementError(f"what is explained is one statement, {explain_handlers.EXPLAINED}")
     context = StatementContext(database, sql, parsed[0].start, parsed[0].places)
     with context.placing():
         return explain_handlers.steps(context, parsed[0].statement, analyze=analyze)

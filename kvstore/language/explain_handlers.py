@@ -1,9 +1,9 @@
 """EXPLAIN: how a statement finds its rows, step by step.
 
-In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST. Out: a cursor with one row a step: what was done, with
-what, and how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step was
-the first to read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a language
-model asked by ANALYZE only, and an INGEST is estimated. Any other statement is an error."""
+In: LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or EXTRACT. Out: a cursor with one row a step: what was done,
+with what, and how many came of it; EXPLAIN ANALYZE adds the milliseconds and the pages of the data file that the step
+was the first to read. Retrieval is explained by running it, so the steps are those it took; a SELECT is run and a
+language model asked by ANALYZE only, and an INGEST or an EXTRACT is estimated. Any other statement is an error."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from ..text.normalize import entity_key
 from . import statements as s
 from .cursor import Cursor
 from .document_handlers import included, reader_options
+from .extraction_handlers import extraction_steps
 from .query_handlers import answer, evidence, expand, retrieval_clauses, selected
 from .statement_context import StatementContext
 
+#: What EXPLAIN takes.
+EXPLAINED = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or EXTRACT"
 #: Kinds of parts of pages that EXPLAIN INGEST shows as left out, those with the most characters first.
 MOST_LEFT_OUT = 20
 
@@ -65,9 +68,9 @@ def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool
             return _ask_steps(context, statement, analyze)
         case s.Ingest() if not analyze:
             return _ingest_steps(context, statement)
-    raise context.failure(
-        "EXPLAIN takes LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT or INGEST, which ANALYZE cannot run"
-    )
+        case s.Extract() if not analyze:
+            return extraction_steps(context, statement)
+    raise context.failure(f"EXPLAIN takes {EXPLAINED}; ANALYZE cannot run the last two")
 
 
 def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:

@@ -19,11 +19,12 @@ from ..sql.condition import ConditionError, Places, place_of
 from ..sql.diagnosis import failure
 
 if TYPE_CHECKING:
+    from ..database.model_extraction import ExtractionProgress
     from ..ingest.pipeline import IngestProgress
     from ..structures.indexes.index_building import IndexProgress
 
-#: Hears how far an INGEST or an index is.
-Progress = Callable[["IngestProgress | IndexProgress"], None]
+#: Hears how far an INGEST, an index or an EXTRACT is.
+Progress = Callable[["IngestProgress | IndexProgress | ExtractionProgress"], None]
 
 
 @dataclass(frozen=True, slots=True)

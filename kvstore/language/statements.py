@@ -126,8 +126,27 @@ class Ingest:
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        form = "" if self.format is None else f" AS {self.format}"
+        form = "" if self.format is None else f" AS {name(self.format)}"
         return f"INGEST {literal(self.path)}{form}{_with(self.options)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """``share`` (of all there is to send) or ``within`` limits the tokens sent; ``by`` names what chooses passages."""
+
+    kind: str
+    share: float | None = None
+    within: int | None = None
+    by: str | None = None
+    where: str | None = None
+    model: str | None = None
+
+    def __str__(self) -> str:
+        text = f"EXTRACT {name(self.kind)}{_clauses(('SHARE', self.share))}"
+        text += "" if self.within is None else f" WITHIN {self.within} TOKENS"
+        text += "" if self.by is None else f" BY {name(self.by)}"
+        text += "" if self.where is None else f" WHERE {self.where}"
+        return text + _clauses(("MODEL", self.model))
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +410,7 @@ class SetSetting:
 #: Everything but EXPLAIN, which holds one of these.
 PlainStatement = (
     Lookup | Expand | Search | Retrieve | Ask
-    | Ingest | InsertDocument | UpdateDocument | DeleteDocument | DeleteDocuments
+    | Ingest | Extract | InsertDocument | UpdateDocument | DeleteDocument | DeleteDocuments
     | InsertEdge | DeleteEdge | MergeEntity | UnmergeEntity | CreateAlias | DropAlias
     | CreateIndex | DropIndex | Refresh | Begin | Commit | Rollback
     | Select | Show | DescribeTable | DescribeDocument | DescribeEntity | DescribeStrategy | DescribeItem

@@ -19,6 +19,7 @@ from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
 from .contract import Derivation, Description, LmdbTable, MaintainedIndex, Structure, System
 from .fact import StatedFact
+from .written_passages import WrittenFact
 
 Named = TypeVar("Named")
 
@@ -107,6 +108,16 @@ def facts() -> list[StatedFact[Any, Any]]:
 def generation_kinds() -> list[GenerationIndex[Any]]:
     """The kinds of index that are kept in the store in generations."""
     return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
+
+
+def written_facts() -> dict[str, WrittenFact]:
+    """The kinds of texts that EXTRACT has a model write, by name."""
+    return {fact.name: fact for fact in facts() if isinstance(fact, WrittenFact)}
+
+
+def written_fact_named(name: str) -> WrittenFact:
+    """The kind of texts of this name, in any case; raises InputError suggesting the nearest."""
+    return _named(name, written_facts(), "kind of texts to EXTRACT called", InputError)
 
 
 def store_tables() -> list[LmdbTable]:

@@ -16,6 +16,7 @@ from ..storage import records
 from ..storage.view import WriteView
 from ..structures.forest.forest_writer import ForestWriter, NodePairs
 from ..structures.state import State
+from .chunked_text import ChunkedText
 
 
 class NodeLinker(Protocol):
@@ -104,10 +105,12 @@ class Fact(ABC, Generic[Key, Value]):
 class StatedFact(Fact[Key, Value]):
     """A kind of fact that is stored as it was stated, beside the documents; None in place of a value takes it back.
 
-    Names of ``kinds`` that it makes known may stand in no text and no tree.
+    What is stated under a key stands in place of what was, or joins it where the kind ``adds``. Names of ``kinds`` that
+    it makes known may stand in no text and no tree.
     """
 
     kinds: tuple[str, ...] = ()
+    adds: bool = False
 
     @property
     def figure(self) -> str:
@@ -144,10 +147,18 @@ class StatedFact(Fact[Key, Value]):
 
 
 class DocumentFact(StatedFact[str, Value]):
-    """A kind of fact that belongs to a document with a text, by the document's key, and goes with that text.
+    """A kind of fact that belongs to a document with a text, by the document's key, and goes with that text, or with
+    the parts of it that it was stated of (:meth:`fitted`).
 
     Its table has a row by the document's id: a list of what its line says behind the document's key.
     """
+
+    def fitted(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
+        """What of a value is said of a document as it is now, None where nothing is.
+
+        ``same_text`` says that it was stated of that text; what is stated anew is always.
+        """
+        return value if same_text else None
 
     @abstractmethod
     def value(self, *parts: Any) -> Value:

@@ -79,16 +79,28 @@ _REGISTRY = {
     "pairs": _Format("tabular", "read_pairs", (".csv", ".tsv")),
     "triples": _Format("triples", "read", (".jsonl", ".ndjson"), rows=True),
 }
-#: The names that ``INGEST ... AS`` knows.
+#: The names that ``INGEST ... AS`` knows, besides those of the texts that systems keep of documents.
 FORMATS = tuple(_REGISTRY)
+#: How those are read.
+_WRITTEN = _Format("written_lines", "reader_of", (".jsonl", ".ndjson"), rows=True)
 
 
 def check_format(format: str) -> None:
     """Raise an InputError, with the nearest name, if there is no format of this name."""
-    if format not in _REGISTRY:
-        near = get_close_matches(format, FORMATS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(FORMATS)})")
+    _entry(format)
+
+
+def _entry(format: str) -> _Format:
+    if format in _REGISTRY:
+        return _REGISTRY[format]
+    from ...systems import written_facts
+
+    known = (*FORMATS, *written_facts())
+    if format in known:
+        return _WRITTEN
+    near = get_close_matches(format, known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known)})")
 
 
 def format_of(name: str) -> str | None:
@@ -99,12 +111,12 @@ def format_of(name: str) -> str | None:
 
 def suffixes_of(format: str) -> tuple[str, ...]:
     """The suffixes of a format's files."""
-    return _REGISTRY[format].suffixes
+    return _entry(format).suffixes
 
 
 def trusted_size(format: str | None) -> float:
     """Bytes of the largest file of a format (None: of text) whose reader cannot be made to hang or crash."""
-    return _REGISTRY[format or "text"].trusted
+    return _entry(format or "text").trusted
 
 
 def read(
@@ -151,10 +163,11 @@ def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: 
         if b"\0" in start and options.encoding is None and marked_encoding(start) is None:
             raise ReaderError(f"{origin.name}: is a binary file of an unknown suffix; name its format with AS")
         chosen = "text"
-    entry = _REGISTRY[chosen]
+    entry = _entry(chosen)
     if size > LARGEST_FILE and not entry.rows:
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {LARGEST_FILE:,}: divide it"
         )
-    reader = cast(FormatReader, getattr(import_module(f".{entry.module}", __package__), entry.function))
+    found = getattr(import_module(f".{entry.module}", __package__), entry.function)
+    reader = cast(FormatReader, found(chosen) if entry is _WRITTEN else found)
     yield from reader(stream, origin, options)

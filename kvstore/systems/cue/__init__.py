@@ -3,11 +3,13 @@
 from ..contract import System
 from .tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .unit_derivation import UNIT_INDEX
+from .written_units import WRITTEN_UNITS
 
 SYSTEM = System(
     "cue",
     "Su et al. 2025, CUE-RAG: Towards Accurate and Cost-Efficient Graph-Based RAG via Multi-Partite Graph and "
     "Query-Driven Iterative Retrieval",
     indexes=(UNIT_INDEX,),
+    facts=(WRITTEN_UNITS,),
     tables=(UNIT_TABLE, UNIT_MENTION_TABLE),
 )

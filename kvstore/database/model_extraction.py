@@ -1,0 +1,351 @@
+"""EXTRACT: a language model writes texts of passages of the documents, which are kept as input.
+
+In: a kind of texts (:class:`~kvstore.systems.written_passages.WrittenFact`), which documents, and how many tokens may
+be sent. On disk: what the model writes, each answer in a commit of its own as soon as it has come, so that whatever
+ends the run loses no more than the request that is under way. Out: a report, or what would be sent. What is written
+already is never asked for again, and a passage that stands in several documents is asked for once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..arguments import check_whole
+from ..errors import DocumentNotFoundError, InputError, InvalidAnswerError, ModelError, TokenLimitError
+from ..extraction.validation import PAIRS
+from ..models.llm import LanguageModel
+from ..models.quoting import printable
+from ..models.structured import StructuredModel
+from ..models.token_estimate import token_estimate
+from ..structures.state import State
+from ..systems.chunk_choice import CHOOSERS, choose, worths_of
+from ..systems.chunked_text import stored_text
+from ..systems.written_passages import SourcePassage, WrittenFact, WrittenPassages
+from .context import Context
+from .transaction import Transaction
+
+#: Tokens that stand around each passage of a request, at most.
+_FRAME = 20
+#: Answers one after another that cannot be used, after which a model is not asked further.
+_MOST_INVALID = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionProgress:
+    """How far an extraction is: requests answered of all, and tokens sent."""
+
+    kind: str
+    done: int
+    total: int
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionForecast:
+    """What an extraction would do.
+
+    ``passages`` are to be written, in ``calls`` requests that send about ``tokens`` tokens; ``written`` are done
+    already, ``copied`` are written for another document that has the same, and ``left`` stay as they are.
+    ``room`` is how many tokens may be sent, None without a limit.
+    """
+
+    kind: str
+    documents: int
+    passages: int
+    calls: int
+    tokens: int
+    written: int
+    copied: int
+    left: int
+    room: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionReport:
+    """What an extraction did.
+
+    ``passages`` were written (``copied`` of them for another document that has the same); ``calls`` requests were
+    answered, which took about ``sent`` and ``received`` tokens. ``left`` passages were to be written and were not: the
+    tokens came to an end, or the answers could not be used, as ``failures`` say.
+    """
+
+    kind: str
+    model: str
+    passages: int
+    copied: int
+    calls: int
+    sent: int
+    received: int
+    left: int
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Request:
+    """Passages of one document to be asked for together, by their digests, and about how many tokens that sends."""
+
+    document: str
+    tokens: int
+    worth: float
+    digests: list[bytes] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Item:
+    """A passage that stands in some documents, the first of which it is asked for with; ``window`` are the passages
+    that may go into one request."""
+
+    digest: bytes
+    holders: list[str]
+    window: int
+    tokens: int
+    chunks: Sequence[int]
+    written: bool
+
+
+@dataclass(slots=True)
+class _Plan:
+    requests: list[_Request]
+    forecast: ExtractionForecast
+    holders: Mapping[bytes, Sequence[str]]
+    #: What is written for another document that has the same passage, by document.
+    copies: Mapping[str, WrittenPassages]
+
+
+class ModelExtraction:
+    """One EXTRACT on a store; ``share`` (of all tokens that there are to send) and ``within`` (a number of them) limit
+    what is sent; ``allowed`` gives the ids of the documents that may be, None for all."""
+
+    def __init__(
+        self,
+        context: Context,
+        fact: WrittenFact,
+        allowed: Callable[[State], set[int] | None],
+        *,
+        share: float | None = None,
+        within: int | None = None,
+        by: str | None = None,
+    ) -> None:
+        if share is not None and within is not None:
+            raise InputError("SHARE and WITHIN both limit the tokens to send; give one of them")
+        if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
+            raise InputError(f"SHARE is more than 0 and at most 1, not {share!r}")
+        if within is not None:
+            check_whole("within", within, 1)
+        if by is not None and by.lower() not in CHOOSERS:
+            raise InputError(f"there is no chooser {by!r}; BY takes {', '.join(CHOOSERS)}")
+        self._context = context
+        self._fact = fact
+        self._share = share
+        self._within = within
+        self._by = by
+        self._allowed = allowed
+
+    def forecast(self) -> ExtractionForecast:
+        """What it would do; nothing is sent."""
+        return self._plan().forecast
+
+    def run(
+        self,
+        model: LanguageModel,
+        begin: Callable[[], Transaction],
+        progress: Callable[[ExtractionProgress], None] | None = None,
+    ) -> ExtractionReport:
+        """Have the model write, and keep what it wrote; ``begin`` begins a transaction.
+
+        Raises what asking the model raises, InvalidAnswerError after several answers one after another that cannot be
+        used; what was written until then is kept.
+        """
+        plan = self._plan()
+        for key, texts in plan.copies.items():
+            self._keep({key: texts}, begin)
+        copied = sum(len(texts.passages) for texts in plan.copies.values())
+        asked = StructuredModel(model, limit=plan.forecast.room)
+        passages, invalid = copied, 0
+        failures: list[str] = []
+        for number, request in enumerate(plan.requests):
+            if progress is not None:
+                progress(ExtractionProgress(self._fact.name, number, len(plan.requests), asked.sent))
+            sources = self._sources(request)
+            if not sources:  # the document is another by now
+                continue
+            try:
+                written = asked.ask(self._fact.prompt(sources))
+                invalid = 0
+            except TokenLimitError:
+                break
+            except InvalidAnswerError as problem:
+                failures.append(f"document {request.document!r}: {problem}")
+                invalid += 1
+                if invalid == _MOST_INVALID:
+                    raise _kept(problem, passages) from None
+                continue
+            except ModelError as problem:
+                raise _kept(problem, passages) from None
+            found = self._by_document(written, plan.holders, model.name)
+            try:
+                self._keep(found, begin)
+            except KeyboardInterrupt:
+                self._keep(found, begin)  # it is paid for
+                raise
+            kept = sum(len(texts.passages) for texts in found.values())
+            passages, copied = passages + kept, copied + kept - len(written)
+        if progress is not None:
+            progress(ExtractionProgress(self._fact.name, len(plan.requests), len(plan.requests), asked.sent))
+        left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - passages
+        return ExtractionReport(
+            self._fact.name, model.name, passages, copied, asked.calls, asked.sent, asked.written, left, failures
+        )
+
+    def _by_document(
+        self, texts: Mapping[bytes, tuple[str, ...]], holders: Mapping[bytes, Sequence[str]], model: str
+    ) -> dict[str, WrittenPassages]:
+        found: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
+        for digest, written in texts.items():
+            for key in holders[digest]:
+                found.setdefault(key, {})[digest] = (model, written)
+        return {key: WrittenPassages(passages) for key, passages in found.items()}
+
+    def _keep(self, found: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]) -> None:
+        with begin() as transaction:
+            for key, texts in found.items():
+                try:
+                    transaction._put_fact(self._fact, key, texts)
+                except DocumentNotFoundError:
+                    continue  # it was deleted meanwhile
+
+    def _sources(self, request: _Request) -> list[SourcePassage]:
+        """The passages of a request as they are now."""
+        with self._context.state() as state:
+            record = state.documents.find(request.document)
+            if record is None or record.format == PAIRS:
+                return []
+            wanted = dict.fromkeys(request.digests)
+            found = {one.digest: one for one in self._fact.passages(stored_text(state, record, {}))}
+            return [found[digest] for digest in wanted if digest in found]
+
+    def _plan(self) -> _Plan:
+        with self._context.state() as state:
+            allowed = self._allowed(state)
+            known = {digest: key for key, value in self._fact.scan(state) for digest in value.passages}
+            items, windows, documents, copies = self._items(state, allowed, known)
+            overhead = self._fact.prompt([SourcePassage(b"", None, (), "", range(0))]).tokens
+            room = self._room(items, overhead)
+            open_items = [item for item in items if not item.written]
+            worths = self._worths(state, open_items, room, overhead)
+        chosen = _within(open_items, worths, room, overhead)
+        requests: dict[int, _Request] = {}
+        for item, worth in sorted(chosen, key=lambda pair: pair[0].window):
+            request = requests.setdefault(item.window, _Request(windows[item.window], overhead, 0.0))
+            request.digests.append(item.digest)
+            request.tokens += item.tokens
+            request.worth = max(request.worth, worth)
+        ordered = sorted(requests.values(), key=lambda request: -request.worth)
+        copied = sum(len(texts.passages) for texts in copies.values())
+        to_copy = sum(len(item.holders) - 1 for item, _ in chosen)
+        left = sum(len(item.holders) for item in open_items) - len(chosen) - to_copy
+        forecast = ExtractionForecast(
+            self._fact.name,
+            documents,
+            len(chosen) + to_copy,
+            len(ordered),
+            sum(request.tokens for request in ordered),
+            sum(item.written for item in items),
+            copied,
+            left,
+            room,
+        )
+        return _Plan(ordered, forecast, {item.digest: item.holders for item in open_items}, copies)
+
+    def _items(
+        self, state: State, allowed: set[int] | None, known: Mapping[bytes, str]
+    ) -> tuple[list[_Item], list[str], int, dict[str, WrittenPassages]]:
+        """The passages of the documents, each once; the documents of the windows; how many documents there are; what
+        is written for other documents that have the same passages."""
+        found: dict[bytes, _Item] = {}
+        windows: list[str] = []
+        copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
+        documents = 0
+        for key in sorted(state.documents.keys()):
+            record = state.documents.find(key)
+            if record is None or record.format == PAIRS or (allowed is not None and record.id not in allowed):
+                continue
+            documents += 1
+            ids, used = list(record.chunk_ids()), math.inf
+            own = self._fact.stored(state, key) or WrittenPassages()
+            for passage in self._fact.passages(stored_text(state, record, {})):
+                tokens = _FRAME + sum(
+                    token_estimate(printable(part)) + 1
+                    for part in (passage.title or "", *passage.headings, passage.text)
+                )
+                if used + tokens > self._fact.passage_tokens:
+                    windows.append(key)
+                    used = 0
+                used += tokens
+                written = passage.digest in own.passages
+                if passage.digest in known and not written:
+                    entry = (self._fact.stored(state, known[passage.digest]) or WrittenPassages()).passages
+                    copies.setdefault(key, {})[passage.digest] = entry[passage.digest]
+                    continue
+                item = found.get(passage.digest)
+                if item is not None:
+                    if key not in item.holders:
+                        item.holders.append(key)
+                    continue
+                chunks = [ids[number] for number in passage.chunks]
+                found[passage.digest] = _Item(passage.digest, [key], len(windows) - 1, tokens, chunks, written)
+        kept = {key: WrittenPassages(passages) for key, passages in copies.items()}
+        return list(found.values()), windows, documents, kept
+
+    def _room(self, items: Sequence[_Item], overhead: int) -> int | None:
+        """How many tokens may be sent: of a share what was sent already is taken off."""
+        if self._share is None:
+            return self._within
+        whole = _cost(items, overhead)
+        return max(0, int(self._share * whole) - _cost([item for item in items if item.written], overhead))
+
+    def _worths(self, state: State, items: Sequence[_Item], room: int | None, overhead: int) -> Sequence[float]:
+        """What each passage is worth, which need not be known where all have room."""
+        if self._by is None and (room is None or _cost(items, overhead) <= room):
+            return [0.0] * len(items)
+        chunks, worths = worths_of(self._by or "confusability", state)
+        places = dict(zip(chunks.tolist(), worths.tolist(), strict=True))
+        return [sum(places[chunk] for chunk in item.chunks) for item in items]
+
+
+def _cost(items: Sequence[_Item], overhead: int) -> int:
+    """About how many tokens it sends to have passages written."""
+    return sum(item.tokens for item in items) + overhead * len({item.window for item in items})
+
+
+def _within(
+    items: Sequence[_Item], worths: Sequence[float], room: int | None, overhead: int
+) -> list[tuple[_Item, float]]:
+    """The passages to be written, with what they are worth: in the order of the documents, within ``room`` tokens."""
+    pairs = list(zip(items, worths, strict=True))
+    if room is None or _cost(items, overhead) <= room:
+        return pairs
+    # A passage weighs its own tokens and its share of what its request would have around it, were it whole.
+    in_window: dict[int, int] = {}
+    for item in items:
+        in_window[item.window] = in_window.get(item.window, 0) + 1
+    weights = [item.tokens + math.ceil(overhead / in_window[item.window]) for item in items]
+    chosen = [pairs[place] for place in choose(weights, worths, room)]
+    # Where a request is not whole it has more around each passage: those worth least for their weight give way.
+    by_worth = sorted(chosen, key=lambda pair: -pair[1] / pair[0].tokens)
+    left, open_windows, kept = room, set[int](), []
+    for item, _ in by_worth:
+        cost = item.tokens + (0 if item.window in open_windows else overhead)
+        if cost <= left:
+            left -= cost
+            open_windows.add(item.window)
+            kept.append(item.digest)
+    fitting = set(kept)
+    return [pair for pair in chosen if pair[0].digest in fitting]
+
+
+def _kept(problem: ModelError, passages: int) -> ModelError:
+    """An error that ends the run, saying what is kept."""
+    return type(problem)(f"{problem}. What was written for {passages:,} passages is kept; EXTRACT goes on from there")

@@ -1,0 +1,41 @@
+"""Texts that a language model, or somebody, wrote of documents that the store has: ``INGEST ... AS`` a kind of them.
+
+In: JSON Lines as :mod:`.json_lines` reads them. A line names a document by ``document``, ``id`` or ``key``, and has a
+list of texts in the field that is called as the kind is, such as ``units``; ``model`` may say who wrote them. Out: a
+:class:`RawFact` for each line, and a ReadFailure for a line that is nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import BinaryIO
+
+from ...systems import written_facts
+from ...systems.written_passages import GIVEN, WrittenFact
+from .json_lines import BadLineError, read_lines, take
+from .raw_document import JSON, FormatReader, Item, Origin, RawFact, ReadOptions
+
+_KEY = ("document", "id", "key")
+
+
+def reader_of(kind: str) -> FormatReader:
+    """What reads the texts of this kind, which there is."""
+    return partial(_read, written_facts()[kind])
+
+
+def _read(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    def items(fields: dict[str, JSON], place: str) -> Iterator[Item]:
+        named, key = take(fields, options.key, _KEY)
+        if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
+            raise BadLineError(f"the field {named} must be the key of a document")
+        texts, model = fields.get(fact.name), fields.get("model", GIVEN)
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise BadLineError(f"the field {fact.name} must be a list of texts, none of them blank")
+        if not isinstance(model, str) or not model.strip():
+            raise BadLineError("the field model must be a name")
+        rows: list[JSON] = [[None, model, texts]]
+        first, passages = fact.fields
+        yield RawFact(str(key), {first: str(key), passages: rows}, place)
+
+    return read_lines(stream, origin, items, options)

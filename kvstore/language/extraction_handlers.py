@@ -1,0 +1,65 @@
+"""EXTRACT, and how EXPLAIN foretells it.
+
+In: a statement. On disk: a commit an answer of the language model, so it stands outside a transaction. Out: a cursor
+with one row that says what was written, and what for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..retrieval.evidence import Step
+from ..systems import written_facts
+from . import statements as s
+from .cursor import Cursor
+from .statement_context import StatementContext
+
+
+def extraction_kinds() -> list[str]:
+    """What EXTRACT may name."""
+    return list(written_facts())
+
+
+def extract(context: StatementContext, statement: s.Extract) -> Cursor:
+    context.require_no_transaction("EXTRACT commits every answer by itself")
+    report = context.database.extract(
+        statement.kind, model=statement.model, progress=context.progress, **_limits(statement)
+    )
+    columns = ("kind", "model", "passages", "copied", "calls", "sent", "received", "left")
+    row = (
+        report.kind,
+        report.model,
+        report.passages,
+        report.copied,
+        report.calls,
+        report.sent,
+        report.received,
+        report.left,
+    )
+    return Cursor("EXTRACT", columns, [row], rowcount=report.passages, problems=tuple(report.failures))
+
+
+def extraction_steps(context: StatementContext, statement: s.Extract) -> list[Step]:
+    """What would be written and sent; nothing is."""
+    found = context.database.forecast_extract(statement.kind, **_limits(statement))
+    model = context.database.language_model(statement.model)
+    done = f"{found.written:,} are written already, {found.copied:,} for another document that has the same"
+    room = "without a limit" if found.room is None else f"at most {found.room:,} tokens to send"
+    by = f"by {statement.by or 'confusability'}, " if found.left or statement.by else ""
+    asked = "no language model is set: name one with MODEL, or SET model" if model is None else f"POST {model.url}"
+    name = "" if model is None else f"{model.name}: "
+    return [
+        Step("find passages", f"of {found.documents:,} documents; {done}", found.passages + found.left, None),
+        Step("choose", f"{by}{room}", found.passages, None),
+        Step("ask model", f"{name}about {found.tokens:,} tokens to send, none is sent now: {asked}", found.calls, None),
+    ]
+
+
+def _limits(statement: s.Extract) -> dict[str, Any]:
+    clauses = {
+        "share": statement.share,
+        "within": statement.within,
+        "by": statement.by,
+        "where": statement.where,
+    }
+    return {name: value for name, value in clauses.items() if value is not None}

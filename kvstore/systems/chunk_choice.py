@@ -1,0 +1,208 @@
+"""Which chunks are worth a language model's reading: the knapsack of CUE-RAG's Algorithm 2, and what chunks are worth.
+
+In: what each passage weighs in tokens and is worth, and how many tokens there are. Out: those to be read. Worths are of
+chunks, by one of :data:`CHOOSERS`: ``confusability``, the cosine with the nearest other chunk (the reason that the
+paper gives for choosing at all, at one search a chunk); ``bleu``, the paper's own (Papineni et al., ACL 2002; all other
+chunks are the references); ``pagerank``, KET-RAG's (Huang et al., 2025: PageRank over the graph of each chunk's nearest
+by vector and by words); ``random``, by a digest of the text. All are functions of the texts and vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..retrieval.lexical_search import search_words
+from ..structures.clustering.nearest_rows import nearest_rows
+from ..structures.state import State
+from ..text.words import content_terms, segments, stemmer
+
+Floats = npt.NDArray[np.float64]
+
+#: KET-RAG's: the share of a walk that goes on, neighbours of each of the two kinds, and the steps of the iteration.
+_DAMPING, _NEIGHBOURS, _STEPS = 0.85, 5, 50
+#: Rarest terms of a chunk by which others are looked for.
+_TERMS = 10
+#: What takes the place of no match at all in a precision of BLEU ("floor" smoothing, as the published code has it).
+_FLOOR = 0.1
+_ORDERS = 4
+_AT_ONCE = 1024
+
+
+def choose(weights: Sequence[int], worths: Sequence[float] | Floats, room: int) -> list[int]:
+    """Places of the passages to read, ascending: together they weigh at most ``room`` and are worth nearly the most.
+
+    By worth for its weight as long as they fit, equals in their order, then the best single exchange of one that is
+    taken for one that is not (the 0-1 knapsack of Algorithm 2, whose table would have passages x tokens numbers; what
+    is lost is less than what one passage is worth).
+
+    >>> choose([50, 40, 60], [1.0, 0.9, 1.5], 100)
+    [1, 2]
+    >>> choose([50, 99], [1.0, 1.5], 100)
+    [1]
+    """
+    weight, worth = np.asarray(weights, np.int64), np.asarray(worths, np.float64)
+    taken = np.zeros(len(weight), bool)
+    left = room
+    for place in np.argsort(-(worth / np.maximum(weight, 1)), kind="stable").tolist():
+        if weight[place] <= left:
+            taken[place] = True
+            left -= int(weight[place])
+    exchange = _best_exchange(weight, worth, taken, left)
+    if exchange is not None:
+        out, into = exchange
+        taken[out], taken[into] = False, True
+    return [int(place) for place in np.flatnonzero(taken)]
+
+
+def _best_exchange(
+    weight: npt.NDArray[np.int64], worth: Floats, taken: npt.NDArray[np.bool_], left: int
+) -> tuple[int, int] | None:
+    """The place to give up and the place to take for it, where that gains anything."""
+    inside, outside = np.flatnonzero(taken), np.flatnonzero(~taken)
+    if not len(inside) or not len(outside):
+        return None
+    inside = inside[np.argsort(-weight[inside], kind="stable")]
+    # Of the heaviest n + 1 that are taken, the one that is worth least: its place among them.
+    least = np.minimum.accumulate(worth[inside])
+    cheapest = inside[np.maximum.accumulate(np.where(worth[inside] == least, np.arange(len(inside)), 0))]
+    counts = np.searchsorted(-weight[inside], -(weight[outside] - left), side="right")
+    outside, counts = outside[counts > 0], counts[counts > 0]
+    if not len(outside):
+        return None
+    out = cheapest[counts - 1]
+    gains = worth[outside] - worth[out]
+    best = int(np.argmax(gains))
+    return (int(out[best]), int(outside[best])) if gains[best] > 0 else None
+
+
+def worths_of(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
+    """Every chunk of a store, in order of document key and place, and what each is worth by this chooser."""
+    chooser = CHOOSERS[name.lower()]
+    keys = sorted(state.documents.keys())
+    records = [record for record in map(state.documents.find, keys) if record is not None]
+    chunks = np.array([chunk for record in records for chunk in record.chunk_ids()], np.uint64)
+    return chunks, chooser(state, chunks) if len(chunks) else np.empty(0)
+
+
+def _vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
+    """The vectors of chunks, shape (chunks, dimension)."""
+    found = np.empty((len(chunks), state.settings.dimension), np.float32)
+    order = np.argsort(chunks)
+    for ids, matrix in state.vectors.scan():
+        found[order[np.searchsorted(chunks, ids, sorter=order)]] = matrix
+    return found
+
+
+def _confusability(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+    _, cosines = nearest_rows(_vectors(state, chunks))
+    return np.maximum(cosines, 0) / 10_000
+
+
+def _random(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+    def drawn(text: str) -> float:
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
+
+    return np.array([drawn(state.chunk_text(chunk)) for chunk in chunks.tolist()])
+
+
+def _bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+    """BLEU of each chunk against all others: a count is clipped by the largest that any other chunk has, so two counts
+    an n-gram are all that need be known of the others."""
+    texts = [segments(state.chunk_text(chunk).lower()) for chunk in chunks.tolist()]
+    lengths = np.sort(np.array([len(text) for text in texts]))
+    matches, totals = np.zeros((len(texts), _ORDERS)), np.zeros((len(texts), _ORDERS))
+    for order in range(1, _ORDERS + 1):
+        largest: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, whose, and the next largest
+        for number, text in enumerate(texts):
+            for gram, count in _grams(text, order).items():
+                most, whose, second = largest.get(gram, (0, -1, 0))
+                if count > most:
+                    largest[gram] = (count, number, most)
+                elif count > second:
+                    largest[gram] = (most, whose, count)
+        for number, text in enumerate(texts):
+            for gram, count in _grams(text, order).items():
+                most, whose, second = largest[gram]
+                matches[number, order - 1] += min(count, second if whose == number else most)
+                totals[number, order - 1] += count
+    scores = np.zeros(len(texts))
+    for number, text in enumerate(texts):
+        orders = totals[number] > 0
+        if len(text) and orders.any():
+            precisions = np.where(matches[number] > 0, matches[number], _FLOOR)[orders] / totals[number][orders]
+            longest = _nearest_length(lengths, len(text))
+            brevity = min(0.0, 1 - longest / len(text))
+            scores[number] = math.exp(brevity + float(np.log(precisions).mean()))
+    return scores
+
+
+def _grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(words[start : start + order]) for start in range(len(words) - order + 1))
+
+
+def _nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
+    """The length of another text that is nearest to this one's, of two the shorter; ``lengths`` ascend."""
+    place = int(np.searchsorted(lengths, length))
+    others = [int(lengths[at]) for at in (place - 1, place + 1) if 0 <= at < len(lengths)]
+    return min(others, key=lambda other: (abs(other - length), other), default=length)
+
+
+def _pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
+    count = len(chunks)
+    if count < 2:
+        return np.ones(count)
+    pairs = np.concatenate((_near_by_vector(_vectors(state, chunks)), _near_by_words(state, chunks)))
+    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+    first, second = np.concatenate((pairs, pairs[:, ::-1])).T
+    degrees = np.bincount(first, minlength=count)
+    ranks = np.full(count, 1 / count)
+    for _ in range(_STEPS):
+        shares = np.where(degrees > 0, ranks / np.maximum(degrees, 1), 0)
+        lost = ranks[degrees == 0].sum()
+        ranks = (1 - _DAMPING) / count + _DAMPING * (np.bincount(second, shares[first], count) + lost / count)
+    return np.round(ranks, 12)
+
+
+def _near_by_vector(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    """Each row with its nearest, shape (pairs, 2)."""
+    count = min(_NEIGHBOURS, len(vectors) - 1)
+    found = []
+    for start in range(0, len(vectors), _AT_ONCE):
+        products = vectors[start : start + _AT_ONCE] @ vectors.T
+        rows = np.arange(start, start + len(products))
+        products[np.arange(len(products)), rows] = -np.inf
+        order = np.argsort(-np.round(products, 4), axis=1, kind="stable")[:, :count]
+        found.append(np.stack((np.repeat(rows, count), order.ravel()), axis=1))
+    return np.concatenate(found)
+
+
+def _near_by_words(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Each chunk with the best others by BM25 of its rarest terms, shape (pairs, 2)."""
+    stem = stemmer(state.settings.stemmer)
+    order = np.argsort(chunks)
+    found: list[tuple[int, int]] = []
+    for number, chunk in enumerate(chunks.tolist()):
+        terms = dict.fromkeys(content_terms(state.chunk_text(chunk), stem))
+        shared = [(n, term) for term in terms if (n := state.postings.count(term)) > 1]
+        search = search_words(state, [term for _, term in sorted(shared)[:_TERMS]])
+        others = order[np.searchsorted(chunks, search.chunks, sorter=order)]
+        ranked = np.lexsort((others, -np.round(search.scores, 6)))
+        near = [int(other) for other in others[ranked[: _NEIGHBOURS + 1]] if other != number]
+        found += ((number, other) for other in near[:_NEIGHBOURS])
+    return np.array(found, np.int64).reshape(-1, 2)
+
+
+#: What a chunk is worth, by the name that BY takes; the first is the default.
+CHOOSERS: dict[str, Callable[[State, npt.NDArray[np.uint64]], Floats]] = {
+    "confusability": _confusability,
+    "bleu": _bleu,
+    "pagerank": _pagerank,
+    "random": _random,
+}

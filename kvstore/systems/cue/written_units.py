@@ -1,0 +1,114 @@
+"""Units that a language model writes: short statements, each of which can be understood alone (CUE-RAG, section 3.1).
+
+In: the chunks of a document. On disk: table ``unit_texts``. Out: the statements of each chunk, in place of its
+sentences wherever units are read. What a model is told is our own; the paper's prompt asks for the same: simple
+sentences, names in full, pronouns resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from ...models.quoting import Quotation, printable
+from ...models.structured import StructuredPrompt
+from ...text.words import segments
+from ..chunked_text import ChunkedText
+from ..fact import Fields
+from ..written_passages import SourcePassage, WrittenFact, passage_digest
+
+#: Characters of the longest statement, and how many times as long as a passage its statements may be together.
+_LONGEST, _TIMES = 1000, 6
+
+_TASK = (
+    "Split each passage into short statements, each of which can be understood without the others. A statement says "
+    "one thing, in a simple sentence and in the language of its passage. Write names in full, and in place of a "
+    "pronoun what it stands for; the line above a passage says what its document and its sections are called. Leave "
+    "out nothing that a passage says, and add nothing to it."
+)
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "passages": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "number": {"type": "integer"},
+                    "statements": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["number", "statements"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["passages"],
+    "additionalProperties": False,
+}
+
+
+def unit_source(document: ChunkedText, chunk: int) -> bytes:
+    """The digest of what a model is shown of a chunk, by its number in the document."""
+    return passage_digest(document.title, document.headings(chunk), document.piece(chunk).decode())
+
+
+class _WrittenUnits(WrittenFact):
+    name = "units"
+    plural = "written_units"
+    fields: ClassVar[Fields] = {"units": str, "passages": list}
+    tables = ("unit_texts",)
+    about = "statements that can be understood alone, in place of a chunk's sentences"
+
+    def passages(self, document: ChunkedText) -> list[SourcePassage]:
+        return [
+            SourcePassage(
+                unit_source(document, number),
+                document.title,
+                document.headings(number),
+                document.piece(number).decode(),
+                range(number, number + 1),
+            )
+            for number in range(len(document.chunks))
+        ]
+
+    def prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+        quotation = Quotation(part for one in passages for part in (one.title or "", *one.headings, one.text))
+
+        def check(value: Any) -> dict[bytes, tuple[str, ...]]:
+            found = {entry["number"]: entry["statements"] for entry in value["passages"]}
+            if found.keys() != set(range(1, len(passages) + 1)) or len(found) != len(value["passages"]):
+                raise ValueError(f"each of the passages 1 to {len(passages)} has one entry")
+            return {
+                passage.digest: _statements(found[number], passage, quotation)
+                for number, passage in enumerate(passages, 1)
+            }
+
+        user = "\n\n".join(_shown(number, passage, quotation) for number, passage in enumerate(passages, 1))
+        messages = [
+            {"role": "system", "content": f"{_TASK} {quotation.rule}"},
+            {"role": "user", "content": user},
+        ]
+        return StructuredPrompt(self.name, messages, _SCHEMA, check)
+
+
+def _shown(number: int, passage: SourcePassage, quotation: Quotation) -> str:
+    above = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
+    return f"Passage {number}: {printable(' '.join(above.split()))}\n{quotation.of(printable(passage.text))}"
+
+
+def _statements(texts: Sequence[str], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
+    """The statements on one line each, without those that share no word with what they were written from; raises
+    ValueError where they are too long, or repeat the marks of the quotation."""
+    found = list(dict.fromkeys(printable(" ".join(text.split())) for text in texts if text.strip()))
+    if any(len(text) > _LONGEST for text in found):
+        raise ValueError(f"a statement is one sentence, of at most {_LONGEST} characters")
+    if sum(map(len, found)) > _TIMES * (len(passage.text) + 100):
+        raise ValueError("the statements say much more than their passage")
+    if any(quotation.mark in text for text in found):
+        raise ValueError(f"a statement does not repeat the mark {quotation.mark}")
+    said = {word for part in (passage.title or "", *passage.headings, passage.text) for word in segments(part)}
+    return tuple(text for text in found if not said.isdisjoint(segments(text)))
+
+
+#: The units that models wrote, by chunk; EXTRACT units has one write them.
+WRITTEN_UNITS = _WrittenUnits()
