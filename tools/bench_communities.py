@@ -1,0 +1,242 @@
+"""Measure communities: how good their grouping is, and how little of it a document changes.
+
+    python tools/bench_communities.py --data FOLDER[:N] ... [--trials N] [--store FOLDER] [--embedder NAME] [--json]
+    python tools/bench_communities.py --data FOLDER --copies N [--json]
+
+``--data`` names question sets; their passages become documents. Of each set and method: *modularity* (Newman 2004) of
+the best level over the entity graph; *calinski_harabasz* (Calinski and Harabasz 1974) and *similarity* (mean cosine of
+an entity with the centroid of its community) of the finest level, over the vectors of entities; *kept_after_N*, the
+share of communities (by their members) that are the same after N documents are left out, and *texts_anew*, the share of
+those texts that would be written again after one document is changed by a sentence: means over ``--trials`` draws.
+
+``--copies`` makes a store of the passages and of N - 1 copies of each with altered names (as ``bench_bridge.py`` does)
+and times CREATE INDEX communities, in seconds of processor time, and a commit of one document with and without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+from bench_bridge import embedded
+from bench_bridge import fill as fill_copies
+from evaluation.question_sets import fill, load
+
+import kvstore
+from kvstore.structures.clustering.affinity import Edges, Labels
+from kvstore.structures.state import State
+from kvstore.systems.graphrag.attributes import entity_vectors, passage_vectors
+from kvstore.systems.graphrag.community_building import build_communities
+from kvstore.systems.graphrag.community_levels import CommunityOptions, community_levels
+from kvstore.systems.graphrag.community_reports import community_reports
+from kvstore.systems.graphrag.entity_graph import entity_graph
+
+#: Documents replaced to time a commit.
+_COMMITS = 200
+VARIANTS = [(method, neighbours) for method in ("affinity", "leiden") for neighbours in ("none", "knn")]
+
+
+@click.command()
+@click.option("--data", multiple=True, required=True, help="A question set: FOLDER, or FOLDER:N.")
+@click.option("--trials", default=10, show_default=True, help="Draws of documents that are left out or changed.")
+@click.option("--copies", type=int, help="Time a store of so many times the passages, and nothing else.")
+@click.option("--cache", type=click.Path(path_type=Path), help="With --copies: keep embeddings in this .npz file.")
+@click.option("--store", type=click.Path(path_type=Path), help="Keep stores in this folder, and use them again.")
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(
+    data: tuple[str, ...],
+    trials: int,
+    copies: int | None,
+    cache: Path | None,
+    store: Path | None,
+    embedder: str,
+    as_json: bool,
+) -> None:
+    """Measure the grouping of entities, or time it (--copies)."""
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = store or Path(scratch)
+        folder.mkdir(exist_ok=True)
+        for place in data:
+            questions = load(place, None)
+            if copies is not None:
+                with fixed_vectors(folder / f"{questions.name}-{copies}", place, copies, embedder, cache) as opened:
+                    rows.append({"data": questions.name, **timed(opened)})
+                continue
+            with kvstore.open(folder / questions.name.replace(":", "-"), embedder=embedder) as opened:
+                fill(opened, questions, False, lambda line: click.echo(line, err=True))
+                rows += ({"data": questions.name, **row} for row in measured(opened, trials))
+    if as_json:
+        print(json.dumps({"rows": rows}))
+    else:
+        for row in rows:
+            print("  ".join(f"{name} {value}" for name, value in row.items()))
+
+
+def measured(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
+    """A row for each method."""
+    keys = sorted(store.keys(""))
+    for method, neighbours in VARIANTS:
+        options = CommunityOptions(method, neighbours)
+        with store.state() as state:
+            graph = entity_graph(state)
+            vectors = entity_vectors(graph, passage_vectors(state, graph))
+            levels = community_levels(graph, vectors, options)
+            before = communities(state, options)
+        row: dict[str, Any] = {
+            "method": method,
+            "neighbours": neighbours,
+            "entities": len(graph.entities),
+            "edges": len(graph.edges.weights),
+            "levels": [int(labels.max()) + 1 for labels in levels],
+            "modularity": round(max(modularity(graph.edges, labels) for labels in levels), 4),
+            "calinski_harabasz": round(calinski_harabasz(vectors, levels[-1]), 2),
+            "similarity": round(similarity(vectors, levels[-1]), 4),
+        }
+        for count in (1, 10):
+            draws = (random.Random(100 * count + trial).sample(keys, count) for trial in range(trials))
+            kept = [share_of(before, changed(store, options, partial(leave_out, drawn))) for drawn in draws]
+            row[f"kept_after_{count}"] = mean(groups for groups, _ in kept)
+        drawn = random.Random(7).sample(keys, trials)
+        anew = [share_of(before, changed(store, options, partial(add_sentence, key))) for key in drawn]
+        row["texts_anew"] = mean(1 - texts for _, texts in anew)
+        yield row
+
+
+Found = dict[frozenset[str], bytes]
+
+
+def communities(state: State, options: CommunityOptions) -> Found:
+    """The communities of a state: their members by name, with the digest of what their text is written from."""
+    tree = build_communities(state, options)
+    members: dict[int, set[str]] = {}
+    for community, node in zip(*(column.tolist() for column in tree.inside()[:2]), strict=True):
+        members.setdefault(community, set()).add(tree.graph.keys[node])
+    return {frozenset(members[one]): report.content for one, report in community_reports(state, tree)}
+
+
+def changed(store: kvstore.Store, options: CommunityOptions, change: Callable[[kvstore.Transaction], object]) -> Found:
+    """The communities after a change that is rolled back."""
+    transaction = store.transaction()
+    try:
+        change(transaction)
+        with transaction.state() as state:
+            return communities(state, options)
+    finally:
+        transaction.rollback()
+
+
+def leave_out(keys: Sequence[str], transaction: kvstore.Transaction) -> None:
+    for key in keys:
+        transaction.delete(key)
+
+
+def add_sentence(key: str, transaction: kvstore.Transaction) -> None:
+    document = transaction.get(key)
+    transaction.put(key, f"{document.text} It was changed since.", title=document.title)
+
+
+def share_of(before: Found, after: Found) -> tuple[float, float]:
+    """The share of communities that are the same, and of the texts afterwards that are there already."""
+    texts = set(before.values())
+    return len(before.keys() & after.keys()) / len(before), sum(text in texts for text in after.values()) / len(after)
+
+
+def mean(values: Iterable[float]) -> float:
+    return round(statistics.fmean(values), 4)
+
+
+def modularity(edges: Edges, labels: Labels) -> float:
+    """How much more weight lies inside groups than by chance."""
+    total = edges.weights.sum()
+    inside = edges.weights[labels[edges.first] == labels[edges.second]].sum() / total
+    groups = int(labels.max()) + 1
+    degrees = np.bincount(labels[edges.first], edges.weights, groups)
+    degrees += np.bincount(labels[edges.second], edges.weights, groups)
+    return float(inside - ((degrees / (2 * total)) ** 2).sum())
+
+
+def _centres(vectors: npt.NDArray[np.float64], labels: Labels) -> tuple[npt.NDArray[np.float64], Labels]:
+    sizes = np.bincount(labels)
+    centres = np.zeros((len(sizes), vectors.shape[1]))
+    np.add.at(centres, labels, vectors)
+    return centres / sizes[:, None], sizes
+
+
+def calinski_harabasz(vectors: npt.NDArray[Any], labels: Labels) -> float:
+    """Variance between groups over variance within, each by its degrees of freedom."""
+    vectors = vectors.astype(np.float64)
+    centres, sizes = _centres(vectors, labels)
+    between = (sizes * ((centres - vectors.mean(axis=0)) ** 2).sum(axis=1)).sum() / (len(sizes) - 1)
+    within = ((vectors - centres[labels]) ** 2).sum() / (len(vectors) - len(sizes))
+    return float(between / within)
+
+
+def similarity(vectors: npt.NDArray[Any], labels: Labels) -> float:
+    """The mean cosine of a vector with the centroid of its group."""
+    vectors = vectors.astype(np.float64)
+    centres, _ = _centres(vectors, labels)
+    centres /= np.linalg.norm(centres, axis=1)[:, None]
+    return float((vectors * centres[labels]).sum(axis=1).mean())
+
+
+@contextmanager
+def fixed_vectors(path: Path, data: str, copies: int, embedder: str, cache: Path | None) -> Iterator[kvstore.Store]:
+    """A store of copies of a question set, its vectors given."""
+    questions = load(data, None)
+    passages, _ = embedded(questions, embedder, cache)
+    with kvstore.open(path, embedder=f"none:{passages.shape[1]}", settings={"language": "rules"}) as store:
+        if not store.statistics()["documents"]:
+            fill_copies(store, questions, passages, copies)
+        yield store
+
+
+def timed(store: kvstore.Store) -> dict[str, Any]:
+    """Seconds of processor time of building, and of commits without and with the index, in turns."""
+    without = commits(store, "before")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    store.create_index("communities")
+    seconds = time.process_time() - started
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    with_index = commits(store, "after")
+    (index,) = (index for index in store.indexes() if index.kind == "communities")
+    store.drop_index("communities")
+    return {
+        "chunks": store.statistics()["chunks"],
+        "refresh_s": round(seconds, 2),
+        "more_memory_mib": memory >> 10,
+        "commit_ms_with": round(1000 * with_index, 3),
+        "commit_ms_without": round(1000 * without, 3),
+        "detail": index.detail,
+    }
+
+
+def commits(store: kvstore.Store, word: str) -> float:
+    """The median of the processor time of commits that each replace a document, by one that ends with ``word``."""
+    vector = np.eye(store.settings.dimension, dtype=np.float32)[0]
+    seconds = []
+    for key in itertools.islice(store.keys(""), _COMMITS):
+        document = store.get(key)
+        started = time.process_time()
+        store.put(key, f"{document.text} {word}.", title=document.title, vectors=vector)
+        seconds.append(time.process_time() - started)
+    return statistics.median(seconds)
+
+
+if __name__ == "__main__":
+    main()
