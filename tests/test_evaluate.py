@@ -53,6 +53,32 @@ def test_one_set_and_one_strategy_are_one_flat_object(data: Path) -> None:
     assert report["p95_ms"] >= report["p50_ms"] >= report["p50_ms_without_embedding"] > 0
 
 
+def test_an_overview_is_measured_by_the_words_of_written_answers(tmp_path: Path) -> None:
+    folder = tmp_path / "talks"
+    folder.mkdir()
+    text = "\n\n".join(f"They spoke of {one}. " + "And on it went. " * 60 for one in ("herons", "violins", "lanterns"))
+    rows = {
+        "corpus": [{"id": "talk", "title": "Talk", "text": text}],
+        "questions": [
+            {
+                "question": "Summarize the talk.",
+                "gold": ["talk"],
+                "answers": ["Herons, violins, lanterns", "Herons"],
+            },
+            {"question": "Who spoke of herons?", "gold": ["talk"], "answer": "They"},
+        ],
+    }
+    for name, found in rows.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    report = evaluate("--overview", "--data", folder, "--strategy", "raptor", "--strategy", "lexical")
+    systems = [(row["scope"], row["strategy"]) for row in report["rows"]]
+    assert systems == [(scope, one) for scope in ("document", "store") for one in ("raptor", "lexical", "beginning")]
+    assert {row["questions"] for row in report["rows"]} == {1}
+    figures = {row["strategy"]: row for row in report["rows"] if row["scope"] == "document"}
+    assert (figures["raptor"]["words_400w"], figures["raptor"]["read_400w"] <= 400) == (1, True)
+    assert figures["beginning"]["words_400w"] == pytest.approx((2 / 3 + 1) / 2, abs=1e-4)
+
+
 def test_sets_and_systems_share_a_table_with_paired_differences(data: Path) -> None:
     pytest.importorskip("bm25s")
     pytest.importorskip("hnswlib")

@@ -2,6 +2,7 @@
 
     python tools/evaluate.py --data FOLDER[:N] ... [--manual ARCHIVE] [--strategy NAME ...] [--compare] [--triples]
                              [--answers] [--json]
+    python tools/evaluate.py --overview --data FOLDER ... [--strategy NAME ...] [--json]
     python tools/evaluate.py --index FILE.jsonl [--json]
 
 ``--data`` names a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question, gold: ids of every
@@ -10,9 +11,10 @@ document through the public API. Where questions come with spans, chunks and cha
 documents, and questions about whole documents are left out. ``--manual`` makes two sets by rule from an archive of HTML
 pages: what options and parameters do, and what stands under headings.
 ``--compare`` measures every strategy, or those that are named, and other systems over the same chunks in the same run;
-what the first gains over each comes with a 95 % interval. ``--index`` names a printed index (term, subterm, gold pages)
-beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore ingest`` does, and every term is
-looked up.
+what the first gains over each comes with a 95 % interval. ``--overview`` takes the questions of a folder that ask for
+an overview of a document, and measures how much of the written answers is found. ``--index`` names a printed index
+(term, subterm, gold pages) beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore
+ingest`` does, and every term is looked up.
 
 One set and one strategy print one flat object; otherwise ``rows`` has an object a set and system, and ``differences``
 what the first system gains over each other. What people read is one table over all sets and systems with the figures of
@@ -34,18 +36,20 @@ import click
 from evaluation.answers import answer_outcomes
 from evaluation.manual import manual_sets
 from evaluation.measures import Outcome, differences, summary
+from evaluation.overview import overview_rows
 from evaluation.printed_index import evaluate_index
 from evaluation.question_sets import QuestionSet, fill, load
 from evaluation.retrievers import Retriever, StrategyRetriever, outcomes_of
 
 import kvstore
 from kvstore.settings import FixedSettings
-from kvstore.systems import STRATEGIES
+from kvstore.systems import STRATEGIES, overview_strategies
 
 #: What a table shows of a row.
 SHOWN = (
     *("dataset", "strategy", "questions", "hit@1", "hit@3", "hit@8", "recall@2", "recall@5", "all@8", "answer@8"),
     *("recall_400w", "iou_400w", "recall_1500w", "iou_1500w", "f1", "rouge-l", "p50_ms_without_embedding"),
+    *("scope", "words_400w", "content_400w", "bigrams_400w", "words_1500w", "content_1500w", "bigrams_1500w"),
 )
 
 
@@ -64,6 +68,7 @@ SHOWN = (
 @click.option("--limit-corpus", type=int, help="Take the first N passages of every set only.")
 @click.option("--compare", is_flag=True, help="Measure all strategies, bm25s, a dense index, Tree and Graph RAG.")
 @click.option("--triples", is_flag=True, help="Import the triples.jsonl of the sets that have one.")
+@click.option("--overview", is_flag=True, help="Measure questions that ask for an overview of a document.")
 @click.option("--answers", is_flag=True, help="Measure the answers of ASK as well: words, cited places.")
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
@@ -79,6 +84,7 @@ def main(
     limit_corpus: int | None,
     compare: bool,
     triples: bool,
+    overview: bool,
     answers: bool,
     model: str | None,
     embedder: str,
@@ -89,6 +95,8 @@ def main(
     """Measure retrieval on question sets (--data, --manual) or lookups on a printed index (--index)."""
     if bool(data or manual) == (index is not None):
         raise click.UsageError("give --data and --manual, or --index")
+    if overview and not data:
+        raise click.UsageError("--overview measures what --data names; give a folder")
     with tempfile.TemporaryDirectory() as scratch:
         folder = store or Path(scratch)
         folder.mkdir(exist_ok=True)
@@ -101,6 +109,15 @@ def main(
         if index is not None:
             with opened("index") as pages:
                 report = evaluate_index(pages, index, Path(scratch), tell)
+        elif overview:
+            shares: list[dict[str, Any]] = []
+            chosen = strategy or (*overview_strategies(), "hybrid")
+            for place in data:
+                questions = load(place, limit_corpus)
+                with opened(questions.name.replace(":", "-")) as passages:
+                    fill(passages, questions, False, tell)
+                    shares += overview_rows(passages, questions.folder, chosen, tell)
+            report = {"rows": shares, "differences": []}
         else:
             asked = _Asked(strategy or (tuple(STRATEGIES) if compare else (None,)), compare, answers, model)
             rows: list[dict[str, Any]] = []

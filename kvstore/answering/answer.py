@@ -56,6 +56,8 @@ class Answer:
     def remarks(self) -> list[str]:
         """What a reader of the answer should know, a sentence each."""
         found = [] if self.problem is None else [self.problem]
+        if self.evidence.hint is not None:
+            found.append(self.evidence.hint)
         if self.dropped:
             numbers = ", ".join(f"[{number}]" for number in self.dropped)
             found.append(f"left out: {numbers}, which the model cited and was not given")

@@ -28,6 +28,7 @@ from ..retrieval.lexical_search import term_rarity
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.words import FUNCTION_WORDS, content_terms, informative_words, stemmer
+from .overviews import sums_up
 from .passages import chunks_of
 from .question_names import PassageWords, QuestionName, names_of
 
@@ -55,7 +56,8 @@ class Confidence:
     of that stands in a passage that is near. ``phrases`` says how much of the question stands in a passage as its words
     follow one another, ``unnamed`` which share of it are names that no passage has as they are written, ``lacking``
     which share of its technical tokens no passage has, ``missing`` which share of it no chunk of the store has.
-    ``unknown`` are the names of the question with a term that no chunk has.
+    ``unknown`` are the names of the question with a term that no chunk has. ``overview`` says that an overview was
+    asked for and found: there is nothing else in such a question that could be missing.
     """
 
     value: float
@@ -70,9 +72,12 @@ class Confidence:
     lacking: float
     missing: float
     unknown: tuple[str, ...]
+    overview: bool = False
 
     def __str__(self) -> str:
         """How EXPLAIN shows it."""
+        if self.overview:
+            return f"{self.value:.2f}: an overview is asked for, and what was found is one"
         near = "" if self.similarity is None else f"similarity {self.similarity:.2f}, nearby {self.nearby:.2f}, "
         told = f"{near}coverage {self.coverage:.2f}, amount {self.amount:.2f}, phrases {self.phrases:.2f}"
         names = f" ({', '.join(self.unknown)})" if self.unknown else ""
@@ -123,6 +128,8 @@ _KNOWN_EMBEDDERS = frozenset(("all-MiniLM-L6-v2",))
 
 def confidence_of(query: Query, hits: Sequence[Hit], context: Sequence[str] = ()) -> Confidence:
     """How likely it is that what was found for a question answers it; ``context`` are lines that stand beside it."""
+    if sums_up(query.question, hits):
+        return Confidence(1.0, None, None, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, (), overview=True)
     view, hits = query.view, hits[:_CHUNKS]
     asked = _Asked.of(query.question, view)
     passages = [PassageWords(f"{hit.title or ''} {hit.heading} {hit.text}") for hit in hits]

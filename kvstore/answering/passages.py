@@ -114,10 +114,10 @@ def passages_of(hits: Sequence[Hit], view: State) -> list[Passage]:
 
 def chunks_of(hit: Hit, view: State) -> list[int]:
     """The ids of the chunks that the places of a hit of the same view are in, each once, in their order."""
-    return list(dict.fromkeys(chunk for chunk, _ in _chunks_of(hit, view)))
+    return list(dict.fromkeys(chunk for chunk, _ in places_of(hit, view)))
 
 
-def _chunks_of(hit: Hit, view: State) -> Iterator[tuple[int, TextSpan]]:
+def places_of(hit: Hit, view: State) -> Iterator[tuple[int, TextSpan]]:
     """The places of a hit, each with the id of its chunk."""
     for document, spans in groupby(hit.spans, key=lambda span: span.document):
         record = view.documents.find(document)
@@ -149,7 +149,7 @@ def _groups(hits: Sequence[Hit], view: State) -> list[_Group]:
     """Places that stand side by side under one heading, together."""
     groups: list[_Group] = []
     for hit in hits:
-        for chunk, span in _chunks_of(hit, view):
+        for chunk, span in places_of(hit, view):
             _add(groups, _FoundPlace(hit, span), chunk, view)
     for group in groups:
         group.found.sort(key=lambda found: found.hit.rank)

@@ -18,13 +18,15 @@ import numpy.typing as npt
 from ..answering.answer import Answer, written_answer
 from ..answering.confidence import Confidence, confidence_of, question_rarities
 from ..answering.extractive import CHUNKS, Relevance, extracted, not_answered
+from ..answering.overviews import summed_up, sums_up
 from ..answering.passages import passages_of
 from ..arguments import check_clauses, check_methods, check_whole, is_text
 from ..errors import InputError, ModelUnavailableError
 from ..retrieval.decomposition import decompose
-from ..retrieval.evidence import Evidence, Hit, Location, Relative
+from ..retrieval.evidence import Evidence, Hit, Location, Relative, Step
 from ..retrieval.expansion import expand
 from ..retrieval.lookup import lookup
+from ..retrieval.overview import asks_overview
 from ..retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_options
 from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
@@ -35,7 +37,7 @@ from ..structures.indexes.index_reading import statuses
 from ..structures.names.aliases import Alias
 from ..structures.state import State
 from ..structures.vectors.vectors import cosines, unit_rows
-from ..systems import INDEXES, strategy_named
+from ..systems import INDEXES, overview_strategies, strategy_named
 from ..text.normalize import entity_key
 from ..text.words import stemmer
 from .context import Context
@@ -325,7 +327,7 @@ class Queryable(ABC):
         check_clauses("retrieve", clauses, Clauses.__annotations__)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
-            return strategy.retrieve(query)
+            return self._evidence(strategy, query)
 
     def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
         """Evidence for a question, and how likely the store is to answer it; takes and raises what :meth:`retrieve`
@@ -338,7 +340,7 @@ class Queryable(ABC):
         check_clauses("weigh", clauses, Clauses.__annotations__)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
-            evidence = strategy.retrieve(query)
+            evidence = self._evidence(strategy, query)
             return evidence, self._confidence(query, evidence)
 
     def ask(
@@ -366,13 +368,16 @@ class Queryable(ABC):
         chosen = self._context.language_model(model)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
-            evidence = strategy.retrieve(query)
+            evidence = self._evidence(strategy, query)
             confidence = self._confidence(query, evidence)
             if confidence.value < self._context.session.least_confidence:
                 text, citations = not_answered(evidence, confidence.unknown)
                 return Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
             passages = passages_of(evidence.hits[:CHUNKS], view)
             relevance = self._relevance(query)
+            overview = None
+            if sums_up(question, evidence.hits):
+                overview = summed_up(evidence.hits, view, whole=query.within is not None)
         # From here on the state need not stay: a model may write for minutes.
         problem = None
         if chosen is not None and evidence.hits:
@@ -388,7 +393,7 @@ class Queryable(ABC):
                 problem = f"{error}."
             problem += " This answer is extractive."
         with query.trace.step("choose sentences") as step:
-            text, citations = extracted(evidence, passages, relevance)
+            text, citations = overview or extracted(evidence, passages, relevance)
             why = "no language model is configured" if problem is None else "the language model did not answer"
             step.detail, step.count = f"extractive: {why}", len(citations)
         return Answer(text, citations, True, None, evidence, problem=problem, weighed=confidence)
@@ -402,7 +407,7 @@ class Queryable(ABC):
         check_clauses("prompt", clauses, Clauses.__annotations__)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
-            return self._prompt(strategy.retrieve(query), query)
+            return self._prompt(self._evidence(strategy, query), query)
 
     def _distilled(
         self, question: str, strategy: Strategy, evidence: Evidence, model: LanguageModel, clauses: Clauses
@@ -432,6 +437,17 @@ class Queryable(ABC):
             ),
         )
         return found
+
+    def _evidence(self, strategy: Strategy, query: Query) -> Evidence:
+        """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
+        do."""
+        evidence = strategy.retrieve(query)
+        others = overview_strategies()
+        if getattr(strategy, "overview", False) or not others or not asks_overview(query.question):
+            return evidence
+        hint = f"the question asks for an overview; USING {' or '.join(others)} gives one of all that may answer"
+        evidence.steps.append(Step("hint", hint, None, None))
+        return replace(evidence, hint=hint)
 
     def _prompt(self, evidence: Evidence, query: Query) -> Prompt:
         from ..answering.prompt import build_prompt

@@ -62,9 +62,10 @@ def _hit(hit: Hit) -> Row:
 
 
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
-    hits = evidence(context, statement).hits
-    rows = ((*_hit(hit), hit.path, hit.kind, _spans(hit.spans)) for hit in hits)
-    return Cursor("RETRIEVE", (*HIT_COLUMNS, "path", "kind", "spans"), rows, rowcount=len(hits))
+    found = evidence(context, statement)
+    rows = ((*_hit(hit), hit.path, hit.kind, _spans(hit.spans)) for hit in found.hits)
+    columns = (*HIT_COLUMNS, "path", "kind", "spans")
+    return Cursor("RETRIEVE", columns, rows, rowcount=len(found.hits), message=found.hint)
 
 
 def _spans(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:

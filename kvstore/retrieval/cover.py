@@ -8,7 +8,7 @@ question asks for by its words counts double. In: chunks of a view. Out: sentenc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..structures.ranking import in_order
@@ -69,40 +69,39 @@ def cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
     return found
 
 
+def sentence_weights(found: Sequence[CoverSentence], asked: Collection[str] = ()) -> dict[str, float]:
+    """What the words of some sentences weigh: the rarer in their chunks the more; those that are ``asked`` for (as
+    :func:`words_asked` gives them) count double."""
+    chunks: dict[int, set[str]] = {}
+    for sentence in found:
+        chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
+    spread = Counter(word for words in chunks.values() for word in words)
+    weights = cover_weights((sentence.words for sentence in found), spread, len(chunks))
+    return weights | {word: _ASKED * weights[word] for word in asked if word in weights}
+
+
 def cover(
     found: Sequence[CoverSentence],
     tokens: int,
     *,
     asked: Collection[str] = (),
     most_of_one: int | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
     """The sentences that together have most of what all of them are about, in the order given, within ``tokens``.
 
-    ``asked`` are words of the question (as :func:`~kvstore.text.greedy_cover.sentence_words` gives them); of one
-    document at most ``most_of_one`` are taken.
+    ``asked`` are words of the question that count double; ``weights``, where given, are what words weigh
+    (:func:`sentence_weights`). Of one document at most ``most_of_one`` sentences are taken.
     """
-    chunks: dict[int, set[str]] = {}
-    for sentence in found:
-        chunks.setdefault(sentence.chunk, set()).update(sentence.words.words)
-    spread = Counter(word for words in chunks.values() for word in words)
-    weights = cover_weights((sentence.words for sentence in found), spread, len(chunks))
-    for word in asked:
-        if word in weights:
-            weights[word] *= _ASKED
-    order = greedy_cover(
+    chosen = greedy_cover(
         [sentence.words for sentence in found],
-        weights,
-        tokens,  # a word is a token at least
+        sentence_weights(found, asked) if weights is None else weights,
+        tokens,
+        sizes=[token_count(sentence.text) for sentence in found],
         owners=[sentence.document for sentence in found] if most_of_one is not None else (),
         most_of_one=most_of_one,
     )
-    taken = []
-    for number in order:
-        size = token_count(found[number].text)
-        if size <= tokens:
-            taken.append(number)
-            tokens -= size
-    return [found[number] for number in sorted(taken)]
+    return [found[number] for number in sorted(chosen)]
 
 
 def words_asked(question: str) -> frozenset[str]:

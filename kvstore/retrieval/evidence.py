@@ -95,7 +95,8 @@ class Evidence:
     ``context`` are lines about the question's entities, and ``points`` what a model took from the chunks
     (:mod:`.distillation`): both go into a prompt beside the chunks. ``groups`` are parts of the hits that are read
     apart from one another: layers, communities. ``segments`` are what a prompt has in place of the hits, where a model
-    is to read more than single chunks.
+    is to read more than single chunks. ``hint`` says in a sentence which strategies answer such a question better,
+    where that can be told of the question.
     """
 
     question: str
@@ -108,6 +109,7 @@ class Evidence:
     points: list[str] = field(default_factory=list)
     groups: list[HitGroup] = field(default_factory=list)
     segments: list[Hit] = field(default_factory=list)
+    hint: str | None = None
 
 
 class Trace:

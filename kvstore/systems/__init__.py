@@ -36,6 +36,7 @@ _FOLDERS = (
     "cue",
     "graphrag",
     "adaptive",
+    "raptor",
 )
 
 #: Every system, every strategy and every kind of index by its name.
@@ -137,6 +138,12 @@ def buffered_tables() -> frozenset[str]:
 def strategy_named(name: str) -> Strategy:
     """The strategy of this name; raises UnknownStrategyError suggesting the nearest."""
     return _named(name, STRATEGIES, "strategy", UnknownStrategyError)
+
+
+def overview_strategies() -> list[str]:
+    """The names of the strategies that give an overview, rather than details, where a question asks for one: those
+    with an attribute ``overview`` that is true."""
+    return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
 
 
 def index_named(name: str) -> Index:

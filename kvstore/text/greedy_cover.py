@@ -46,12 +46,13 @@ def sentence_words(text: str) -> SentenceWords:
     SentenceWords(words=['moon', 'earth'], length=9)
     """
     every = segments(text)
+    unspaced = not text.isascii() and _UNSPACED.search(text) is not None
     found = [
         word
         for word in every
-        if (len(word) >= _SHORTEST and word not in FUNCTION_WORDS) or (not word.isascii() and _UNSPACED.match(word))
+        if (len(word) >= _SHORTEST and word not in FUNCTION_WORDS) or (unspaced and _UNSPACED.match(word))
     ]
-    return SentenceWords(found, len(every))
+    return SentenceWords(found, len(every) if unspaced else len(text.split()))
 
 
 def cover_weights(sentences: Iterable[SentenceWords], spread: Mapping[str, int], parts: int) -> dict[str, float]:
@@ -69,13 +70,15 @@ def greedy_cover(
     weights: Mapping[str, float],
     room: int,
     *,
+    sizes: Sequence[int] = (),
     most: int | None = None,
     owners: Sequence[Hashable] = (),
     most_of_one: int | None = None,
 ) -> list[int]:
     """The numbers of the sentences to take, the best first: at most ``room`` words and ``most`` sentences.
 
-    A word without a weight counts nothing. Where ``owners`` say whose each sentence is, at most ``most_of_one`` of the
+    Where ``sizes`` say what each takes of the room, that is not counted in words. A word without a weight counts
+    nothing. Where ``owners`` say whose each sentence is, at most ``most_of_one`` of the
     same owner are taken. What is too long for the room that is left is passed over, and a sentence that adds nothing is
     not taken. Of equals the earlier one comes first.
     """
@@ -88,13 +91,17 @@ def greedy_cover(
         added = math.fsum(weights.get(word, 0.0) * _LEFT ** taken[word] for word in distinct[number])
         return added / (_ENTRY + sentences[number].length)
 
-    heap = [(-gain(n), n) for n, sentence in enumerate(sentences) if _FEWEST <= sentence.length <= room]
+    takes = sizes or [sentence.length for sentence in sentences]
+    heap = [
+        (-gain(number), number)
+        for number, (sentence, size) in enumerate(zip(sentences, takes, strict=True))
+        if sentence.length >= _FEWEST and size <= room
+    ]
     heapq.heapify(heap)
     chosen: list[int] = []
     while heap and len(chosen) != most:
         _, number = heapq.heappop(heap)
-        length = sentences[number].length
-        if length > room or (owners and of_owner[owners[number]] == most_of_one):
+        if takes[number] > room or (owners and of_owner[owners[number]] == most_of_one):
             continue
         now = (-gain(number), number)
         if now[0] >= 0:
@@ -104,7 +111,7 @@ def greedy_cover(
             continue
         taken.update(distinct[number])
         chosen.append(number)
-        room -= length
+        room -= takes[number]
         if owners:
             of_owner[owners[number]] += 1
     return chosen

@@ -1,0 +1,51 @@
+"""The answer to a question for an overview: sentences that sum up, each with its citation.
+
+In: evidence whose hits are summaries or reports, and the view that they were found in. Out: a paragraph for each hit,
+of sentences word for word. Where the question says how long it may be, all of what was found is told, else as much as
+somebody reads for an answer: the sentences that cover most of it (:mod:`~kvstore.retrieval.cover`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..retrieval.cover import CoverSentence, cover
+from ..retrieval.evidence import Hit
+from ..retrieval.overview import asks_overview
+from ..structures.state import State
+from ..text.blocks import summary_sentence
+from ..text.greedy_cover import sentence_words
+from .citations import Citation, without_citations
+from .passages import places_of
+
+#: Tokens of an answer, where the question does not limit what is found.
+_TOKENS = 300
+
+
+def sums_up(question: str, hits: Sequence[Hit]) -> bool:
+    """Whether a question asks for an overview, and what was found is one."""
+    return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and asks_overview(question)
+
+
+def summed_up(hits: Sequence[Hit], view: State, *, whole: bool) -> tuple[str, list[Citation]]:
+    """The answer's text and its citations, one a sentence; ``whole`` leaves none of them out."""
+    found: dict[tuple[int, int, int], Hit] = {}
+    sentences: list[CoverSentence] = []
+    for hit in hits:
+        for chunk, span in places_of(hit, view):
+            document = view.chunks.get(chunk).document
+            if (document, span.start, span.end) not in found:
+                found[document, span.start, span.end] = hit
+                told = summary_sentence(view.documents.text_slice(document, span.start, span.end))
+                words = sentence_words(told)
+                sentences.append(CoverSentence(document, chunk, span.start, span.end, told, words))
+    paragraphs: dict[int, list[str]] = {}
+    citations = []
+    for number, sentence in enumerate(sentences if whole else cover(sentences, _TOKENS), 1):
+        hit = found[sentence.document, sentence.start, sentence.end]
+        # Numbers that a document has in brackets itself would pass for citations.
+        text = without_citations(sentence.text)
+        paragraphs.setdefault(hit.rank, []).append(f"{text} [{number}]")
+        place = sentence.span(view)
+        citations.append(Citation(number, place.document, place.chunk, place.start, place.end, text, hit.kind))
+    return "\n\n".join(" ".join(paragraph) for paragraph in paragraphs.values()), citations

@@ -1,0 +1,61 @@
+"""Strategy ``raptor``: trees of summaries, read from above (RAPTOR, Sarthi et al. 2024).
+
+The tree of a document is that of its abstracts, exact in the commit of the document: groups of consecutive chunks and
+what stands above them. It can be read in the ways of the paper and in one of its own:
+
+- ``cover``: a summary of all that may answer (:mod:`.summary`);
+- ``collapsed``: chunks and abstracts in one ranking by cosine (the paper's choice);
+- ``traversal``: down from the roots, the nearest few of each level (:mod:`.tree`);
+- ``leaves``: the chunks alone, by direct search.
+
+Abstracts have no vectors of their own: the centroid of their chunks' stands for them. Without a model's summaries
+neither ``collapsed`` nor ``traversal`` finds a detail better than the chunks do, and none of them sums up as well as
+``cover``; so ``auto`` takes ``cover`` for a question that asks for an overview, and ``leaves`` for every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...arguments import Choice, Option
+from ...retrieval.evidence import Evidence
+from ...retrieval.overview import asks_overview
+from ...retrieval.query import Query, choice, evidence_of, option
+from ...structures.ranking import best
+from ..hybrid.direct import DIRECT_OPTIONS, search_directly, weights_of
+from .summary import summary
+from .tree import collapsed, traversed
+
+_MODES = ("auto", "cover", "collapsed", "traversal", "leaves")
+
+
+class RaptorStrategy:
+    """From summaries of the whole to the chunks below them, or no further."""
+
+    name = "raptor"
+    description = "RAPTOR: summaries over chunks, sections and documents; a question for an overview gets one"
+    overview = True
+    options: Mapping[str, Option | Choice] = {
+        "mode": Choice("auto", _MODES, "how the tree is read"),
+        "width": Option(5, 1, 1000, "abstracts and chunks kept of each level, where mode is traversal"),
+        "levels": Option(0, 0, 64, "levels below the roots that are gone down, where mode is traversal (0: all)"),
+        **DIRECT_OPTIONS,
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        mode = choice(query, self, "mode")
+        if mode == "auto":
+            with query.trace.step("choose mode") as step:
+                mode = "cover" if asks_overview(query.question) else "leaves"
+                asked = "an overview" if mode == "cover" else "something in particular"
+                step.detail = f"{mode}: the question asks for {asked}"
+        if mode == "cover":
+            return summary(query, self.name)
+        if mode == "collapsed":
+            return collapsed(query, self.name)
+        if mode == "traversal":
+            width, levels = (int(option(query, self, name)) for name in ("width", "levels"))
+            return traversed(query, self.name, width, levels)
+        found = search_directly(query, weights_of(query, self))
+        ranking = best(query.view, found.chunks, found.scores, query.reach)
+        return evidence_of(query, self.name, ranking, found.paths(), len(found.chunks))

@@ -1,0 +1,230 @@
+"""RAPTOR: summaries of whole documents, trees of abstracts by cosine, and questions that ask for an overview."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import kvstore
+from kvstore.errors import InputError
+from kvstore.retrieval.evidence import Hit
+from kvstore.retrieval.overview import asks_overview
+from kvstore.systems.raptor import summary
+from kvstore.text.words import token_count
+
+SUBJECTS = ["herons", "glaciers", "turbines", "violins", "orchards", "lanterns"]
+CHATTER = "Well, as I was saying, and as you know, it went on and on like this for hours. "
+OVERVIEW = "What are the main topics of these documents?"
+MODES = ("cover", "collapsed", "traversal", "leaves")
+
+
+def long_text(subjects: list[str]) -> str:
+    return "\n\n".join(
+        f"# On {one}\n\nThis part praises {one}. Later {one} were praised again. {CHATTER * 12}" for one in subjects
+    )
+
+
+@pytest.fixture
+def filled(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    store = make_store(settings={"chunk_tokens": 40})
+    store.put("long", long_text(SUBJECTS), title="Long", format="markdown")
+    store.put("short", "Whales sing in the sea. Sailors listen to whales at night.", title="Short")
+    store.put("kinds", "Tug,Ship\nShip,Vessel", format="pairs")
+    return store
+
+
+def spanned(store: kvstore.Store, hit: Hit) -> list[str]:
+    """What the documents say at the places of a hit."""
+    texts = {span.document: store.get(span.document) for span in hit.spans}
+    return [texts[span.document].text.encode()[span.start : span.end].decode() for span in hit.spans]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("Summarize the whole meeting.", "What is the plot of the story?", "What were the topics of the meeting?"),
+        *(
+            "What is this document about?",
+            "Give me an overview",
+            "tl;dr",
+            "Sum up everything",
+            "What are the key points?",
+        ),
+        *("What's the decision of the whole meeting?", "Describe the report.", "What topics are covered?"),
+        *("Give me a summary of the paper in 3 sentences", "What are these documents about?"),
+    ],
+)
+def test_a_question_on_the_whole_asks_for_an_overview(question: str) -> None:
+    assert asks_overview(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("Summarize what was said about the budget.", "What is the decision on the remote control?", "Who met?"),
+        *("What is a document?", "What is an event?", "Where is the meeting?", "Summarize the life of Ada Lovelace."),
+        *("What happened in 1999?", "What is tea about?", "Describe the engine.", "Overview of the indexes", ""),
+    ],
+)
+def test_a_question_for_something_in_particular_does_not(question: str) -> None:
+    assert not asks_overview(question)
+
+
+def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.Store) -> None:
+    evidence = filled.retrieve(OVERVIEW, using="raptor", within=160)
+    assert {hit.kind for hit in evidence.hits} == {"summary"}
+    told = " ".join(hit.text for hit in evidence.hits)
+    assert [one for one in [*SUBJECTS, "hales"] if one not in told] == []
+    assert token_count(told) <= 160
+    assert [(hit.document, hit.start) for hit in evidence.hits] == sorted((h.document, h.start) for h in evidence.hits)
+    for hit in evidence.hits:
+        assert " ".join(spanned(filled, hit)) == hit.text
+        assert (hit.document, hit.chunk, hit.start, hit.end) == tuple(asdict(hit.spans[0]).values())
+    steps = {step.name: step.detail for step in evidence.steps}
+    assert steps["choose mode"].startswith("cover")
+    assert "every sentence" in steps["read documents"]
+
+
+@pytest.mark.parametrize("top", [1, 2, 4, 8])
+def test_a_summary_comes_in_as_many_parts_as_are_asked_for(filled: kvstore.Store, top: int) -> None:
+    hits = filled.retrieve("Summarize everything", using="raptor", top=top, where="key = 'long'").hits
+    assert min(top, len(SUBJECTS)) <= len(hits) <= top
+    assert sum(token_count(hit.text) for hit in hits) <= 40 * top
+    ends = [(hit.spans[0].start, hit.spans[-1].end) for hit in hits]
+    assert all(one[1] <= other[0] for one, other in pairwise(ends))
+
+
+def test_a_question_for_a_detail_gets_what_hybrid_finds(filled: kvstore.Store) -> None:
+    question = "Who listens to the whales?"
+    hits, plain = (filled.retrieve(question, using=using).hits for using in ("raptor", "hybrid"))
+    assert hits == plain
+    assert filled.retrieve(question, using="raptor", options={"mode": "leaves"}).hits == plain
+
+
+def test_words_of_a_question_count_in_a_cover(filled: kvstore.Store) -> None:
+    options = {"mode": "cover"}
+    found = {
+        one: filled.retrieve(f"What of {one}?", using="raptor", within=14, options=options).hits[0].text
+        for one in ("violins", "lanterns")
+    }
+    assert all(one in text for one, text in found.items())
+
+
+@pytest.mark.parametrize("limit", ["_READ_WHOLE", "_MOST_ABSTRACTS", "_MOST_DOCUMENTS"])
+def test_what_is_too_long_is_read_by_its_abstracts(
+    filled: kvstore.Store, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary, limit, 0)
+    if limit == "_MOST_ABSTRACTS":
+        monkeypatch.setattr(summary, "_READ_WHOLE", 0)
+    evidence = filled.retrieve(OVERVIEW, using="raptor", within=160)
+    told = {step.name: step.detail for step in evidence.steps}["read documents"]
+    assert {"_READ_WHOLE": "over chunks", "_MOST_ABSTRACTS": "over documents", "_MOST_DOCUMENTS": "every"}[
+        limit
+    ] in told
+    assert {hit.document for hit in evidence.hits} == {"long", "short"}
+    assert all(" ".join(spanned(filled, hit)) == hit.text for hit in evidence.hits)
+
+
+@pytest.mark.parametrize("mode", ["collapsed", "traversal"])
+def test_trees_are_read_by_cosine_and_say_nothing_twice(filled: kvstore.Store, mode: str) -> None:
+    hits = filled.retrieve("herons and glaciers", using="raptor", top=12, options={"mode": mode}).hits
+    assert {hit.kind for hit in hits} == {"chunk", "summary"}
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    for hit in hits:
+        assert " ".join(spanned(filled, hit)) == hit.text
+    shown = [span for hit in hits for span in hit.spans]
+    assert len(set(shown)) > len(hits) / 2
+    for number, hit in enumerate(hits):
+        before = [span for other in hits[:number] for span in other.spans]
+        inside = [
+            any(o.document == s.document and o.start <= s.start and s.end <= o.end for o in before) for s in hit.spans
+        ]
+        assert not all(inside)
+
+
+def test_a_traversal_keeps_so_many_of_each_level(filled: kvstore.Store) -> None:
+    def detail(**options: Any) -> str:
+        evidence = filled.retrieve("herons", using="raptor", options={"mode": "traversal", **options})
+        return next(step.detail for step in evidence.steps if step.name == "go down")
+
+    assert detail(width=1).startswith("level by level 1 of 2, 1 of ")
+    assert detail(levels=1).count(" of ") == 2
+    assert detail().count(" of ") > 2
+
+
+def test_a_mode_that_there_is_not_is_told(filled: kvstore.Store) -> None:
+    with pytest.raises(InputError, match="raptor: option mode is one of auto, cover.*did you mean cover"):
+        filled.execute("RETRIEVE 'x' USING raptor WITH (mode = covers)")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_is_a_function_of_the_documents(make_store: Callable[..., kvstore.Store], mode: str) -> None:
+    rng = random.Random(mode)
+    texts = {f"d{number}": long_text(rng.sample(SUBJECTS, 3)) for number in range(5)}
+    found = []
+    for name in ("lived", "fresh"):
+        store = make_store(name, settings={"chunk_tokens": 40})
+        keys = sorted(texts, reverse=name == "lived")
+        for key in keys if name == "fresh" else [*keys, "gone", keys[2]]:
+            store.put(key, texts.get(key, "Zebras trot."), format="markdown")
+        if name == "lived":
+            store.delete("gone")
+        found.append(
+            [
+                store.retrieve(question, using="raptor", options={"mode": mode}, **clauses).hits
+                for question in (OVERVIEW, "violins", "Zebras")
+                for clauses in ({"top": 3}, {"top": 9, "within": 120}, {"where": "key > 'd2'"})
+            ]
+        )
+    assert found[0] == found[1]
+    assert not any("ebra" in hit.text for hits in found[0] for hit in hits)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_empty_store_has_nothing_to_sum_up(store: kvstore.Store, mode: str) -> None:
+    assert store.retrieve(OVERVIEW, using="raptor", options={"mode": mode}).hits == []
+    store.put("kinds", "Tug,Ship", format="pairs")
+    assert store.retrieve(OVERVIEW, using="raptor", options={"mode": mode}).hits == []
+
+
+# Answers --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_to_an_overview_cites_sentence_by_sentence(filled: kvstore.Store) -> None:
+    answer = filled.ask("Summarize all documents.", using="raptor")
+    assert (answer.abstained, answer.extractive, answer.confidence, answer.remarks) == (False, True, 1.0, [])
+    assert [one for one in [*SUBJECTS, "hales"] if one not in answer.text] == []
+    assert token_count(answer.text) < 400
+    for citation in answer.citations:
+        document = filled.get(citation.document)
+        assert document is not None
+        assert document.text.encode()[citation.start : citation.end].decode() == citation.text
+        assert f"{citation.text} [{citation.number}]" in answer.text
+        assert citation.kind == "summary"
+    longer = filled.ask("Summarize all documents.", using="raptor", within=800)
+    assert [span for hit in longer.evidence.hits for span in hit.spans] == [c.spans[0] for c in longer.citations]
+    explained = {row[0]: row[1] for row in filled.execute("EXPLAIN ASK 'Summarize all documents.' USING raptor")}
+    assert explained["weigh confidence"].startswith("1.00: an overview is asked for")
+
+
+def test_a_question_for_an_overview_is_told_who_gives_one(filled: kvstore.Store) -> None:
+    answer = filled.ask(OVERVIEW)
+    assert any("USING raptor" in remark for remark in answer.remarks)
+    for statement in ("RETRIEVE", "ASK"):
+        assert "USING raptor" in (filled.execute(f"{statement} '{OVERVIEW}'").message or "")
+        assert "hint" in {row[0] for row in filled.execute(f"EXPLAIN {statement} '{OVERVIEW}'")}
+        assert not filled.execute(f"{statement} '{OVERVIEW}' USING raptor").message
+        assert "hint" not in {row[0] for row in filled.execute(f"EXPLAIN {statement} 'Do whales sing?'")}
+    assert filled.retrieve("Do whales sing?").hint is None
+
+
+def test_a_model_is_given_the_summary(filled: kvstore.Store) -> None:
+    prompt = filled.prompt("Summarize all documents.", using="raptor")
+    assert {hit.kind for hit in prompt.passages} == {"summary"}
+    assert all(one in prompt.user for one in SUBJECTS)

@@ -1,0 +1,144 @@
+"""Questions for an overview: how much of a written answer stands in what is found for them.
+
+In: a folder of whole documents with questions that ask for an overview of one (:func:`kvstore.retrieval.overview`), and
+a written answer, or several, for each. Out: for each system the shares of the answers' words and of their pairs of
+neighbouring words that the first so many words of what it finds have. Words are those of four letters and more, each
+once; function words among them say little, so the share of the rest is given as well (``content``). Words that are
+collected flatter a system, which pairs do not: neither tells without the other. Every question is asked of its own
+document alone (WHERE), and, as ``store``, of all documents together, which have to share the length. ``beginning``
+reads the document, or all of them alike, from the start: what a reader without any system does.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+
+import kvstore
+from kvstore.retrieval.overview import asks_overview
+from kvstore.systems import INDEXES
+from kvstore.text.words import FUNCTION_WORDS, token_count
+
+from .question_sets import read_lines
+
+#: Words of what is found that are read.
+WORDS = (400, 1500)
+#: Kinds of index that strategies for an overview may read.
+_KINDS = ("topics", "communities")
+#: Hits asked for: the length is what limits.
+_MOST = 200
+#: How often the length is corrected: it is given in tokens, of which texts have more or fewer to a word.
+_TRIES = 4
+_MORE = 1.1
+_WORD = re.compile(r"\w+")
+_LEAST_LETTERS = 4
+
+
+@dataclass(frozen=True)
+class OverviewQuestion:
+    """A question, the key of its document, and the answers that people wrote."""
+
+    text: str
+    document: str
+    answers: Sequence[str]
+
+
+def overview_questions(folder: Path) -> list[OverviewQuestion]:
+    """The questions of a folder that ask for an overview of one document."""
+    found = [
+        OverviewQuestion(row["question"], row["gold"][0], row.get("answers") or [row["answer"]])
+        for row in read_lines(folder / "questions.jsonl")
+        if len(row["gold"]) == 1 and (row.get("answers") or row.get("answer")) and asks_overview(row["question"])
+    ]
+    if not found:
+        raise click.UsageError(f"{folder}: no question asks for an overview and has a written answer")
+    return found
+
+
+def overview_rows(
+    store: kvstore.Store, folder: Path, strategies: Sequence[str], tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """A row for each system and for each of the two ways to ask; ``store`` holds the documents of the folder."""
+    questions = overview_questions(folder)
+    made = {status.kind for status in store.indexes()}
+    for kind in _KINDS:
+        if kind in INDEXES and kind not in made:
+            store.execute(f"CREATE INDEX {kind}")
+    rows = []
+    for scope in ("document", "store"):
+        for system in [*strategies, "beginning"]:
+            figures: dict[str, list[float]] = {}
+            for number, question in enumerate(questions, 1):
+                for words in WORDS:
+                    started = time.perf_counter()
+                    text = _found(store, system, question, words, scope == "document")
+                    figures.setdefault(f"ms_{words}w", []).append(1000 * (time.perf_counter() - started))
+                    for name, value in answer_shares(text, question.answers).items():
+                        figures.setdefault(f"{name}_{words}w", []).append(value)
+                    figures.setdefault(f"read_{words}w", []).append(len(text.split()))
+                tell(f"{folder.name}, {system}: {number} of {len(questions)} questions")
+            means = {name: round(statistics.mean(values), 4) for name, values in figures.items()}
+            rows.append(
+                {"dataset": folder.name, "scope": scope, "strategy": system, "questions": len(questions), **means}
+            )
+    return rows
+
+
+def answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
+    """The shares of written answers that a text has, means over the answers."""
+    mine = _words(text)
+    found: dict[str, list[float]] = {}
+    for answer in answers:
+        gold = _words(answer)
+        for name, (has, wanted) in {
+            "words": (_long(mine), _long(gold)),
+            "content": (_long(mine), _long(gold) - FUNCTION_WORDS),
+            "bigrams": (set(pairwise(mine)), set(pairwise(gold))),
+        }.items():
+            found.setdefault(name, []).append(len(has & wanted) / max(1, len(wanted)))
+    return {name: statistics.mean(values) for name, values in found.items()}
+
+
+def _found(store: kvstore.Store, system: str, question: OverviewQuestion, words: int, alone: bool) -> str:
+    """The first so many words that a system finds for a question, asked of its document or of all."""
+    keys = [question.document] if alone else store.keys()
+    if system == "beginning":
+        return " ".join(_cut(_text(store, key), words // len(keys)) for key in keys)
+    clauses: dict[str, Any] = {"where": "key = ?", "parameters": (question.document,)} if alone else {}
+    said = _text(store, question.document)
+    within = int(_MORE * words * token_count(said) / len(said.split()))
+    for _ in range(_TRIES):
+        evidence = store.retrieve(question.text, using=system, top=_MOST, within=within, **clauses)
+        text = "\n".join(hit.text for hit in evidence.hits)
+        read = len(text.split())
+        if read <= words:
+            break
+        # What is cut off is the end of a document where hits come in the order of the text.
+        within = within * words // read
+    return _cut(text, words)
+
+
+def _text(store: kvstore.Store, key: str) -> str:
+    document = store.get(key)
+    assert document is not None
+    return document.text
+
+
+def _cut(text: str, words: int) -> str:
+    return " ".join(text.split()[:words])
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _long(words: Sequence[str]) -> set[str]:
+    return {word for word in words if len(word) >= _LEAST_LETTERS}
