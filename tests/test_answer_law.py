@@ -99,7 +99,10 @@ class History:
         self.store = self.open("lived")
 
     def open(self, name: str) -> kvstore.Store:
-        return kvstore.open(self.folder / name, embedder=EMBEDDER, settings=self.settings)
+        store = kvstore.open(self.folder / name, embedder=EMBEDDER, settings=self.settings)
+        if "units" not in {index.kind for index in store.indexes()}:
+            store.create_index("units")
+        return store
 
     def step(self) -> None:
         """One change, or a few in one transaction, which may be rolled back."""
@@ -310,7 +313,7 @@ def selected(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
     ids = {
         "chunks": {"id": chunks},
         "abstracts": {"id": abstracts, "parent": abstracts, "first_chunk": chunks, "last_chunk": chunks},
-        "mentions": {"chunk": chunks},
+        **{table: {"chunk": chunks} for table in ("mentions", "units", "unit_mentions")},
     }
     tables = [row[0] for row in store.execute("SHOW TABLES")]
     # What tells of files, pages and times of changes is no content.

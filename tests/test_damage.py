@@ -70,6 +70,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     """A store with something in every table, and what it answers."""
     path = tmp_path_factory.mktemp("damage") / "store"
     with kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 16, "language": "rules"}) as store:
+        store.create_index("units")
         store.put(
             "pumps",
             "# Pumps\n\nThe Vacuum Pump feeds the Cryostat. It was built in Uppsala by Maria Lindqvist.\n\n## Care\n\n"

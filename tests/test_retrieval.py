@@ -22,6 +22,7 @@ DOCUMENTS = {
 
 @pytest.fixture
 def filled(store: kvstore.Store) -> kvstore.Store:
+    store.create_index("units")
     with store.transaction() as transaction:
         for key, (title, text) in DOCUMENTS.items():
             transaction.put(key, text, title=title, meta={"length": len(text)})

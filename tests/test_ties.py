@@ -16,6 +16,7 @@ KEYS = ["d", "b", "e", "a", "c"]
 def twins(request: pytest.FixtureRequest, make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
     """Documents of one text, put in an order or in the opposite."""
     store = make_store(settings={"chunk_tokens": 16})
+    store.create_index("units")
     for key in request.param:
         store.put(key, "# Ada\n\nAda knew the Engine well. " + "Ada wrote of the Engine. " * 6, format="markdown")
     return store

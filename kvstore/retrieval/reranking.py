@@ -7,7 +7,7 @@ In: the ranking of a strategy. Out: its first candidates in the order of new sco
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,7 @@ def reranker_named(name: str) -> Rerank | None:
             f"there is no reranker {name!r}; {hint}there are none, combination, and cross-encoders by their name "
             "(ORGANISATION/MODEL) or the path of their folder"
         )
-    model = CrossEncoderReranker(name)
-    return lambda query, ranking: _read_together(query, ranking, model)
+    return ReadTogether(CrossEncoderReranker(name))
 
 
 def _is_there(name: str) -> bool:
@@ -87,13 +86,23 @@ def _spread(values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
     return np.zeros(len(values)) if high == low else (values.astype(np.float64) - low) / (high - low)
 
 
-def _read_together(query: Query, ranking: Ranking, model: CrossEncoderReranker) -> Ranking:
-    candidates = ranking[: query.wanted]
-    with query.trace.step("rerank") as step:
-        chunks = [chunk for chunk, _ in candidates]
-        scores = model.scores(query.question, [_text(query, chunk) for chunk in chunks])
-        step.detail, step.count = f"{model.name} on the candidates", len(chunks)
-    return best(query.view, chunks, scores, len(chunks))
+class ReadTogether:
+    """By a cross-encoder, which reads the question and each chunk together."""
+
+    def __init__(self, model: CrossEncoderReranker) -> None:
+        self._model = model
+
+    def __call__(self, query: Query, ranking: Ranking) -> Ranking:
+        candidates = ranking[: query.wanted]
+        with query.trace.step("rerank") as step:
+            chunks = [chunk for chunk, _ in candidates]
+            scores = self.scores(query.question, [_text(query, chunk) for chunk in chunks])
+            step.detail, step.count = f"{self._model.name} on the candidates", len(chunks)
+        return best(query.view, chunks, scores, len(chunks))
+
+    def scores(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """How well each of some texts answers a question, shape (texts,), the higher the better."""
+        return self._model.scores(question, texts)
 
 
 def _text(query: Query, chunk: int) -> str:

@@ -1,6 +1,7 @@
 """CUE-RAG: a graph of chunks, units (sentences) and entities, and paths through it."""
 
 from ..contract import System
+from .strategy import CueStrategy
 from .tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .unit_derivation import UNIT_INDEX
 from .written_units import WRITTEN_UNITS
@@ -11,5 +12,6 @@ SYSTEM = System(
     "Query-Driven Iterative Retrieval",
     indexes=(UNIT_INDEX,),
     facts=(WRITTEN_UNITS,),
+    strategies=(CueStrategy(),),
     tables=(UNIT_TABLE, UNIT_MENTION_TABLE),
 )

@@ -1,0 +1,110 @@
+"""Where a search for units starts: what a question names, and what the units nearest to it name (CUE-RAG, Algorithm 4).
+
+Spreading activation: the entities that the question names, with the longer and shorter forms of titles that are theirs;
+names that the store does not know are stood in for by the nearest that it does, with an index of kind ``synonyms``.
+Knowledge anchoring: the units nearest to the question, and every entity that they name.
+
+In: a query and the units around it. Out: :class:`Anchors`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...retrieval.dense_search import rank_by_vector
+from ...retrieval.query import Query
+from ...retrieval.recognition import Seed, recognise
+from ...structures.indexes.index_reading import bound_index
+from ...text.words import FUNCTION_WORDS
+from ..passage_graph.graph import TITLE_LINK
+from ..passage_graph.structure import GRAPH
+from ..synonyms.synonym_index import SYNONYMS
+from .unit_graph import UnitGraph
+from .units import UNITS
+
+#: Passages of which units are compared with the question, for each unit that is wanted.
+_PASSAGES = 3
+_WORDS = re.compile(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Entities by the name of the question that they are, and the units (rows) nearest to it."""
+
+    names: dict[str, list[int]]
+    units: list[int]
+
+
+def anchors(query: Query, found: UnitGraph, nearest: int) -> Anchors:
+    """What a question starts at: its names, and so many units."""
+    seeds = recognise(query, as_written=True)
+    with query.trace.step("anchors from names") as step:
+        names = {seed.key: _with_titles(query, seed.identity.entities) for seed in seeds}
+        names |= _nearest_names(query, seeds, nearest)
+        step.detail = ", ".join(_shown(query, name, entities) for name, entities in names.items()) or "none"
+        step.count = len(names)
+    chunks = [chunk for chunk, _ in rank_by_vector(query, _PASSAGES * nearest)]
+    with query.trace.step("anchors from units") as step:
+        ids, cosines = query.view.part(UNITS).nearest(query.vector, nearest, chunks)
+        rows = found.rows(ids.tolist())
+        step.detail = "; ".join(
+            f"{cosine:.3f} {quoted(found.text(row))}" for cosine, row in zip(cosines, rows, strict=True)
+        )
+        step.count = len(rows)
+    return Anchors(names, rows)
+
+
+def _shown(query: Query, name: str, entities: Sequence[int]) -> str:
+    """A name, with what else it stands for."""
+    others = [key for entity in entities if (key := query.view.entities.get(entity).key) != name]
+    return f"{name} ({', '.join(others)})" if others else name
+
+
+def quoted(text: str, most: int = 80) -> str:
+    """A text in quotation marks, cut where it is long."""
+    return f'"{text}"' if len(text) <= most else f'"{text[:most].rstrip()} …"'
+
+
+def _with_titles(query: Query, entities: Sequence[int]) -> list[int]:
+    """Entities, and those that are the same title with or without what stands in brackets at its end."""
+    stored = query.view.part(GRAPH)
+    linked = stored.degrees(np.array(entities, np.uint32)).linked.tolist()
+    others = [
+        link.other
+        for entity, has_links in zip(entities, linked, strict=True)
+        if has_links
+        for link in stored.links(entity)
+        if link.kind == TITLE_LINK
+    ]
+    return sorted({*entities, *others}, key=lambda entity: query.view.entities.get(entity).key)
+
+
+def _nearest_names(query: Query, seeds: Sequence[Seed], nearest: int) -> dict[str, list[int]]:
+    """The known names nearest to each that is not known."""
+    index = bound_index(query.view, SYNONYMS)
+    if index is None or query.given is not None:
+        return {}
+    return {
+        name: [entity for entity, cosine in index.nearest(query.vector_of(name), nearest) if cosine > 0]
+        for name in _unknown_names(query.question, seeds)
+    }
+
+
+def _unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
+    """What a question writes with capitals, and no known name covers."""
+    data = bytearray(question.encode())
+    for seed in seeds:
+        for start, end in seed.spans:
+            data[start:end] = b"." * (end - start)
+    for piece in _WORDS.findall(data.decode()):
+        run: list[str] = []
+        for word in [*piece.split(), ""]:
+            if word[:1].isupper() and word.lower() not in FUNCTION_WORDS:
+                run.append(word)
+            elif run:
+                yield " ".join(run)
+                run = []

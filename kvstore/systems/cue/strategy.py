@@ -1,0 +1,161 @@
+"""Strategy ``cue``: paths from what a question names over units and entities to passages (CUE-RAG, Q-Iter).
+
+A beam is searched from each name of the question and one from the units nearest to it: in one beam for all, a name that
+is compared with another starves. What a path has found counts to the end: a passage has the score of the best path
+through it, as a share of the best of all, beside its own likeness to the question. (In the paper paths only nominate,
+and a cross-encoder ranks what they nominate; the passage in the middle of a chain resembles no question.)
+
+In: a query, on a store with an index ``units``. Out: evidence, with the path to each chunk: name → "unit" → name → …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from ...arguments import Option
+from ...errors import InputError
+from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.evidence import Evidence
+from ...retrieval.lexical_search import question_terms, word_scores_of
+from ...retrieval.query import Query, Strategy, evidence_of, option
+from ...retrieval.reranking import ReadTogether
+from ...structures.ranking import best
+from ...structures.vectors.vectors import Ids
+from .anchors import Anchors, anchors, quoted
+from .path_search import Beam, Path, Scorer, search_paths
+from .unit_graph import UnitGraph
+from .units import UNITS
+
+#: The nearest passages, which are candidates beside those that paths lead to.
+_NEAREST = 20
+#: How much the best path to a passage counts, where its own cosine and words count one half each.
+_PATH = 2.0
+_OWN = 0.5
+
+#: The options of a search for paths.
+PATH_OPTIONS: Mapping[str, Option] = {
+    "nearest": Option(3, 1, 100, "units nearest to the question that are anchors, and units that an entity leads to"),
+    "beam": Option(5, 1, 100, "paths of each beam that go on after a hop"),
+    "hops": Option(3, 1, 8, "units of the longest path"),
+    "update": Option(1, 0, 1, "how much of what a unit says is taken from what is asked after it"),
+    "words": Option(1, 0, 100, "how much the question's words count in the score of a path, where the cosine counts 1"),
+}
+
+
+class CueStrategy:
+    """From the question's names and nearest units along units to passages."""
+
+    name = "cue"
+    description = "CUE-RAG: beams from names and nearest units over units and entities (needs CREATE INDEX units)"
+    options: Mapping[str, Option] = PATH_OPTIONS
+
+    def retrieve(self, query: Query) -> Evidence:
+        _check_units(query)
+        found = UnitGraph(query)
+        paths = find_paths(query, self, found)
+        near = [chunk for chunk, _ in rank_by_vector(query, max(_NEAREST, query.reach))]
+        with query.trace.step("passages of the paths") as step:
+            through = best_paths(found, paths)
+            chunks = np.unique(np.array([*near, *through], np.uint64))
+            ranking = best(query.view, chunks, _scores(query, chunks, through), query.reach)
+            step.count = len(chunks)
+            step.detail = f"{len(through)} on paths, {len(near)} near the question: " + ", ".join(
+                f"{score:.3f} {_place(query, chunk)}" for chunk, score in ranking[: query.top]
+            )
+        why = {chunk: _path_text(query, found, path, chunk) for chunk, path in through.items()}
+        told = {chunk: why.get(chunk, "near the question") for chunk, _ in ranking}
+        return evidence_of(query, self.name, ranking, told, len(chunks))
+
+
+def _check_units(query: Query) -> None:
+    """Raise InputError on a store that has no units to compare."""
+    if query.view.settings.embedder.startswith("none:"):
+        raise InputError(
+            "strategy cue compares the question with vectors of units, and a store that is given its vectors has none; "
+            "use another strategy, or a store with an embedder"
+        )
+    if not query.view.part(UNITS).present:
+        raise InputError("strategy cue needs an index of kind units; make it with CREATE INDEX units")
+
+
+def find_paths(query: Query, strategy: Strategy, found: UnitGraph) -> list[Path]:
+    """The paths kept of all beams, after all hops; ``strategy`` is one with :data:`PATH_OPTIONS`."""
+    values = {name: option(query, strategy, name) for name in PATH_OPTIONS}
+    nearest = int(values["nearest"])
+    beam = Beam(nearest, int(values["beam"]), int(values["hops"]), values["update"], values["words"])
+    starts = anchors(query, found, nearest)
+    kept: list[dict[tuple[int, ...], Path]] = [{} for _ in range(beam.hops)]
+    with query.trace.step("search paths") as step:
+        for entities in _beams(found, starts):
+            for hop, paths in enumerate(search_paths(found, entities, beam, _scorer(query))):
+                kept[hop].update((path.rows, path) for path in paths if path.rows not in kept[hop])
+        step.detail = f"{len(found.ids)} units of {found.passages} passages"
+        if not query.view.part(UNITS).complete:
+            step.detail += "; some documents have no units yet: REFRESH INDEX units makes them"
+        step.count = sum(map(len, kept))
+    for number, of_hop in enumerate(kept, 1):
+        with query.trace.step(f"paths after hop {number}") as step:
+            paths = sorted(of_hop.values(), key=lambda path: -path.score)
+            step.detail = "; ".join(f"{path.score:.3f} {_told(query, found, path)}" for path in paths)
+            step.count = len(paths)
+    return [path for of_hop in kept for path in of_hop.values()]
+
+
+def _scorer(query: Query) -> Scorer | None:
+    """The cross-encoder that is set as the reranker."""
+    rerank = query.rerank
+    return partial(rerank.scores, query.question) if isinstance(rerank, ReadTogether) else None
+
+
+def _beams(found: UnitGraph, starts: Anchors) -> Iterable[Sequence[int]]:
+    yield from starts.names.values()
+    if named := dict.fromkeys(entity for row in starts.units for entity in found.named(row)):
+        yield list(named)
+
+
+def best_paths(found: UnitGraph, paths: Sequence[Path]) -> dict[int, Path]:
+    """The best path through each chunk that some path leads through."""
+    through: dict[int, Path] = {}
+    for path in paths:
+        for row in path.rows:
+            chunk = found.chunks[row]
+            if chunk not in through or path.score > through[chunk].score:
+                through[chunk] = path
+    return through
+
+
+def _scores(query: Query, chunks: Ids, through: Mapping[int, Path]) -> npt.NDArray[np.float64]:
+    view = query.view
+    paths = np.array([through[chunk].score if chunk in through else 0.0 for chunk in chunks.tolist()])
+    cosines = cosines_of(view, chunks, query.vector).astype(np.float64)
+    words = word_scores_of(view, question_terms(view, query.question), chunks)
+    return _PATH * _of_best(paths) + _OWN * (_of_best(cosines) + _of_best(words))
+
+
+def _of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Scores as shares of the best, none below 0."""
+    greatest = scores.max(initial=0.0)
+    return np.maximum(scores, 0.0) / greatest if greatest > 0 else np.zeros(len(scores))
+
+
+def _place(query: Query, chunk: int) -> str:
+    """What a chunk is called: the key of its document and its number there."""
+    stored = query.view.chunks.get(chunk)
+    return f"{query.view.documents.key_of(stored.document)} {stored.ordinal}"
+
+
+def _path_text(query: Query, found: UnitGraph, path: Path, chunk: int) -> str:
+    """A path as far as a chunk, in words."""
+    end = next(place for place, row in enumerate(path.rows, 1) if found.chunks[row] == chunk)
+    return _told(query, found, path, end)
+
+
+def _told(query: Query, found: UnitGraph, path: Path, end: int | None = None) -> str:
+    parts = []
+    for entity, row in zip(path.entities[:end], path.rows[:end], strict=True):
+        parts += [query.view.entities.get(entity).key, quoted(found.text(row))]
+    return " → ".join(parts)
