@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from model_server import Planned, Server, stream
 from theme_texts import THEMES, theme_documents, theme_text
 
 from kvstore import Store
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError
+from kvstore.models.structured import StructuredModel
 from kvstore.storage import records
 from kvstore.systems.graphrag.community_rows import TABLES
 from kvstore.systems.graphrag.community_tables import communities_of, community_text
@@ -284,6 +287,77 @@ def test_a_document_changes_few_texts(make_store: MakeStore) -> None:
     store.refresh("communities")
     after = contents()
     assert before != after and len(after - before) <= 3
+
+
+def report(request: dict[str, Any]) -> Planned:
+    """A report of what was sent: one finding with a source, one without, and one of a source that is not there."""
+    words = request["messages"][-1]["content"]
+    names = words.splitlines()[2].split(", ")
+    finding = {"summary": f"{names[0]} matters.", "explanation": f"Much is told of {names[0]} by a model."}
+    return stream(
+        json.dumps(
+            {
+                "title": f"The circle of {names[0]}",
+                "summary": f"A model wrote of {names[0]}.",
+                "rating": 7,
+                "rating_explanation": "It is often named.",
+                "findings": [
+                    finding | {"sources": [2, 2, 99]},
+                    finding | {"explanation": "Nobody says so.", "sources": []},
+                    finding | {"explanation": "Nowhere.", "sources": [1000]},
+                ],
+            }
+        )
+    )
+
+
+def write(store: Store) -> int:
+    model = store.language_model("scribe")
+    assert model is not None
+    writer = StructuredModel(model)
+    store._context.indexing.refresh("communities", None, writer)
+    return writer.calls
+
+
+def test_a_model_writes_reports_of_what_is_there(themed: Store, server: Server) -> None:
+    server.answering = report
+    count = len(rows(themed, "SELECT 1 FROM communities"))
+    assert write(themed) == count and write(themed) == 0
+    assert rows(themed, "SELECT DISTINCT written_by FROM communities") == [("scribe",)]
+    found = themed.describe("community", "0/apple russet")
+    assert found["written by"] == "scribe" and "A model wrote of " in found["text"]
+    assert "told of" in found["text"] and "Nobody says so" not in found["text"] and "Nowhere" not in found["text"]
+    with themed.state() as state:
+        communities = communities_of(state)
+        assert communities is not None
+        (number,) = communities.written(0).value["findings"][0]["sources"]  # type: ignore[union-attr]
+        assert number == 1
+        place = communities.sources(0)[number]
+        sent = [request["messages"][-1]["content"] for request in server.requests]
+        assert any(communities.text_at(place) in text for text in sent)
+    assert f"{count} texts by scribe" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
+    # What was written from a document that is gone is not shown; sentences that are left stand in.
+    themed.put("orchard-3", theme_text("orchard", 3).replace("filled", "took"))
+    silent = [key for (key,) in rows(themed, "SELECT community FROM communities WHERE written_by IS NULL")]
+    assert silent and all(key in ("0/apple russet", *found["children"]) for key in silent)
+    for key in silent:
+        text = themed.describe("community", key)["text"]
+        assert text and "A model wrote" not in text
+    assert 0 < write(themed) <= 3
+    assert not rows(themed, "SELECT 1 FROM communities WHERE written_by IS NULL")
+
+
+def test_a_report_without_sources_is_none(themed: Store, server: Server) -> None:
+    def unfounded(request: dict[str, Any]) -> Planned:
+        told = {"summary": "So it is.", "explanation": "So it is said.", "sources": [0]}
+        return stream(
+            json.dumps({"title": "T", "summary": "S", "rating": 1, "rating_explanation": "R", "findings": [told]})
+        )
+
+    server.answering = unfounded
+    assert write(themed) == 2 * len(rows(themed, "SELECT 1 FROM communities")), "each is asked for once more"
+    assert "number of one of the sources" in server.requests[1]["messages"][-1]["content"]
+    assert not rows(themed, "SELECT 1 FROM communities WHERE written_by IS NOT NULL OR text LIKE '%So it is%'")
 
 
 def test_check_tells_what_does_not_fit(themed: Store) -> None:

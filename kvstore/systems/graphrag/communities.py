@@ -119,9 +119,10 @@ class Communities:
             (entity, weight / (1 << 16)) for entity, weight in zip(row, row, strict=True) if self._has_entity(entity)
         ]
 
-    def strongest_members(self, community: int) -> list[int]:
-        """The living members that a text on it names, strongest first."""
-        return [entity for entity, _ in self.members(community)[:NAMED]]
+    def named_members(self, community: int) -> list[str]:
+        """The names of the living members that a text on it is written from, the strongest, in order of names."""
+        strongest = [entity for entity, _ in self.members(community)[:NAMED]]
+        return [record.name for record in sorted(self._state.entities.get_many(strongest), key=lambda one: one.key)]
 
     def passages(self, community: int) -> list[tuple[int, float]]:
         """The chunks at home in it that the state has, newer ones among them, each with the share of its names that
@@ -129,12 +130,6 @@ class Communities:
         found = [(chunk, share) for chunk, share in self._stored_passages(community) if self._has_chunk(chunk)]
         found += self._newer_by_community.get(community, ())
         return sorted(found, key=lambda one: -one[1])
-
-    def own_passages(self, community: int) -> list[tuple[int, float]]:
-        """Those of :meth:`passages` that are at home in none of its children, as far as they were there when it was
-        built."""
-        found = ((chunk, share) for chunk, share in self._homes(community) if self._has_chunk(chunk))
-        return list(found)[:PASSAGES]
 
     def documents(self, community: int) -> int:
         """The documents of its passages that the state has."""
@@ -166,19 +161,31 @@ class Communities:
         """What a language model wrote of it; None where nothing did, or a document that it was written from is gone
         or has changed."""
         found = written_text(self._state.lmdb, self.get(community).content)
-        if found is None or not all(self._has_chunk(span.chunk) for span in self.sources(community)):
-            return None
-        return found
+        return found if found is not None and self.has_all(self.sources(community)) else None
+
+    def text_at(self, place: SentencePlace) -> str:
+        """The text at a place of a document that the state has."""
+        return self._state.documents.text_slice(place.document, place.start, place.end)
+
+    def has_all(self, places: Sequence[SentencePlace]) -> bool:
+        """Whether the state has all of some places."""
+        return all(self._has_chunk(place.chunk) for place in places)
 
     def sources(self, community: int) -> list[SentencePlace]:
-        """The places that a text on it is written from: the sentences chosen below it, and its own passages, whole."""
+        """The places that a text on it is written from: the sentences chosen below it, then its own passages, whole, in
+        order of document keys and ordinals (those that are gone first)."""
         below = [self._record(child) for child in self.get(community).children]
         sentences = (place for row in below for place in (*row[9], *(finding[3:] for finding in row[10])))
         found = dict.fromkeys(SentencePlace(*place) for place in sentences)
+        own: list[tuple[str, SentencePlace]] = []
         for chunk, _ in self._homes(community)[:PASSAGES]:
             record = self._state.chunks.find(chunk)
-            place = (0, chunk, 0, 0) if record is None else (record.document, chunk, record.start, record.end)
-            found[SentencePlace(*place)] = None
+            if record is None:
+                own.append(("", SentencePlace(0, chunk, 0, 0)))
+            else:
+                place = SentencePlace(record.document, chunk, record.start, record.end)
+                own.append((self._state.documents.key_of(record.document), place))
+        found.update((place, None) for _, place in sorted(own))
         return list(found)
 
     def stale(self, community: int) -> bool:

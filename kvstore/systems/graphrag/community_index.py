@@ -7,8 +7,10 @@ a state may use of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from ...arguments import Choice, Option
+from ...models.structured import StructuredPrompt
 from ...structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, Writing
 from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import Logical
@@ -20,6 +22,7 @@ from .community_levels import AFFINITY, KNN, LEIDEN, NONE, CommunityOptions
 from .community_reports import community_reports
 from .community_rows import COMMUNITIES as COMMUNITY_TABLE
 from .community_rows import ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, TABLES, community_rows
+from .community_writing import report_prompt
 from .leiden import require_leiden
 
 #: Reports between two words of progress.
@@ -114,7 +117,13 @@ class CommunityIndex(GenerationIndex[Communities]):
         return _outline(bound, bound.roots())
 
     def writings(self, bound: Communities) -> Iterable[Writing]:
-        return ()
+        for number in range(len(bound)):
+            if bound.alive(number) and bound.has_all(bound.sources(number)):
+                community = bound.get(number)
+                yield Writing(community.content, community.passages, bound.title(number), number)
+
+    def prompt(self, bound: Communities, writing: Writing) -> StructuredPrompt[Mapping[str, Any]] | None:
+        return report_prompt(bound, writing.group)
 
 
 def _outline(bound: Communities, communities: Iterable[int]) -> Iterator[OutlineNode]:

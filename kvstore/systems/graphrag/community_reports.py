@@ -87,7 +87,7 @@ class _Material:
 
     sentences: list[_Candidate] = field(default_factory=list)
     relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
-    digests: list[bytes] = field(default_factory=list)
+    places: list[list[SentencePlace]] = field(default_factory=list)  # by community below, the last one first
 
 
 def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
@@ -103,13 +103,13 @@ def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, 
     for community in reversed(range(len(tree))):
         below = waiting.pop(community, _Material())
         here = sorted(passages.get(community, ()), key=lambda passage: (-tree.shares[passage], passage))[:PASSAGES]
-        own = [sentence for passage in sorted(here) for sentence in reader.sentences(passage)]
+        here.sort()
+        own = [sentence for passage in here for sentence in reader.sentences(passage)]
         below.sentences += own
         below.relations += _stated(inside.get(community, ()), own)
-        digest = blake2b(_VERSION, digest_size=16)
-        for part in (*(tree.graph.keys[node].encode() for node in members[community]), *sorted(below.digests)):
-            digest.update(len(part).to_bytes(4, "big") + part)
-        digest.update(b"".join(reader.digest(passage) for passage in sorted(here)))
+        sources = dict.fromkeys(place for places in reversed(below.places) for place in places)
+        sources.update((reader.place(passage), None) for passage in here)
+        names = [tree.graph.keys[node] for node in members[community]]
         summary = _summary(below.sentences)
         findings = _findings(below.relations)
         parent = int(tree.parent[community])
@@ -118,15 +118,23 @@ def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, 
             chosen = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
             above.sentences += chosen.values()
             above.relations += findings[:_TAKEN_OVER]
-            above.digests.append(digest.digest())
+            above.places.append(list(chosen))
         yield (
             community,
             CommunityReport(
                 [sentence.span for sentence in summary],
                 [Finding(reader.entities(nodes), weight, sentence.span) for weight, nodes, sentence in findings],
-                digest.digest(),
+                _digest([*names, *map(reader.text, sources)]),
             ),
         )
+
+
+def _digest(parts: Iterable[str]) -> bytes:
+    """The digest of what a text is written from: names, then the texts of the sources in their order."""
+    digest = blake2b(_VERSION, digest_size=16)
+    for part in map(str.encode, parts):
+        digest.update(len(part).to_bytes(4, "big") + part)
+    return digest.digest()
 
 
 def _strongest_members(tree: CommunityTree) -> list[list[int]]:
@@ -221,9 +229,15 @@ class _PassageReader:
         one, other = (int(self._tree.graph.entities[node]) for node in nodes)
         return one, other
 
-    def digest(self, passage: int) -> bytes:
-        """The digest of a passage's text."""
-        return blake2b(self._text(passage)[1], digest_size=16).digest()
+    def place(self, passage: int) -> SentencePlace:
+        """The whole of a passage."""
+        chunk = int(self._tree.graph.passages[passage])
+        record = self._state.chunks.get(chunk)
+        return SentencePlace(record.document, chunk, record.start, record.end)
+
+    def text(self, place: SentencePlace) -> str:
+        """The text at a place."""
+        return self._state.documents.text_slice(place.document, place.start, place.end)
 
     def sentences(self, passage: int) -> Iterator[_Candidate]:
         """The sentences of a passage, in order; headings, tables and code have none."""

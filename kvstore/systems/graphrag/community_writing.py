@@ -1,0 +1,98 @@
+"""What a language model is asked to write of a community, and what is kept of it.
+
+In: a community, with the names of its strongest members and the places that its text is made of. Out: a prompt whose
+answer is a report: title, summary, rating and findings (Edge et al. 2024, section 3.1.4 and appendix E.2, in words of
+our own). Sources are quoted and numbered; a finding that names none of them is left out, and a report of which none is
+left is no answer. What is kept names its sources by their number in :meth:`Communities.sources`, so that each finding
+can be cited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...models.quoting import Quotation, printable
+from ...models.structured import StructuredPrompt
+from ...models.token_estimate import token_estimate
+from .communities import Communities
+
+#: Tokens of the sources of one report, and findings that it may have.
+_TOKENS, _FINDINGS = 6000, 10
+_TASK = (
+    "You write a report on a group of names that belong together in a collection of documents: who or what they are, "
+    "how they are related, what is important about them. Use only the numbered sources. Give a short title that names "
+    "two or three of them; a summary of the whole group in a few sentences; a rating from 0 to 10 of how much the "
+    "group matters to somebody who wants to know what the collection is about, with one sentence that explains it; and "
+    f"up to {_FINDINGS} findings, the most important first. A finding has a summary of one sentence, an explanation of "
+    "a few sentences that stands by itself, and the numbers of the sources that say so. Leave out what no source says."
+)
+_TEXT = {"type": "string", "minLength": 1}
+#: Tokens around a source: its number and the marks.
+_AROUND = 16
+
+
+def report_prompt(communities: Communities, community: int) -> StructuredPrompt[Mapping[str, Any]] | None:
+    """What a model is asked for a report on a community; None where a place that it is made of is gone."""
+    places = communities.sources(community)
+    if not communities.has_all(places):
+        return None
+    given: list[tuple[int, str]] = []
+    room = _TOKENS
+    for number, place in enumerate(places):
+        text = printable(communities.text_at(place))
+        cost = token_estimate(text) + _AROUND
+        if cost <= room:
+            given.append((number, text))
+            room -= cost
+    names = communities.named_members(community)
+    quotation = Quotation([*names, *(text for _, text in given)])
+    sources = "\n\n".join(f"[{place}]\n{quotation.of(text)}" for place, (_, text) in enumerate(given, 1))
+    numbers = [number for number, _ in given]
+
+    def check(answer: Any) -> Mapping[str, Any]:
+        findings = list(_cited(answer["findings"], numbers))
+        if not findings:
+            raise ValueError("no finding gives the number of one of the sources")
+        told = {part: " ".join(answer[part].split()) for part in ("title", "summary", "rating_explanation")}
+        return {**told, "rating": answer["rating"], "findings": findings}
+
+    return StructuredPrompt(
+        "report",
+        [
+            {"role": "system", "content": f"{_TASK} {quotation.rule}"},
+            {"role": "user", "content": f"Names:\n{quotation.of(', '.join(names))}\n\nSources:\n\n{sources}"},
+        ],
+        _object(
+            title=_TEXT,
+            summary=_TEXT,
+            rating={"type": "number", "minimum": 0, "maximum": 10},
+            rating_explanation=_TEXT,
+            findings={
+                "type": "array",
+                "minItems": 1,
+                "items": _object(
+                    summary=_TEXT, explanation=_TEXT, sources={"type": "array", "items": {"type": "integer"}}
+                ),
+            },
+        ),
+        check,
+    )
+
+
+def _cited(findings: list[Mapping[str, Any]], numbers: list[int]) -> Iterator[dict[str, Any]]:
+    """The findings that name sources they were given, with the numbers of these in the list of all."""
+    for finding in findings[:_FINDINGS]:
+        sources = [numbers[one - 1] for one in dict.fromkeys(finding["sources"]) if 1 <= one <= len(numbers)]
+        if sources:
+            told = {part: " ".join(finding[part].split()) for part in ("summary", "explanation")}
+            yield {**told, "sources": sources}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
