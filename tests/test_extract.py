@@ -21,7 +21,9 @@ from kvstore import errors
 from kvstore.changes.dump import dump
 from kvstore.models.token_estimate import message_tokens, token_estimate
 from kvstore.systems import chunk_choice, written_facts
+from kvstore.systems.chunked_text import stored_text
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
+from kvstore.systems.sprag.written_context import WRITTEN_CONTEXT, context_headers
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -55,8 +57,6 @@ def written(store: kvstore.Store) -> dict[str, dict[str, list[str]]]:
         for key, value in WRITTEN_UNITS.scan(state):
             record = state.documents.find(key)
             assert record is not None
-            from kvstore.systems.chunked_text import stored_text
-
             passages = {one.digest: one.text for one in WRITTEN_UNITS.passages(stored_text(state, record, {}))}
             found[key] = {passages[digest][:12]: list(texts) for digest, (_, texts) in value.passages.items()}
     return found
@@ -375,6 +375,71 @@ def test_units_are_ingested(filled: kvstore.Store, server: Server, tmp_path: Pat
     assert sorted(written(filled)["two"].values()) == [["Tea leaves."], ["The light is at the pier."]]
     with pytest.raises(errors.InputError, match="there is no format 'unitz'; did you mean units"):
         filled.execute(f"INGEST '{file}' AS unitz")
+
+
+# Context -------------------------------------------------------------------------------------------------------------
+
+
+def context_of(request: dict[str, Any]) -> Planned:
+    """An answer with the first words of each passage, as a title and as a sentence."""
+    passages = [
+        {"number": number, "title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}
+        for number, text in enumerate(quoted(request), 1)
+    ]
+    return stream(json.dumps({"passages": passages}))
+
+
+def headers_of(store: kvstore.Store, key: str) -> list[str]:
+    with store.state() as state:
+        record = state.documents.find(key)
+        assert record is not None
+        return context_headers(WRITTEN_CONTEXT.stored(state, key), stored_text(state, record, {}))
+
+
+def test_a_model_writes_what_documents_and_sections_are_about(store: kvstore.Store, server: Server) -> None:
+    server.answering = context_of
+    parts = [f"# Part {number}\n\n{long_text(4, number)}" for number in range(3)]
+    store.put("book", "\n\n".join(parts), format="markdown")
+    store.put("tea", TEXTS["tea"], title="Tea")
+    report = store.extract("context")
+    assert (report.passages, report.calls) == (5, 3)
+    assert headers_of(store, "tea") == [f"It is about {' '.join(TEXTS['tea'].split()[:9])}."]
+    headers = headers_of(store, "book")
+    assert len(set(headers)) == 3
+    title, document, section = headers[-1].split("\n")
+    assert title.startswith("# Part 0")
+    assert document.startswith("It is about # Part 0")
+    assert section.startswith("It is about # Part 2")
+    shown = [request["messages"][1]["content"] for request in server.requests]
+    assert any("a section of Part 1" in text for text in shown)
+    store.put("book", "\n\n".join([*parts[:2], f"# Part 2\n\n{long_text(4, 9)}"]), format="markdown")
+    assert [header[:25] for header in dict.fromkeys(headers_of(store, "book"))] == [
+        "It is about # Part 0 Word",
+        "It is about # Part 1 Word",
+        "",
+    ]
+    assert store.extract("context").passages == 2
+    # What follows the beginning of a document is not what its title is written from.
+    store.put("long", long_text(40))
+    assert store.extract("context").passages == 1
+    store.put("long", long_text(40) + "\n\nThe end.")
+    assert store.extract("context").calls == 0
+
+
+def test_context_is_one_title_and_one_sentence(filled: kvstore.Store, server: Server) -> None:
+    entry = {"number": 1, "title": " ", "about": "It is about tea."}
+    server.answering = lambda request: stream(json.dumps({"passages": [entry]}))
+    cursor = filled.execute("EXTRACT CONTEXT WHERE key = 'tea'")
+    assert "title and about are texts" in cursor.problems[0]
+    entry |= {"title": "Tea", "about": "Wholly unrelated orders!"}
+    cursor = filled.execute("EXTRACT CONTEXT WHERE key = 'tea'")
+    assert "a sentence says what its passage is about" in cursor.problems[0]
+    assert headers_of(filled, "tea") == [""]
+    entry |= {"about": "Tea, and who took it to India."}
+    assert filled.extract("context", where="key = 'tea'").passages == 1
+    assert headers_of(filled, "tea") == ["Tea, and who took it to India."]
+    with pytest.raises(errors.InputError, match="there is no format 'context'"):
+        filled.ingest("x.jsonl", format="context")
 
 
 # Interruptions -------------------------------------------------------------------------------------------------------

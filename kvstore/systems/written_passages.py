@@ -67,7 +67,8 @@ class WrittenPassages:
 
 
 class WrittenFact(DocumentFact[WrittenPassages]):
-    """A kind of texts that a model writes of documents: EXTRACT takes it by its ``name``, INGEST ... AS does too.
+    """A kind of texts that a model writes of documents: EXTRACT takes it by its ``name``, and INGEST ... AS does where
+    they come ``in_files`` too.
 
     ``about`` says in half a sentence what is written. ``fields`` are two: the document, and a list of passages.
     ``passage_tokens`` is the most that the passages of one request are together, an estimate; the passages of one
@@ -76,6 +77,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
     adds = True
     about: str
+    in_files: bool = False
     passage_tokens: int = 1200
 
     @abstractmethod

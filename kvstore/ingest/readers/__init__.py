@@ -95,7 +95,7 @@ def _entry(format: str) -> _Format:
         return _REGISTRY[format]
     from ...systems import written_facts
 
-    known = (*FORMATS, *written_facts())
+    known = (*FORMATS, *(name for name, fact in written_facts().items() if fact.in_files))
     if format in known:
         return _WRITTEN
     near = get_close_matches(format, known, 1)

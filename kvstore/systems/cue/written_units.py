@@ -57,6 +57,7 @@ class _WrittenUnits(WrittenFact):
     plural = "written_units"
     fields: ClassVar[Fields] = {"units": str, "passages": list}
     tables = ("unit_texts",)
+    in_files = True
     about = "statements that can be understood alone, in place of a chunk's sentences"
 
     def passages(self, document: ChunkedText) -> list[SourcePassage]:

@@ -1,0 +1,145 @@
+"""Context that a language model writes of documents and their sections: a title, and what they are about in a sentence
+(spRAG's AutoContext).
+
+In: the beginning of a document, and of each of its sections that chunks stand in. On disk: table ``context_texts``.
+Out: for each chunk the lines that say where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ...models.quoting import Quotation, printable
+from ...models.structured import StructuredPrompt
+from ...structures.documents.documents import heading_path
+from ...text.words import segments
+from ..chunked_text import ChunkedText
+from ..fact import Fields
+from ..written_passages import SourcePassage, WrittenFact, WrittenPassages, passage_digest
+
+#: Bytes of a document and of a section that a model is shown, at most, and of the shortest section that it is.
+_OF_DOCUMENT, _OF_SECTION, _LEAST = 14_000, 4_000, 300
+#: Characters of the longest title and of the longest sentence.
+_TITLE, _SENTENCE = 120, 400
+
+_TASK = (
+    "Each passage is the beginning of a document, or of a section of one. Say of each what a reader must know to place "
+    "any part of it: a title of 2 to 10 words, and one sentence that says what it is about, naming the persons, "
+    "organisations, products and periods that it treats by their full names. Say nothing that the passage does not "
+    "say, and write in its language."
+)
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "passages": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "number": {"type": "integer"},
+                    "title": {"type": "string", "minLength": 1, "maxLength": _TITLE},
+                    "about": {"type": "string", "minLength": 1, "maxLength": _SENTENCE},
+                },
+                "required": ["number", "title", "about"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["passages"],
+    "additionalProperties": False,
+}
+
+
+class _WrittenContext(WrittenFact):
+    name = "context"
+    plural = "written_contexts"
+    fields: ClassVar[Fields] = {"context": str, "passages": list}
+    tables = ("context_texts",)
+    passage_tokens = 4000
+    about = "titles of documents and sections, and what they are about in a sentence"
+
+    def passages(self, document: ChunkedText) -> list[SourcePassage]:
+        return [_document_passage(document), *(passage for _, passage in _section_passages(document))]
+
+    def prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+        quotation = Quotation(part for one in passages for part in (one.title or "", *one.headings, one.text))
+
+        def check(value: Any) -> dict[bytes, tuple[str, ...]]:
+            found = {entry["number"]: entry for entry in value["passages"]}
+            if found.keys() != set(range(1, len(passages) + 1)) or len(found) != len(value["passages"]):
+                raise ValueError(f"each of the passages 1 to {len(passages)} has one entry")
+            return {
+                passage.digest: _context(found[number], passage, quotation)
+                for number, passage in enumerate(passages, 1)
+            }
+
+        user = "\n\n".join(_shown(number, passage, quotation) for number, passage in enumerate(passages, 1))
+        messages = [{"role": "system", "content": f"{_TASK} {quotation.rule}"}, {"role": "user", "content": user}]
+        return StructuredPrompt(self.name, messages, _SCHEMA, check)
+
+
+def _document_passage(document: ChunkedText) -> SourcePassage:
+    text = _beginning(document.text, _OF_DOCUMENT)
+    return SourcePassage(
+        passage_digest(document.title, [], text), document.title, (), text, range(len(document.chunks))
+    )
+
+
+def _section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassage]]:
+    """The sections that chunks stand in, each with its number and its passage; short ones say what they are about
+    themselves."""
+    chunks: dict[int, list[int]] = {}
+    for number, chunk in enumerate(document.chunks):
+        if chunk.section >= 0:
+            chunks.setdefault(chunk.section, []).append(number)
+    for section, numbers in chunks.items():
+        start, end = document.chunks[numbers[0]].start, document.chunks[numbers[-1]].end
+        if end - start >= _LEAST:
+            headings = heading_path(document.outline, section)
+            text = _beginning(document.text[start:end], _OF_SECTION)
+            digest = passage_digest(document.title, headings, text)
+            passage = SourcePassage(digest, document.title, headings, text, range(numbers[0], numbers[-1] + 1))
+            yield section, passage
+
+
+def _beginning(text: bytes, most: int) -> str:
+    """At most so many bytes of a text, to the end of a character."""
+    return text[:most].decode(errors="ignore")
+
+
+def _shown(number: int, passage: SourcePassage, quotation: Quotation) -> str:
+    above = " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
+    of = "a section of " if passage.headings else ""
+    return f"Passage {number}: {of}{printable(' '.join(above.split()))}\n{quotation.of(printable(passage.text))}"
+
+
+def _context(entry: Mapping[str, Any], passage: SourcePassage, quotation: Quotation) -> tuple[str, ...]:
+    """Title and sentence on one line each; raises ValueError for those that are blank, repeat the marks of the
+    quotation, or share no word with what they were written from."""
+    found = tuple(printable(" ".join(entry[name].split())) for name in ("title", "about"))
+    if not all(found) or any(quotation.mark in text for text in found):
+        raise ValueError(f"title and about are texts, which do not repeat the mark {quotation.mark}")
+    said = {word for part in (passage.title or "", *passage.headings, passage.text) for word in segments(part)}
+    if said.isdisjoint(segments(found[1])):
+        raise ValueError("a sentence says what its passage is about, in its words")
+    return found
+
+
+def context_headers(value: WrittenPassages | None, document: ChunkedText) -> list[str]:
+    """For each chunk of a document the lines that say where it stands: the document's title where it has none of its
+    own, what the document and what the section are about; empty where nothing is written."""
+    if value is None:
+        return [""] * len(document.chunks)
+    whole = value.of(_document_passage(document).digest)
+    of_sections = {section: value.of(passage.digest) for section, passage in _section_passages(document)}
+    headers = []
+    for chunk in document.chunks:
+        lines = [] if whole is None else [whole[1][0]] * (not document.title) + [whole[1][1]]
+        section = of_sections.get(chunk.section)
+        headers.append("\n".join([*lines, *([section[1][1]] if section is not None else [])]))
+    return headers
+
+
+#: What models wrote of documents and their sections; EXTRACT context has one write it.
+WRITTEN_CONTEXT = _WrittenContext()
