@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import kvstore
+from kvstore.extraction.syntax import sentences_of
+from kvstore.models.language import Parse, open_language
 from kvstore.structures.derived_parts import vector_space
 from kvstore.structures.vectors.vectors import VectorWriter, block_shape
+from kvstore.systems.cue.clauses import clauses_of
 from kvstore.systems.cue.unit_derivation import UNIT_DERIVATION
 from kvstore.systems.cue.units import UNITS, Units
 
@@ -169,3 +174,73 @@ def test_a_vector_that_is_stored_again_is_the_same(store: kvstore.Store) -> None
     lengths = np.linalg.norm(stored, axis=1)
     assert lengths[7] == 0 and np.delete(lengths, 7) == pytest.approx(1, abs=1e-6)
     assert (np.delete(stored * rows, 7, 0).sum(axis=1) > 0.9995).all()
+
+
+def test_units_of_a_model_stand_in_place_of_the_sentences_of_their_chunk(store: kvstore.Store, tmp_path: Path) -> None:
+    path = tmp_path / "units.jsonl"
+    path.write_text(json.dumps({"id": "fortune", "units": ["Robert Fortune went to Assam for the tea plants."]}) + "\n")
+    store.ingest(path, format="units")
+    rows = "SELECT ordinal, source, text, end > start FROM units WHERE document = 'fortune'"
+    said = [(0, "given", "Robert Fortune went to Assam for the tea plants.", 1)]
+    assert store.execute(rows.replace("end >", '"end" >')).fetchall() == said
+    named = store.execute("SELECT entity FROM unit_mentions WHERE document = 'fortune' ORDER BY 1").fetchall()
+    assert {"Assam", "Robert Fortune"} <= {entity for (entity,) in named}
+    assert store.check() == []
+    with store.state() as state:
+        units = state.part(UNITS)
+        ids, cosines = units.nearest(store._context.embed(["Robert Fortune went to Assam for tea plants"])[0], 1)
+        assert units.texts(ids.tolist()) == ["Robert Fortune went to Assam for the tea plants."] and cosines[0] > 0.5
+    store.update("fortune", title="Fortune")
+    (source,) = set(store.execute("SELECT source FROM units WHERE document = 'fortune'").fetchall())
+    assert source == ("rule",), "what a model wrote under another title is not of this one"
+    store.delete("fortune")
+    with store.state() as state:
+        assert state.lmdb.count("unit_texts") == 0
+
+
+def test_clauses_of_a_sentence_are_units_where_that_is_asked_for(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store(settings={"language": "en"})
+    store.create_index("units", {"clauses": 1})
+    store.put("a", "Robert Fortune was born in Kelloe and died in London in 1880. He was a *fine* man and he knew it.")
+    rows = store.execute('SELECT ordinal, start, "end", text FROM units').fetchall()
+    assert rows == [
+        (0, 0, 33, "Robert Fortune was born in Kelloe"),
+        (1, 38, 61, "Robert Fortune died in London in 1880."),
+        (2, 62, 97, "He was a fine man and he knew it."),
+    ]
+    named = store.execute("SELECT ordinal, entity FROM unit_mentions ORDER BY 1, 2").fetchall()
+    assert named == [(0, "Kelloe"), (0, "Robert Fortune"), (1, "London"), (1, "Robert Fortune")]
+    assert store.check() == []
+
+
+CLAUSES = {
+    "He founded the company, which was sold in 1990, and his brother ran the bank.": [
+        "He founded the company, which was sold in 1990",
+        "his brother ran the bank.",
+        "the company | was sold in 1990",
+    ],
+    "Ada Lovelace, who wrote the first program, was the daughter of Byron.": [
+        "Ada Lovelace, who wrote the first program, was the daughter of Byron.",
+        "Ada Lovelace | wrote the first program",
+    ],
+    "Alan Turing studied at Cambridge, worked at Bletchley Park and was awarded the OBE.": [
+        "Alan Turing studied at Cambridge",
+        "Alan Turing | worked at Bletchley Park",
+        "Alan Turing | was awarded the OBE.",
+    ],
+    "He likes tea and coffee.": ["He likes tea and coffee."],
+    "The town that he founded lies in Kent.": ["The town that he founded lies in Kent."],
+}
+
+
+@pytest.mark.parametrize(("sentence", "clauses"), CLAUSES.items())
+def test_clauses_that_can_stand_alone(sentence: str, clauses: list[str]) -> None:
+    pipeline = open_language("en")
+    assert pipeline is not None
+
+    def read(text: str, parses: Sequence[Parse]) -> list[str]:
+        found = [clause for parse in parses for each in sentences_of(parse.doc) for clause in clauses_of(each)]
+        subjects = [f"{text[slice(*clause.subject)]} | " if clause.subject else "" for clause in found]
+        return [subject + text[c.start : c.end] for subject, c in zip(subjects, found, strict=True)]
+
+    assert list(pipeline.read([sentence], read)) == [clauses]

@@ -9,20 +9,24 @@ as the full names do that the paper has a model write. A chunk of one unit is no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arguments import Option
 from ...extraction.chunking import chunk_text
 from ...extraction.extraction import byte_offsets, embedding_text
+from ...extraction.syntax import sentences_of
+from ...models.language import ENGLISH, Parse, open_language
 from ...settings import FixedSettings
 from ...text.blocks import after_marker, blocks, plain, without_braces, without_links
+from ...text.languages import are_english
 from ...text.mail import is_mail_head
-from ..contract import ChunkedText, Derivation, MaintainedIndex
-
-#: The fact of a document that says which units a model wrote.
-WRITTEN = "units"
+from ..chunked_text import ChunkedText, Piece
+from ..contract import Derivation, MaintainedIndex
+from .clauses import Clause, clauses_of
+from .written_units import WRITTEN_UNITS, unit_source
 
 #: Kinds of blocks of which the parts are units.
 _TOLD = ("prose", "item", "table")
@@ -31,10 +35,12 @@ _LEAST_WORDS = 4
 
 
 class Place(NamedTuple):
-    """Where a unit of a chunk stands: bytes of the document's text."""
+    """Where a unit of a chunk stands, and the subject of a clause that has none of its own: bytes of the document's
+    text."""
 
     start: int
     end: int
+    subject: tuple[int, int] | None = None
 
 
 class UnitPart(NamedTuple):
@@ -52,15 +58,21 @@ class UnitPart(NamedTuple):
         return [len(places) or written for places, written in zip(self.places, self.written, strict=True)]
 
 
-def encoded(part: UnitPart, chunks: Sequence[Any]) -> Any:
-    """A part as plain data: of each chunk a list of distances and lengths, or how many texts a model wrote."""
+def encoded(part: UnitPart, chunks: Sequence[Piece]) -> Any:
+    """A part as plain data: of each chunk a list of distances and lengths, or how many texts a model wrote.
+
+    Of a clause with another's subject the length is negative, and the subject's distance and length follow.
+    """
     rows: list[Any] = []
     for chunk, places, written in zip(chunks, part.places, part.written, strict=True):
         row: list[int] = []
         last = chunk.start
-        for start, end in places:
-            row += start - last, end - start
+        for start, end, subject in places:
+            row += (start - last, end - start)
             last = end
+            if subject is not None:
+                row[-1] = start - end
+                row += (subject[0] - start, subject[1] - subject[0])
         rows.append(row if places else written)
     return rows
 
@@ -68,14 +80,16 @@ def encoded(part: UnitPart, chunks: Sequence[Any]) -> Any:
 def decoded(rows: Any, starts: Sequence[int]) -> UnitPart:
     """The part that is plain data; ``starts`` are those of the chunks."""
     part = UnitPart([], [])
-    for row, start in zip(rows, starts, strict=True):
+    for row, last in zip(rows, starts, strict=True):
         places: list[Place] = []
-        if not isinstance(row, int):
-            numbers = iter(row)
-            for distance, length in zip(numbers, numbers, strict=True):
-                start += distance
-                places.append(Place(start, start + length))
-                start += length
+        numbers = iter(() if isinstance(row, int) else row)
+        for distance in numbers:
+            start, length, subject = last + distance, next(numbers), None
+            if length < 0:
+                first = start + next(numbers)
+                length, subject = -length, (first, first + next(numbers))
+            last = start + length
+            places.append(Place(start, last, subject))
         part.places.append(places)
         part.written.append(row if isinstance(row, int) else 0)
     return part
@@ -97,7 +111,7 @@ class UnitDerivation(Derivation):
 
     name = "units"
     version = 1
-    facts = (WRITTEN,)
+    facts = (WRITTEN_UNITS.name,)
     quantised = True
 
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
@@ -105,35 +119,84 @@ class UnitDerivation(Derivation):
         if not document.chunks:
             return []
         starts = np.array([chunk.start for chunk in document.chunks])
-        for start, end in _sentences(document, settings):
-            number = int(np.searchsorted(starts, start, "right")) - 1
-            if number >= 0 and start < document.chunks[number].end:
-                part.places[number].append(Place(start, min(end, document.chunks[number].end)))
+        places = _sentences(document, settings)
+        for place in _clauses(document, places, settings.language) if options["clauses"] else places:
+            number = int(np.searchsorted(starts, place.start, "right")) - 1
+            if number >= 0 and place.start < document.chunks[number].end:
+                part.places[number].append(place._replace(end=min(place.end, document.chunks[number].end)))
         for number, chunk in enumerate(document.chunks):
-            if not part.places[number]:
+            written = len(written_units(document, number))
+            if written:
+                part.places[number].clear()
+                part.written[number] = written
+            elif not part.places[number]:
                 part.places[number].append(Place(chunk.start, chunk.end))
         return encoded(part, document.chunks)
 
     def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         found: list[str] = []
-        unit_part = decoded(part, [chunk.start for chunk in document.chunks])
-        for number, places in enumerate(unit_part.places):
+        for number, places in enumerate(decoded(part, [chunk.start for chunk in document.chunks]).places):
             headings = document.headings(number)
             if len(places) == 1:
                 found.append(embedding_text(document.title, headings, document.piece(number).decode()))
                 continue
-            for start, end in places:
-                found.append(embedded_text(document.title, headings, shown(document.text[start:end].decode())))
+            said = [shown_at(document.text, place) for place in places] or written_units(document, number)
+            found += [embedded_text(document.title, headings, text) for text in said]
         return found
 
     def faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
         if len(part) != len(document.chunks):
             yield f"there are units of {len(part)} chunks, and it has {len(document.chunks)}"
             return
-        for number, places in enumerate(decoded(part, [chunk.start for chunk in document.chunks]).places):
-            for start, end in places:
-                if not start < end <= document.chunks[number].end:
+        found = decoded(part, [chunk.start for chunk in document.chunks])
+        for number, (places, written) in enumerate(zip(found.places, found.written, strict=True)):
+            chunk = document.chunks[number]
+            for start, end, subject in places:
+                if not all(chunk.start <= a < b <= chunk.end for a, b in ((start, end), subject or (start, end))):
                     yield f"a unit lies outside chunk {number}"
+            if written != len(written_units(document, number)):
+                yield f"chunk {number} has {written} units by a model, which wrote another number"
+
+
+def written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
+    """The units that a model wrote of a chunk, by its number in the document; none where it wrote none."""
+    written = document.facts.get(WRITTEN_UNITS.name)
+    found = None if written is None else written.of(unit_source(document, chunk))
+    return () if found is None else found[1]
+
+
+def shown_at(text: bytes, place: Place) -> str:
+    """What a unit that stands in a text says, to a reader."""
+    said = shown(text[place.start : place.end].decode())
+    return said if place.subject is None else f"{shown(text[slice(*place.subject)].decode())} {said}"
+
+
+def _clauses(document: ChunkedText, places: Iterable[Place], language: str) -> Iterator[Place]:
+    """The clauses of sentences; a sentence with marks, or one that is no English to ``en``, stays whole."""
+    waiting = list(places)
+    texts = [document.text[place.start : place.end].decode() for place in waiting]
+    pipeline = open_language(language)
+    if pipeline is None:
+        yield from waiting
+        return
+    english = language != ENGLISH or any(are_english([document.piece(n).decode() for n in range(len(document.chunks))]))
+    plain_text = [english and text == shown(text) for text in texts]
+    parsed = pipeline.read((text for text, is_plain in zip(texts, plain_text, strict=True) if is_plain), _read)
+    for place, text, is_plain in zip(waiting, texts, plain_text, strict=True):
+        found = next(parsed) if is_plain else []
+        if len(found) < 2:
+            yield place
+            continue
+        to_byte = byte_offsets(text, place.end - place.start) + place.start
+        for start, end, subject in found:
+            about = None if subject is None else (int(to_byte[subject[0]]), int(to_byte[subject[1]]))
+            yield Place(int(to_byte[start]), int(to_byte[end]), about)
+
+
+def _read(_: str, parses: Sequence[Parse]) -> list[Clause]:
+    if len(parses) != 1:
+        return []
+    return [clause for sentence in sentences_of(parses[0].doc) for clause in clauses_of(sentence)]
 
 
 def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[Place]:
@@ -159,4 +222,8 @@ def _is_rule(piece: str) -> bool:
 
 
 UNIT_DERIVATION = UnitDerivation()
-UNIT_INDEX = MaintainedIndex(UNIT_DERIVATION, "sentences with vectors of their own, for the strategy cue", {})
+UNIT_INDEX = MaintainedIndex(
+    UNIT_DERIVATION,
+    "sentences with vectors of their own, for the strategy cue",
+    {"clauses": Option(0, 0, 1, "clauses of sentences in their place, by the parse of the language")},
+)

@@ -16,13 +16,16 @@ import numpy as np
 
 from ...structures.derived_parts import DerivedParts, vector_id, vector_owner
 from ...structures.documents.documents import DocumentRecord
-from ...structures.names.mention_recognition import Mention
+from ...structures.names.mention_recognition import Mention, mentions_in
 from ...structures.names.mentions import Occurrence
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix, cosines, nearest
+from ...text.normalize import fold
+from ..chunked_text import stored_text
 from ..kept_derivations import KeptDerivation, stored_derivations
 from ..passage_graph.rows import names_of_heading, nested, written_as
-from .unit_derivation import UNIT_DERIVATION, Place, UnitPart, decoded, shown
+from .unit_derivation import UNIT_DERIVATION, Place, UnitPart, decoded, shown_at
+from .written_units import WRITTEN_UNITS, unit_source
 
 #: Who wrote a unit that is a sentence of the text.
 RULE = "rule"
@@ -30,7 +33,8 @@ RULE = "rule"
 
 class Unit(NamedTuple):
     """A unit: its document, its chunk and its number in that; bytes ``start`` to ``end`` of the document's text, those
-    of the chunk for one that a model wrote. ``source`` is that model, or :data:`RULE`."""
+    of the chunk for one that a model wrote. ``source`` is that model, or :data:`RULE`; a clause may have its
+    ``subject`` elsewhere."""
 
     id: int
     document: int
@@ -39,6 +43,7 @@ class Unit(NamedTuple):
     start: int
     end: int
     source: str
+    subject: tuple[int, int] | None = None
 
 
 class _Document:
@@ -47,6 +52,7 @@ class _Document:
     def __init__(self, state: State, parts: DerivedParts, document: int) -> None:
         self.record: DocumentRecord = state.documents.get(document)
         self.chunks = list(self.record.chunk_ids())
+        self.ordinals = {chunk: ordinal for ordinal, chunk in enumerate(self.chunks)}
         self.spans = [Place(chunk.start, chunk.end) for chunk in state.chunks.get_many(self.chunks)]
         found = parts.find(document)
         part = UnitPart([[] for _ in self.chunks], [0] * len(self.chunks))
@@ -55,6 +61,13 @@ class _Document:
         self.part = part
         self.vectors = [] if found is None else found.places
         self.first = [0, *accumulate(part.counts)]
+        #: By chunk, the model that wrote its units, and these.
+        self.written: dict[int, tuple[str, Sequence[str]]] = {}
+        if any(part.written):
+            value = WRITTEN_UNITS.stored(state, self.record.key)
+            text = stored_text(state, self.record, {})
+            found_of = ((n, value.of(unit_source(text, n))) for n in range(len(self.chunks)) if value is not None)
+            self.written = {number: of_chunk for number, of_chunk in found_of if of_chunk is not None}
 
     def chunk_of(self, number: int) -> int:
         """The ordinal of the chunk of a unit."""
@@ -112,7 +125,7 @@ class Units:
 
     def texts(self, ids: Iterable[int]) -> list[str]:
         """Units as a reader sees them."""
-        return [shown(self._text(u.document)[u.start : u.end].decode()) for u in self.get(ids)]
+        return [self._said(unit) for unit in self.get(ids)]
 
     def vectors(self, ids: Sequence[int]) -> Matrix:
         """The vectors of units, shape (n, dimension), of unit length."""
@@ -138,9 +151,7 @@ class Units:
         """The entities that each unit names, and those of its document's title, ascending."""
         named = []
         for unit in self.get(ids):
-            document = self._document(unit.document)
-            inside = (m.entity for m in self._mentions(unit.chunk) if unit.start <= m.start and m.end <= unit.end)
-            named.append(sorted({*inside, *self._title_names(document.record.id)}))
+            named.append(sorted({*self._named(unit), *self._title_names(unit.document)}))
         return named
 
     def of_entity(self, entity: int, chunks: Iterable[int]) -> list[int]:
@@ -163,9 +174,30 @@ class Units:
 
     def _unit(self, document: _Document, ordinal: int, number: int) -> Unit:
         places = document.part.places[ordinal]
-        start, end = places[number] if places else document.spans[ordinal]
         id = vector_id(document.record.id, document.first[ordinal] + number)
-        return Unit(id, document.record.id, document.chunks[ordinal], number, start, end, RULE)
+        place = places[number] if places else document.spans[ordinal]
+        source = RULE if places else document.written[ordinal][0]
+        start, end, subject = place
+        return Unit(id, document.record.id, document.chunks[ordinal], number, start, end, source, subject)
+
+    def _said(self, unit: Unit) -> str:
+        document = self._document(unit.document)
+        ordinal = document.ordinals[unit.chunk]
+        if not document.part.places[ordinal]:
+            return document.written[ordinal][1][unit.ordinal]
+        return shown_at(self._text(unit.document), document.part.places[ordinal][unit.ordinal])
+
+    def _named(self, unit: Unit) -> Iterable[int]:
+        """The entities that a unit names in what it says."""
+        if unit.source == RULE:
+            spans = [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
+            mentions = self._mentions(unit.chunk)
+            return (m.entity for m in mentions if any(start <= m.start and m.end <= end for start, end in spans))
+        said = self._said(unit)
+        found = list(mentions_in(self._state.filter, fold(said), self._state.settings.name_words))
+        text = said.encode()
+        outer = (mention for mention, inside in nested(found) if not inside)
+        return (m.entity for m in outer if written_as(text[m.start : m.end].decode()) == (True, False))
 
     def _read_mentions(self, chunk: int) -> list[Mention]:
         """The names in a chunk that are written as names and stand in no longer one, in bytes of the document."""

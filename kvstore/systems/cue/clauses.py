@@ -1,0 +1,136 @@
+"""Clauses of a sentence that can stand alone, by its dependency parse.
+
+In: a parsed sentence. Out: its clauses, in characters, each with the noun phrase that it is about where that stands
+elsewhere. A coordinate clause ("was born in Kelloe *and died in London*") ends the one before it, and has the subject
+of that where it has none of its own; a relative clause ("London, *which he loved*" has another subject and is none)
+has the noun phrase that it describes for its subject, and what it stands in stays whole. (Del Corro, Gemulla 2013,
+"ClausIE: clause-based open information extraction", section 3, has a fuller set of clauses.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...extraction.syntax import Sentence
+
+#: Words of the shortest clause, its subject apart, and of the longest subject that is repeated.
+_LEAST, _LONGEST_SUBJECT = 3, 12
+#: What a clause is joined to the one before it by.
+_JOINING = frozenset((",", ";", ":", "-", "–", "—", "and", "or", "but", "yet", "so"))
+
+
+class Clause(NamedTuple):
+    """A clause: characters ``start`` to ``end`` of the text, and those of its subject where it stands elsewhere."""
+
+    start: int
+    end: int
+    subject: tuple[int, int] | None = None
+
+
+def clauses_of(sentence: Sentence) -> list[Clause]:
+    """The clauses of a sentence, in its order; the sentence alone where it has only one."""
+    words = sentence.words
+    under = _Subtrees(sentence)
+    cuts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
+    last = len(words) - 1
+    for place, word in enumerate(words):
+        if word.pos not in ("VERB", "AUX") or not _coordinate(sentence, place) or not _finite(sentence, place):
+            continue
+        first, end = under.span(place)
+        if not _ends(sentence, end, last) or first <= cuts[-1][0] or not under.whole(place) or word.head >= first:
+            continue
+        own = any(True for _ in sentence.having(place, "nsubj", "expl"))
+        subject = None if own else _subject(sentence, under, word.head)
+        if own or subject is not None:
+            cuts.append((first, subject))
+    found: list[Clause] = []
+    for number, (first, subject) in enumerate(cuts):
+        stop = cuts[number + 1][0] if number + 1 < len(cuts) else len(words)
+        while first < stop and number and words[first].text.lower() in _JOINING:
+            first += 1
+        end = stop - 1
+        while number + 1 < len(cuts) and end > first and words[end].text.lower() in _JOINING:
+            end -= 1
+        if stop - first < _LEAST:
+            return [Clause(words[0].start, words[-1].end)]
+        found.append(Clause(words[first].start, words[end].end, subject))
+    return [*found, *_relative(sentence, under)]
+
+
+def _relative(sentence: Sentence, under: _Subtrees) -> Iterator[Clause]:
+    words = sentence.words
+    for place, word in enumerate(words):
+        if word.label != "acl:relcl" or word.head < 0 or not under.whole(place):
+            continue
+        first, last = under.span(place)
+        start, end = under.span(word.head)[0], first - 1
+        while first < place and words[first].text == ",":
+            first += 1
+        while end > start and words[end].text == ",":
+            end -= 1
+        subject = next(sentence.having(place, "nsubj"), None)
+        if subject != first or words[first].text.lower() not in ("who", "which", "that"):
+            continue
+        if last - first >= _LEAST and word.head <= end and end - start < _LONGEST_SUBJECT:
+            yield Clause(words[first + 1].start, words[last].end, (words[start].start, words[end].end))
+
+
+def _coordinate(sentence: Sentence, place: int) -> bool:
+    """Whether a predicate is coordinated with another, or only stands beside it: what begins with no conjunction."""
+    label = sentence.words[place].label
+    return label == "conj" or (label == "advcl" and not any(True for _ in sentence.having(place, "mark", "advmod")))
+
+
+def _finite(sentence: Sentence, place: int) -> bool:
+    """Whether a verb, or what helps it, has a tense."""
+    tags = {sentence.words[place].tag, *(sentence.words[child].tag for child in sentence.having(place, "aux", "cop"))}
+    return not tags.isdisjoint(("VBD", "VBZ", "VBP", "MD"))
+
+
+def _ends(sentence: Sentence, end: int, last: int) -> bool:
+    """Whether nothing but marks or further clauses stands behind a word."""
+    behind = sentence.words[end + 1 : last + 1]
+    return not behind or behind[0].text.lower() in _JOINING or not any(word.text[0].isalnum() for word in behind)
+
+
+def _subject(sentence: Sentence, under: _Subtrees, place: int) -> tuple[int, int] | None:
+    """Where the subject of a predicate stands, or of the one that it is coordinated with."""
+    words = sentence.words
+    while place >= 0:
+        for child in sentence.having(place, "nsubj"):
+            first, last = under.span(child)
+            return (words[first].start, words[last].end) if last - first < _LONGEST_SUBJECT else None
+        if not _coordinate(sentence, place):
+            return None
+        place = words[place].head
+    return None
+
+
+class _Subtrees:
+    """The words under each word of a sentence."""
+
+    def __init__(self, sentence: Sentence) -> None:
+        self._sentence = sentence
+        self._spans: dict[int, tuple[int, int, int]] = {}
+
+    def span(self, place: int) -> tuple[int, int]:
+        """The first and the last word under a word."""
+        return self._of(place)[:2]
+
+    def whole(self, place: int) -> bool:
+        """Whether all words from the first to the last under a word are under it."""
+        first, last, count = self._of(place)
+        return last - first + 1 == count
+
+    def _of(self, place: int) -> tuple[int, int, int]:
+        if place not in self._spans:
+            seen = {place}
+            waiting = [place]
+            while waiting:
+                for child in self._sentence.words[waiting.pop()].children:
+                    if child not in seen:
+                        seen.add(child)
+                        waiting.append(child)
+            self._spans[place] = (min(seen), max(seen), len(seen))
+        return self._spans[place]
