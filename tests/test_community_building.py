@@ -227,3 +227,20 @@ def test_leiden_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "graspologic_native", None)
     with pytest.raises(InputError, match=r"kvstore\[communities\].*affinity"):
         leiden_of_graph(3, edges, largest=10, levels=4)
+
+
+def test_a_finding_is_the_sentence_that_asserts_a_relation(make_store: MakeStore) -> None:
+    store = make_store(settings={"language": "en"})
+    store.put("seat", "Ada Lane saw Dodge City and Ford County. Dodge City is the county seat of Ford County, Kansas.")
+    store.put("again", "Ada Lane left Dodge City. Ford County was sold.")
+    with store.state() as state:
+        assert list(state.forest.edges())
+        tree = build_communities(state)
+        found = {
+            frozenset(state.entities.get(entity).key for entity in finding.entities): finding.span
+            for _, report in community_reports(state, tree)
+            for finding in report.findings
+        }
+        span = found[frozenset({"dodge city", "ford county"})]
+        text = state.documents.text_slice(span.document, span.start, span.end)
+    assert text.startswith("Dodge City is the county seat")

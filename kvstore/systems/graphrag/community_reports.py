@@ -17,6 +17,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from ...structures.documents.chunks import ChunkRecord
+from ...structures.forest.forest import DATA_KINDS
 from ...structures.state import State
 from ...text.blocks import parts, summary_sentence
 from ...text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
@@ -72,6 +73,11 @@ class _Candidate(NamedTuple):
     words: SentenceWords
     nodes: Mapping[int, Sequence[tuple[int, int]]]
 
+    def holds(self, places: Iterable[tuple[int, int]]) -> bool:
+        """Whether one of some places, a document and a byte of its text, is in it."""
+        span = self.span
+        return any(span.document == document and span.start <= start < span.end for document, start in places)
+
     def names_both(self, one: int, other: int) -> bool:
         """Whether it names two nodes, neither only inside the name of the other."""
         return any(
@@ -95,6 +101,7 @@ def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, 
     reader = _PassageReader(state, tree)
     members = _strongest_members(tree)
     inside = _relations_inside(tree)
+    asserted = _asserted(state, reader)
     passages: dict[int, list[int]] = {}
     for passage, home in enumerate(tree.homes.tolist()):
         if home != NOWHERE:
@@ -106,7 +113,7 @@ def community_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, 
         here.sort()
         own = [sentence for passage in here for sentence in reader.sentences(passage)]
         below.sentences += own
-        below.relations += _stated(inside.get(community, ()), own)
+        below.relations += _stated(inside.get(community, ()), own, asserted)
         sources = dict.fromkeys(place for places in reversed(below.places) for place in places)
         sources.update((reader.place(passage), None) for passage in here)
         names = [tree.graph.keys[node] for node in members[community]]
@@ -160,10 +167,29 @@ def _relations_inside(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[in
     return found
 
 
+#: Where prose asserts that one node is under the other: documents and bytes, by the two nodes, the smaller first.
+_Asserted = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+
+
+def _asserted(state: State, reader: _PassageReader) -> _Asserted:
+    """Where documents assert the edges of the forest between nodes."""
+    nodes = {place: reader.node(node.entity) for place, node in state.forest.nodes()}
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for child, parent in state.forest.edges():
+        one, other = nodes[child], nodes[parent]
+        if one is not None and other is not None and one != other:
+            places = found.setdefault((min(one, other), max(one, other)), [])
+            for assertion in state.forest.assertions(child, parent):
+                if assertion.kind not in DATA_KINDS:
+                    places.append((assertion.document, assertion.start))
+    return found
+
+
 def _stated(
-    relations: Iterable[tuple[int, tuple[int, int]]], own: Sequence[_Candidate]
+    relations: Iterable[tuple[int, tuple[int, int]]], own: Sequence[_Candidate], asserted: _Asserted
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
-    """For each relation the shortest sentence that names both its ends, as far as there is one."""
+    """For each relation the shortest sentence that asserts it, else that names both its ends, as far as there is
+    one."""
     naming: dict[int, list[_Candidate]] = {}
     for sentence in own:
         if _SHORTEST <= sentence.words.length <= _LONGEST:
@@ -173,7 +199,9 @@ def _stated(
     for weight, (one, other) in relations:
         both = [sentence for sentence in naming.get(one, ()) if sentence.names_both(one, other)]
         if both:
-            yield weight, (one, other), min(both, key=lambda sentence: (sentence.words.length, sentence.order))
+            places = asserted.get((one, other), ())
+            best = min(both, key=lambda found: (not found.holds(places), found.words.length, found.order))
+            yield weight, (one, other), best
             found += 1
         if found == 2 * FINDINGS:  # several may be stated by the same sentence
             return
@@ -222,7 +250,12 @@ class _PassageReader:
         self._shown = shown_entities(state)
         graph = tree.graph
         self._bounds: list[int] = graph.naming.searchsorted(range(len(graph.passages) + 1)).tolist()
+        self._node_of = {entity: node for node, entity in enumerate(graph.entities.tolist())}
         self._formats: dict[int, str] = {}
+
+    def node(self, entity: int) -> int | None:
+        """The node of an entity, or None."""
+        return self._node_of.get(self._shown.one(entity))
 
     def entities(self, nodes: tuple[int, int]) -> tuple[int, int]:
         """The entities of two nodes."""
