@@ -75,6 +75,19 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
 
 
 @pytest.fixture
+def make_needed_indexes() -> Callable[[Store], None]:
+    """Makes the indexes of a store that some strategy needs."""
+    from kvstore.systems import STRATEGIES
+
+    def make(store: Store) -> None:
+        needed = (getattr(strategy, "needs", None) for strategy in STRATEGIES.values())
+        for kind in sorted({kind for kind in needed if kind is not None}):
+            store.create_index(kind)
+
+    return make
+
+
+@pytest.fixture
 def store(make_store: Callable[..., Store]) -> Store:
     """A new, empty store with the hashing embedder; it must pass CHECK when the test is over."""
     return make_store()

@@ -26,6 +26,8 @@ from kvstore.ingest import file_visit
 from kvstore.systems import STRATEGIES
 
 EMBEDDER = "hashing:32"
+#: What needs an index is as new as that.
+EXACT = sorted(name for name, strategy in STRATEGIES.items() if getattr(strategy, "needs", None) is None)
 
 # Sentences that recur, so that scores tie; names that contain each other; relations that several documents state.
 SENTENCES = [
@@ -125,7 +127,7 @@ class History:
         else:
             self._other_process()
         if self.rng.random() < 0.3:  # what is read in between is kept in memory, and heats names
-            self.store.retrieve(self.rng.choice(QUESTIONS), using=self.rng.choice(sorted(STRATEGIES)))
+            self.store.retrieve(self.rng.choice(QUESTIONS), using=self.rng.choice(EXACT))
             self.store.lookup(self.rng.choice(NAMES))
 
     def _within(self, target: Any, change: Any) -> None:
@@ -290,7 +292,7 @@ def found_in(store: kvstore.Store, folder: Path, questions: list[str]) -> Iterat
             described = snapshot.describe_entity(name)
             yield f"DESCRIBE {name}", {key: value for key, value in described.items() if key != "temperature"}
         for question in questions:
-            for strategy in STRATEGIES:
+            for strategy in EXACT:
                 for clauses in ({"top": 3}, {"top": 12, "depth": 2}, {"top": 5, "where": "key < 'e'", "within": 60}):
                     yield f"{question} {strategy} {clauses}", answered(snapshot, question, using=strategy, **clauses)
                 segments = answered(snapshot, question, using=strategy, as_segments=True, within=90)

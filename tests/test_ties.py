@@ -13,12 +13,17 @@ KEYS = ["d", "b", "e", "a", "c"]
 
 
 @pytest.fixture(params=[KEYS, KEYS[::-1]], ids=["one order", "the other"])
-def twins(request: pytest.FixtureRequest, make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+def twins(
+    request: pytest.FixtureRequest,
+    make_store: Callable[..., kvstore.Store],
+    make_needed_indexes: Callable[[kvstore.Store], None],
+) -> kvstore.Store:
     """Documents of one text, put in an order or in the opposite."""
     store = make_store(settings={"chunk_tokens": 16})
     store.create_index("units")
     for key in request.param:
         store.put(key, "# Ada\n\nAda knew the Engine well. " + "Ada wrote of the Engine. " * 6, format="markdown")
+    make_needed_indexes(store)
     return store
 
 
@@ -28,7 +33,8 @@ def test_hits_of_equal_score_come_by_key_and_place(twins: kvstore.Store, strateg
         hits = twins.retrieve("What did Ada know of the Engine?", using=strategy, top=top).hits
         found = [(-hit.score, hit.document, hit.start) for hit in hits]
         assert found == sorted(found)
-        assert len(found) == top or len({key for _, key, _ in found}) == len(KEYS)
+        whole = len(found) == top or len({key for _, key, _ in found}) == len(KEYS)
+        assert whole or any(hit.kind == "report" for hit in hits)  # which says the same thing once
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))

@@ -52,13 +52,16 @@ class ModelDistiller:
         budget: int,
         *,
         asked: Callable[[str], AbstractContextManager[Query]],
-        retrieve: Callable[[str], Evidence],
+        retrieve: Callable[[str, str | None], Evidence],
     ) -> None:
         self._model = model
         self._budget = budget
         self.asked = asked
-        self.retrieve = retrieve
+        self._retrieve = retrieve
         self.trace = Trace()
+
+    def retrieve(self, question: str, using: str | None = None) -> Evidence:
+        return self._retrieve(question, using)
 
     def batches(self, question: str, passages: Sequence[Hit]) -> list[list[Hit]]:
         left = list(passages)

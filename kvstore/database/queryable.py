@@ -34,10 +34,11 @@ from ..structures.counters import Counters
 from ..structures.documents.document_triples import Triple, Triples
 from ..structures.indexes.index import IndexStatus
 from ..structures.indexes.index_reading import statuses
+from ..structures.indexes.indexes import Indexes
 from ..structures.names.aliases import Alias
 from ..structures.state import State
 from ..structures.vectors.vectors import cosines, unit_rows
-from ..systems import INDEXES, overview_strategies, strategy_named
+from ..systems import INDEXES, index_named, overview_strategies, strategy_named
 from ..text.normalize import entity_key
 from ..text.words import stemmer
 from .context import Context
@@ -422,6 +423,12 @@ class Queryable(ABC):
         # A vector that was given is the question's, and no other's.
         others: Clauses = {**clauses, "vector": None}
 
+        def retrieve(other: str, using: str | None) -> Evidence:
+            if using is None:
+                return self.retrieve(other, **others)
+            by_other: Clauses = {**others, "using": using, "options": None}
+            return self.retrieve(other, **by_other)
+
         @contextmanager
         def asked(other: str) -> Iterator[Query]:
             with self.state() as view:
@@ -433,7 +440,7 @@ class Queryable(ABC):
                 StructuredModel(model),
                 self._context.session.prompt_tokens,
                 asked=asked,
-                retrieve=lambda other: self.retrieve(other, **others),
+                retrieve=retrieve,
             ),
         )
         return found
@@ -485,6 +492,12 @@ class Queryable(ABC):
 
         return Relevance(query.question, rarities, stem, similarity)
 
+    def _require_index(self, view: State, strategy: Strategy) -> None:
+        """Raise InputError where a store has not the index that a strategy needs."""
+        needed: str | None = getattr(strategy, "needs", None)
+        if needed is not None and Indexes(view.lmdb).get(index_named(needed)) is None:
+            raise InputError(f"strategy {strategy.name} needs the index {needed}: CREATE INDEX {needed}; makes it")
+
     def _asked(
         self,
         view: State,
@@ -505,6 +518,7 @@ class Queryable(ABC):
         session = self._context.session
         strategy = strategy_named(using or session.strategy)
         check_options(strategy, options or {}, as_segments=bool(as_segments))
+        self._require_index(view, strategy)
         top = session.top if top is None else top
         depth = session.depth if depth is None else depth
         if not question.strip():

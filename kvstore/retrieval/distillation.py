@@ -60,8 +60,8 @@ class Distiller(Protocol):
         """How much each of some passages may help to answer a question, from 0 (not at all) to 5."""
         ...
 
-    def retrieve(self, question: str) -> Evidence:
-        """Evidence for another question, by the same strategy and clauses."""
+    def retrieve(self, question: str, using: str | None = None) -> Evidence:
+        """Evidence for another question, with the same clauses; by another strategy, with its own options."""
         ...
 
     def asked(self, question: str) -> AbstractContextManager[Query]:

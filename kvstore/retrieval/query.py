@@ -136,7 +136,10 @@ class Query:
 
 
 class Strategy(Protocol):
-    """A way to find evidence for a question; ``description`` names its source."""
+    """A way to find evidence for a question; ``description`` names its source.
+
+    One that cannot do without an index has its kind as ``needs``: a store without such an index says so.
+    """
 
     name: str
     description: str

@@ -1,0 +1,162 @@
+"""Strategy ``drift``: local searches that follow on from what communities say (GraphRAG, DRIFT search).
+
+*Primer*: the communities nearest to the question by vector. *Follow-up*: what they lead to is asked
+of the local search, round after round, each with half the weight of the one before. *Reduce*: the passages of all
+searches stand together. The published search has a model make up an answer to look for, and questions to follow up, and
+draws both at random; here nothing is random. Without a model the follow-ups are the strongest names of the primer that
+the question does not have, each with the question.
+
+With a model ASK has it take points, and questions to ask next, from the primer and from what each round finds
+(microsoft/graphrag, "DRIFT Search"), and writes the answer from the points.
+
+In: a query, and the index ``communities``. Out: evidence: passages, and behind them the reports of the primer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...arguments import Option
+from ...retrieval.dense_search import rank_by_vector
+from ...retrieval.distillation import Distiller, Point, distilled
+from ...retrieval.evidence import Evidence, Hit
+from ...retrieval.lexical_search import rank_by_words
+from ...retrieval.query import Query, evidence_of, option
+from ...structures.ranking import Ranking, best, shared_ranks
+from ...text.words import token_count
+from .communities import Communities
+from .community_index import COMMUNITIES
+from .local_search import LocalStrategy, Start, narrowed, near_entities, passages_of_entities, question_entities
+from .report_hits import communities_for, ranked, report_of
+
+#: Communities of the primer, and passages of each search, whose names lead on.
+_PRIMER, _LEADING = 3, 5
+#: What a round weighs, as a share of the one before.
+_FURTHER = 0.5
+#: How little the first ranks stand out where the searches are joined.
+_CONSTANT = 10
+#: Passages near the question, by vector and by words each.
+_NEAREST = 20
+
+
+class DriftStrategy:
+    """From what communities say of a question to local searches that follow on from it."""
+
+    name = "drift"
+    description = "GraphRAG, DRIFT: local searches that follow on, round after round, from what communities say"
+    needs = COMMUNITIES.name
+    options: Mapping[str, Option] = {
+        "rounds": Option(2, 0, 5, "rounds of searches that follow on"),
+        "width": Option(5, 1, 20, "names, or questions of a language model, that a round follows"),
+        "reports": Option(0.15, 0, 0.9, "share of what is found that reports of communities have"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        communities = communities_for(query)
+        near = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
+        starts = question_entities(query)
+        with query.trace.step("primer") as step:
+            selected = [community for community, _ in communities.nearest(query.vector, _PRIMER)]
+            step.detail = "; ".join(communities.title(one) for one in selected)
+            step.count = len(selected)
+        searches: list[tuple[float, Ranking]] = [(1.0, near[0]), (1.0, near[1])]
+        paths: dict[int, str] = {chunk: "near the question" for ranking in near for chunk, _ in ranking}
+        if starts:
+            searches.append((1.0, self._search(query, starts, "", paths)))
+        self._follow(query, communities, starts, selected, searches, paths)
+        ranking = _joined(query, searches)
+        reports = self._primer(query, communities, selected)
+        evidence = evidence_of(narrowed(query, reports), self.name, ranking, paths, len(ranking))
+        return replace(evidence, hits=ranked([*evidence.hits, *reports]))
+
+    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+        """Take points from what was found, ask what the model asks next, and answer from all the points."""
+        with distiller.asked(evidence.question) as query:
+            rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
+        points: list[Point] = []
+        asked = {evidence.question}
+        found = [(evidence.question, evidence.hits)]
+        for left in reversed(range(rounds + 1)):
+            questions: list[str] = []
+            for question, hits in found:
+                reading = distiller.read(question, hits, questions=width if left else 0)
+                points += reading.points
+                questions += reading.questions
+            further = [question for question in dict.fromkeys(questions) if question not in asked][:width]
+            asked.update(further)
+            found = [(question, distiller.retrieve(question, LocalStrategy.name).hits) for question in further]
+        return distilled(evidence, points, distiller.trace)
+
+    def _follow(
+        self,
+        query: Query,
+        communities: Communities,
+        starts: Sequence[Start],
+        selected: Sequence[int],
+        searches: list[tuple[float, Ranking]],
+        paths: dict[int, str],
+    ) -> None:
+        """Search for the strongest names of the primer, then for those of the passages found, and so on."""
+        followed = {start.entity for start in starts}
+        names = _strongest(communities, selected)
+        width = int(option(query, self, "width"))
+        for number in range(1, int(option(query, self, "rounds")) + 1):
+            new = [entity for entity in dict.fromkeys(names) if entity not in followed][:width]
+            if not new:
+                return
+            followed.update(new)
+            keys = {entity: query.view.entities.get(entity).key for entity in new}
+            with query.trace.step(f"follow-up {number}") as step:
+                found = [
+                    self._search(query, [Start(entity, keys[entity], 1.0, False)], f"follow-up {number}: ", paths)
+                    for entity in new
+                ]
+                step.detail, step.count = ", ".join(keys.values()), sum(map(len, found))
+            searches += [(_FURTHER**number, ranking) for ranking in found]
+            leading = [ranking[:_LEADING] for ranking in found]
+            names = [start.entity for start in near_entities(query, leading, followed, width)]
+
+    @staticmethod
+    def _search(query: Query, starts: Sequence[Start], path: str, paths: dict[int, str]) -> Ranking:
+        """A local search, whose paths are added where a passage has none yet."""
+        ranking, found = passages_of_entities(query, starts)
+        for chunk, why in found.items():
+            paths.setdefault(chunk, f"{path}{why}")
+        return ranking
+
+    def _primer(self, query: Query, communities: Communities, selected: Iterable[int]) -> list[Hit]:
+        """The reports of the primer, within their share."""
+        share = option(query, self, "reports")
+        most = min(query.top - 1, round(share * query.top))
+        room = None if query.within is None else share * query.within
+        found: list[Hit] = []
+        for community in selected:
+            report = report_of(query, communities, community, path="primer")
+            if report is None or len(found) >= most:
+                continue
+            if room is not None:
+                size = token_count(report.text)
+                if size > room:
+                    continue
+                room -= size
+            found.append(report)
+        return found
+
+
+def _strongest(communities: Communities, selected: Iterable[int]) -> list[int]:
+    """The members of communities, turn by turn the next strongest of each."""
+    members = [[entity for entity, _ in communities.members(community)] for community in selected]
+    longest = max(map(len, members), default=0)
+    return [of_one[place] for place in range(longest) for of_one in members if place < len(of_one)]
+
+
+def _joined(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:
+    """One ranking by the sum of weight / (constant + rank), where equals share a rank."""
+    scores: dict[int, float] = {}
+    for weight, ranking in searches:
+        for chunk, rank in shared_ranks(ranking):
+            scores[chunk] = scores.get(chunk, 0.0) + weight / (_CONSTANT + rank)
+    return best(query.view, list(scores), np.array(list(scores.values())), query.reach)

@@ -1,0 +1,247 @@
+"""Strategy ``global``: what the communities of a whole store say to a question (GraphRAG, global search).
+
+*Selection* goes down the tree of communities (microsoft/graphrag, dynamic community selection): from the coarsest, as
+long as one below says at least as much to the question. How much a community says is the cosine of its centroid plus
+the share of the question's words, by rarity (BM25), that its report has; without a model nobody rates. *Map*: each
+selected community gives its points, sentences of its report and then of its passages, by the greedy cover. *Reduce*:
+the points stand together, the communities that say most first, until there is no more room (Edge et al. 2024, section
+3.1.6). What came after the last REFRESH is a community of its own.
+
+With a model ASK has it rate the reports on the way down, from 0 to 5; take points from the reports of those that count,
+in as many parts as prompts can hold; and write the answer from those, the best first.
+
+In: a query, and the index ``communities``. Out: evidence whose hits are reports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ...arguments import Option
+from ...retrieval.cover import cover, cover_sentences, words_asked
+from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.distillation import Distiller, Point, distilled
+from ...retrieval.evidence import Evidence, Hit
+from ...retrieval.lexical_search import K1, question_terms, term_rarity
+from ...retrieval.query import Query, option
+from ...text.words import stemmer, term_counts
+from .communities import Communities
+from .community_index import COMMUNITIES
+from .report_hits import communities_for, ranked, report_hit, report_of
+
+#: Levels that the selection goes down.
+_LEVELS = 8
+#: Communities looked at together whose reports are read, the nearest.
+_READ = 50
+#: Chunks near the question that are looked at, whether they are in a community; chunks in none that are read, and
+#: those of them that tell how near they are.
+_NEAR, _LOOSE, _TELLING = 50, 500, 8
+#: Tokens of the report on what is in no community, where nothing limits it.
+_LOOSE_TOKENS = 400
+#: Passages of a community that a report is filled up from.
+_PASSAGES = 100
+
+
+class GlobalStrategy:
+    """From the communities of a whole store to what they say."""
+
+    name = "global"
+    description = "GraphRAG, global: the communities of the whole store that say most, each with its points"
+    needs = COMMUNITIES.name
+    options: Mapping[str, Option] = {
+        "levels": Option(_LEVELS, 0, 100, "levels that the selection goes down from the coarsest communities"),
+        "rated": Option(24, 0, 1000, "reports of each level that a language model rates, where one answers"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        communities = communities_for(query)
+        tree = _Tree(query, communities)
+        with query.trace.step("select communities") as step:
+            selected = _selected(tree, int(option(query, self, "levels")))
+            step.detail = f"{tree.looked_at} looked at, down to level {tree.deepest}"
+            step.count = len(selected)
+        with query.trace.step("points of communities") as step:
+            hits = _reports(query, communities, selected[: query.top], tree.loose)
+            step.detail = f"{len(hits)} of {len(selected)} communities"
+            step.count = sum(len(hit.spans) for hit in hits)
+        return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.looked_at)
+
+    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+        """Rate reports on the way down, take points from those that count, and answer from the points."""
+        rated = _rated_reports(self, evidence.question, distiller)
+        hits = [*rated, *(hit for hit in evidence.hits if not hit.heading)] if rated else evidence.hits
+        points: list[Point] = []
+        for batch in distiller.batches(evidence.question, hits):
+            points += distiller.read(evidence.question, batch).points
+        return distilled(evidence, points, distiller.trace)
+
+
+class _Tree:
+    """The tree of communities as far as it may answer, and how much each says to the question.
+
+    ``loose`` are chunks that may answer and are in no community: those near the question, and newer ones.
+    """
+
+    def __init__(self, query: Query, communities: Communities) -> None:
+        view = query.view
+        self._query = query
+        self._communities = communities
+        self._stem = stemmer(view.settings.stemmer)
+        counts = {term: view.postings.count(term) for term in question_terms(view, query.question)}
+        self._rarities = {term: term_rarity(view.counters.chunks, count) for term, count in counts.items() if count}
+        self._most = sum(self._rarities.values()) * (K1 + 1) or 1.0
+        allowed = query.allowed_chunks
+        near = [chunk for chunk, _ in rank_by_vector(query, _NEAR)]
+        looked_through = dict.fromkeys((*near, *(communities.newer() if allowed is None else allowed.tolist())))
+        homes = {chunk: communities.of_chunk(chunk) for chunk in looked_through}
+        self._possible = None if allowed is None else {one for found in homes.values() for one in found}
+        self.loose = [chunk for chunk, found in homes.items() if not found][:_LOOSE]
+        self.looked_at = 0
+        self.deepest = 0
+
+    def roots(self) -> list[int]:
+        """The coarsest communities."""
+        return self._living(self._communities.roots())
+
+    def children(self, community: int) -> list[int]:
+        """The communities that one is parted into."""
+        return self._living(self._communities.get(community).children)
+
+    def weight(self, community: int) -> float:
+        """How much more a community counts that has many passages."""
+        return 1 + self._communities.get(community).rating / 10
+
+    def scored(self, found: Sequence[int]) -> dict[int, float]:
+        """How much communities say to the question: the cosine, and the share of its words."""
+        if not found:
+            return {}
+        self.looked_at += len(found)
+        self.deepest = max(self.deepest, *(self._communities.get(one).level for one in found))
+        cosines = (self._communities.vectors(found) @ self._query.vector).astype(np.float64).round(6).tolist()
+        order = sorted(zip(cosines, found, strict=True), key=lambda one: (-one[0], one[1]))
+        return {one: cosine + (self._words(one) if place < _READ else 0.0) for place, (cosine, one) in enumerate(order)}
+
+    def score_of_loose(self) -> float:
+        """The same of what is in no community: its chunks that are nearest, and the words of all of it."""
+        ids = np.array(self.loose, np.uint64)
+        cosines = np.sort(cosines_of(self._query.view, ids, self._query.vector))[::-1][:_TELLING]
+        view = self._query.view
+        records = view.chunks.get_many(self.loose) if self._rarities else []
+        texts = (view.documents.text_slice(record.document, record.start, record.end) for record in records)
+        return float(cosines.mean(dtype=np.float64)) + self._share("\n".join(texts))
+
+    def _living(self, found: Iterable[int]) -> list[int]:
+        if self._possible is not None:
+            return [one for one in found if one in self._possible]
+        return [one for one in found if self._communities.alive(one)]
+
+    def _words(self, community: int) -> float:
+        report = report_of(self._query, self._communities, community, path="") if self._rarities else None
+        return 0.0 if report is None else self._share(f"{report.title}\n{report.text}")
+
+    def _share(self, text: str) -> float:
+        """How much of the question's words a text has, by rarity; BM25 without regard to lengths."""
+        counts = term_counts(text, self._stem)
+        said = [
+            rarity * counts[term] * (K1 + 1) / (counts[term] + K1)
+            for term, rarity in self._rarities.items()
+            if term in counts
+        ]
+        return math.fsum(said) / self._most
+
+
+def _selected(tree: _Tree, levels: int) -> list[tuple[int | None, float]]:
+    """The communities that say most with their scores, best first, from the coarsest down as long as one below says as
+    much; None stands for what is in no community."""
+    here = tree.scored(tree.roots())
+    kept: dict[int, float] = {}
+    for _ in range(levels):
+        children = {one: tree.children(one) for one in here}
+        below = tree.scored([child for found in children.values() for child in found])
+        further: dict[int, float] = {}
+        for community, score in here.items():
+            better = {child: below[child] for child in children[community] if below[child] >= score}
+            further |= better
+            if not better:
+                kept[community] = score
+        here = further
+    kept |= here
+    order: list[tuple[int | None, float]] = [
+        (one, kept[one] * tree.weight(one))
+        for one in sorted(kept, key=lambda one: (-kept[one] * tree.weight(one), one))
+    ]
+    if tree.loose:
+        score = tree.score_of_loose()
+        order.insert(sum(1 for _, other in order if other >= score), (None, score))
+    return order
+
+
+def _reports(
+    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], loose: Sequence[int]
+) -> list[Hit]:
+    """A report of each selected community; where they have so many tokens together, each fills its share by a cover of
+    its passages."""
+    hits: list[Hit | None] = []
+    total = math.fsum(score for _, score in selected if score > 0) or 1.0
+    for community, score in selected:
+        if query.within is None and community is not None:
+            path = f"community of level {communities.get(community).level}"
+            hits.append(report_of(query, communities, community, path=path, score=score))
+            continue
+        tokens = _LOOSE_TOKENS if query.within is None else int(query.within * max(0.0, score) / total)
+        hits.append(_cover_report(query, communities, community, score, tokens, loose))
+    return ranked(hit for hit in hits if hit is not None)
+
+
+def _cover_report(
+    query: Query, communities: Communities, community: int | None, score: float, tokens: int, loose: Sequence[int]
+) -> Hit | None:
+    """A report of the sentences of a community's passages that have most of what these are about."""
+    view = query.view
+    if community is None:
+        chunks, heading, title, path = list(loose), "", "in no community", "not in a community yet"
+    else:
+        allowed = query.allowed_set
+        found = (chunk for chunk, _ in communities.passages(community))
+        chunks = [chunk for chunk in found if allowed is None or chunk in allowed][:_PASSAGES]
+        heading, title = communities.key(community), communities.title(community)
+        path = f"community of level {communities.get(community).level}"
+    taken = cover(cover_sentences(view, chunks), tokens, asked=words_asked(query.question))
+    text = "\n".join(sentence.text for sentence in taken)
+    return report_hit([sentence.span(view) for sentence in taken], text, heading, title, path, score)
+
+
+def _rated_reports(strategy: GlobalStrategy, question: str, distiller: Distiller) -> list[Hit]:
+    """The reports that a model rates above 0, best first, from the coarsest communities down: those below one that
+    counts are rated next, and stand in its place where one of them counts too.
+
+    No state is held while the model rates; once the communities have been made anew, it goes no further down.
+    """
+    kept: dict[int, tuple[int, Hit]] = {}
+    above: list[int] | None = None
+    change: int | None = None
+    while above is None or above:
+        with distiller.asked(question) as query:
+            communities = communities_for(query)
+            if change not in (None, communities.change):
+                break
+            change = communities.change
+            tree = _Tree(query, communities)
+            found = tree.roots() if above is None else [child for one in above for child in tree.children(one)]
+            scores = tree.scored(found)
+            order = sorted(found, key=lambda one: (-scores[one], one))[: int(option(query, strategy, "rated"))]
+            reports = {one: report_of(query, communities, one, path="rated by the model") for one in order}
+            parents = {one: communities.get(one).parent for one in order}
+        rated = {one: hit for one, hit in reports.items() if hit is not None}
+        above = []
+        for one, rating in zip(rated, distiller.rate(question, list(rated.values())), strict=True):
+            if rating:
+                kept[one] = rating, rated[one]
+                above.append(one)
+        for one in above:
+            if (parent := parents[one]) is not None:
+                kept.pop(parent, None)
+    return [hit for _, hit in sorted(kept.values(), key=lambda one: -one[0])]

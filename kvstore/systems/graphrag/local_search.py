@@ -1,0 +1,213 @@
+"""Strategy ``local``: from the entities of a question to their passages, relations and communities (GraphRAG).
+
+The question's entities are those it names; where they are fewer than ``entities``, those that its nearest passages
+name come behind them, as the published search takes the entities whose descriptions are nearest (Edge et al. 2024;
+microsoft/graphrag, "Local Search"). What is found is parted among three kinds of text by shares: reports of the
+communities that most of the entities are in, lines about the entities from the forest, and passages. A passage counts
+by the entities it names, each by its weight and rarity, and by its cosine: the published order, by the first entity and
+then by relations, puts everything about the first name ahead of passages about two of them.
+
+In: a query, and the index ``communities``. Out: evidence: passages, behind them reports (hits of the kind ``report``);
+lines about the entities as its context. A question that leads to no entity is answered by the nearest passages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...arguments import Option
+from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.evidence import Evidence, Hit
+from ...retrieval.hierarchy import Hierarchy
+from ...retrieval.lexical_search import rank_by_words
+from ...retrieval.ordered_addresses import nodes_in_order
+from ...retrieval.query import Query, evidence_of, option
+from ...retrieval.recognition import recognise
+from ...structures.ranking import Ranking, best
+from ...text.words import token_count
+from ..passage_graph.graph import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
+from ..passage_graph.structure import GRAPH
+from .communities import Communities
+from .community_index import COMMUNITIES
+from .report_hits import communities_for, ranked, report_of
+
+#: Passages near the question, by vector and by words each, whose entities may stand beside those it names.
+_NEAREST = 20
+#: Passages of an entity that are read at most: one in more leads nowhere in particular.
+_MOST_PASSAGES = 2000
+#: Passages by their entities whose cosines are read.
+_CANDIDATES = 200
+#: What says that a passage itself writes of an entity, not the title or heading above it.
+_OWN_TEXT = CAPITALISED | INSIDE | TRIPLE
+#: What an entity counts that the question does not name.
+_UNNAMED = 0.5
+#: Ancestors and descendants of a place in the forest that are told.
+_RELATIVES = 3
+
+
+class Start(NamedTuple):
+    """An entity that the search starts at; ``named`` says whether the question names it."""
+
+    entity: int
+    key: str
+    weight: float
+    named: bool
+
+
+class LocalStrategy:
+    """From the question's entities to their passages, relations and communities."""
+
+    name = "local"
+    description = "GraphRAG, local: the question's entities lead to their passages, relations and communities"
+    needs = COMMUNITIES.name
+    options: Mapping[str, Option] = {
+        "entities": Option(10, 1, 100, "entities that the search starts at"),
+        "reports": Option(0.15, 0, 0.9, "share of what is found that reports of communities have"),
+        "relations": Option(0.35, 0, 0.9, "lines about the entities, as a share of WITHIN"),
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        communities = communities_for(query)
+        near = [rank_by_vector(query, max(_NEAREST, query.reach)), rank_by_words(query, _NEAREST)]
+        starts = _starts(query, near, int(option(query, self, "entities")))
+        if not starts:
+            return evidence_of(query, self.name, near[0], "near the question (no entity is known)", len(near[0]))
+        with query.trace.step("passages of the entities") as step:
+            ranking, paths = passages_of_entities(query, starts)
+            step.detail, step.count = "by the entities they name, and cosine", len(ranking)
+        reports = self._reports(query, communities, starts)
+        evidence = evidence_of(narrowed(query, reports), self.name, ranking, paths, len(ranking))
+        return replace(evidence, hits=ranked([*evidence.hits, *reports]), context=self._relations(query, starts))
+
+    def _reports(self, query: Query, communities: Communities, starts: Sequence[Start]) -> list[Hit]:
+        """Reports of the communities that most of the entities are in, within their share."""
+        share = option(query, self, "reports")
+        most = min(query.top - 1, math.ceil(share * query.top)) if share else 0
+        room = math.inf if query.within is None else share * query.within
+        matches: dict[int, list[str]] = {}
+        with query.trace.step("communities of the entities") as step:
+            for start in starts:
+                for community in communities.of_entity(start.entity)[-1:]:
+                    matches.setdefault(community, []).append(start.key)
+            order = sorted(matches, key=lambda one: (-len(matches[one]), -communities.get(one).rating, one))
+            found: list[Hit] = []
+            for community in order:
+                if len(found) == most:
+                    break
+                report = report_of(query, communities, community, path=f"community of {', '.join(matches[community])}")
+                if report is not None and (size := token_count(report.text)) <= room:
+                    found.append(report)
+                    room -= size
+            step.detail, step.count = f"{len(found)} reports", len(order)
+        return found
+
+    def _relations(self, query: Query, starts: Sequence[Start]) -> list[str]:
+        """What the forest says of the entities, those that the question names first, within their share."""
+        share = option(query, self, "relations")
+        room = math.inf if query.within is None else share * query.within
+        with query.trace.step("relations of the entities") as step:
+            hierarchy = Hierarchy(query.view, _RELATIVES)
+            found: list[str] = []
+            for start in starts if share else ():
+                nodes = [node for places in hierarchy.nodes([start.key]) for node in places]
+                for line in hierarchy.sentences(nodes_in_order(query.view, nodes)[:_RELATIVES]):
+                    room -= token_count(line)
+                    if room >= 0:
+                        found.append(line)
+            step.count = len(found)
+        return found
+
+
+def question_entities(query: Query) -> list[Start]:
+    """The entities that a question names, the rarest first."""
+    seeds = recognise(query, as_written=True)
+    return [Start(entity, seed.key, 1.0, True) for seed in seeds for entity in seed.identity.entities]
+
+
+def near_entities(query: Query, near: Iterable[Ranking], leaving_out: Container[int], most: int) -> list[Start]:
+    """The entities that some rankings of passages name most tellingly, best first: each counts with its rarity, times
+    the share of the best score that the passage has."""
+    view = query.view
+    scores: dict[int, float] = {}
+    for ranking in near:
+        rows = view.part(GRAPH).chunk_rows(np.array([chunk for chunk, _ in ranking], np.uint64))
+        rarities = _rarities(query, rows.entities).tolist()
+        entities, telling = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT)) != 0).tolist()
+        top = max((score for _, score in ranking), default=0.0) or 1.0
+        for number, (_, score) in enumerate(ranking):
+            for place in range(rows.bounds[number], rows.bounds[number + 1]):
+                if telling[place] and entities[place] not in leaving_out:
+                    added = rarities[place] * max(0.0, score) / top
+                    scores[entities[place]] = scores.get(entities[place], 0.0) + added
+    keys = {entity: view.entities.get(entity).key for entity in scores}
+    best_score = max(scores.values(), default=0.0) or 1.0
+    order = sorted(scores, key=lambda entity: (-scores[entity], keys[entity]))[:most]
+    return [Start(entity, keys[entity], _UNNAMED * scores[entity] / best_score, False) for entity in order]
+
+
+def _starts(query: Query, near: Sequence[Ranking], most: int) -> list[Start]:
+    """The entities that a question names; behind them those of its nearest passages."""
+    named = question_entities(query)[:most]
+    with query.trace.step("entities of near passages") as step:
+        ranking = [of_one[:_NEAREST] for of_one in near]
+        found = near_entities(query, ranking, {start.entity for start in named}, most - len(named))
+        step.detail, step.count = ", ".join(start.key for start in found) or "none", len(found)
+    return named + found
+
+
+def passages_of_entities(query: Query, starts: Sequence[Start]) -> tuple[Ranking, dict[int, str]]:
+    """Passages by the entities they name and their cosines with the question, best first, and why each is there."""
+    view = query.view
+    entities = np.array([start.entity for start in starts], np.uint32)
+    graph = view.part(GRAPH)
+    rows = graph.entity_rows(entities, graph.degrees(entities), _MOST_PASSAGES)
+    weights = np.array([start.weight for start in starts]) * _rarities(query, entities)
+    scores, owners = _scores(rows, weights)
+    chunks = np.array(sorted(scores), np.uint64)
+    chunks = chunks[query.keep_allowed(chunks)]
+    kept = best(view, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _CANDIDATES + query.reach)
+    if not kept:
+        return [], {}
+    ids = np.array(sorted(chunk for chunk, _ in kept), np.uint64)
+    by_names = np.array([scores[chunk] for chunk in ids.tolist()])
+    cosines = np.maximum(cosines_of(view, ids, query.vector).astype(np.float64), 0.0)
+    total = by_names / by_names.max() + cosines / (cosines.max() or 1.0)
+    ranking = best(view, ids, total, query.reach)
+    paths = {
+        chunk: "names " + ", ".join(dict.fromkeys(starts[number].key for number in owners[chunk]))
+        for chunk, _ in ranking
+    }
+    return ranking, paths
+
+
+def _rarities(query: Query, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
+    degrees = query.view.part(GRAPH).degrees(entities)
+    passages = np.maximum(1, np.where(degrees.informative, degrees.informative, degrees.total))
+    return np.asarray(np.log(1 + query.view.counters.chunks / passages), np.float64)
+
+
+def _scores(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
+    """The weights of the entities that each passage names, added up in their order, and which these are."""
+    scores: dict[int, float] = {}
+    owners: dict[int, list[int]] = {}
+    for number, weight in enumerate(weights.tolist()):
+        row = slice(rows.bounds[number], rows.bounds[number + 1])
+        for chunk, features in zip(rows.chunks[row].tolist(), rows.features[row].tolist(), strict=True):
+            if features & ~LOWER:
+                scores[chunk] = scores.get(chunk, 0.0) + weight
+                owners.setdefault(chunk, []).append(number)
+    return scores, owners
+
+
+def narrowed(query: Query, hits: Sequence[Hit]) -> Query:
+    """A query with the room that some hits leave."""
+    within = None if query.within is None else query.within - sum(token_count(hit.text) for hit in hits)
+    left = replace(query, top=query.top - len(hits), within=within)
+    left.trace = query.trace
+    return left

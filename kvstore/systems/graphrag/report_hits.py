@@ -1,0 +1,81 @@
+"""Reports of communities as hits: what a model wrote on one, or else sentences of its documents.
+
+In: communities as one state may read them, and which documents may answer. Out: hits of the kind ``report``, whose
+spans are the sentences, or the places that the model's findings name. What a model wrote is shown only where all the
+documents that it was written from may answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...errors import InputError
+from ...retrieval.evidence import Hit, TextSpan
+from ...retrieval.query import Query
+from ...structures.indexes.index_reading import bound_index
+from .communities import Communities
+from .community_index import COMMUNITIES
+from .community_reports import SentencePlace
+
+
+def communities_for(query: Query) -> Communities:
+    """The communities that a strategy asks; raises InputError where they are not made yet."""
+    found = bound_index(query.view, COMMUNITIES)
+    if found is None:
+        raise InputError("the index communities is not built yet: REFRESH INDEX communities; makes it")
+    return found
+
+
+def report_of(query: Query, communities: Communities, community: int, *, path: str, score: float = 0.0) -> Hit | None:
+    """The report of a community; None where nothing of it may answer."""
+    written = communities.written(community)
+    spans: list[SentencePlace] = []
+    text = ""
+    sources = [] if written is None else communities.sources(community)
+    if written is not None and all(may_answer(query, place) for place in sources):
+        report = written.value
+        told = (f"{finding['summary']} {finding['explanation']}" for finding in report["findings"])
+        text = "\n".join([report["title"], report["summary"], *told])
+        spans = [sources[number] for number in dict.fromkeys(n for one in report["findings"] for n in one["sources"])]
+    if not spans:
+        spans = [span for span in extracted(communities, community) if may_answer(query, span)]
+        text = "\n".join(span_text(query, span) for span in spans)
+    places = [text_span(query, span) for span in spans]
+    return report_hit(places, text, communities.key(community), communities.title(community), path, score)
+
+
+def report_hit(places: Sequence[TextSpan], text: str, heading: str, title: str, path: str, score: float) -> Hit | None:
+    """A hit of the kind ``report``, or None where there are no places."""
+    if not places:
+        return None
+    first = places[0]
+    place = (first.document, first.chunk, text, path, first.start, first.end)
+    return Hit(1, score, *place, heading, title, "report", tuple(places))
+
+
+def extracted(communities: Communities, community: int) -> list[SentencePlace]:
+    """The sentences on a community that no model wrote: its summary, then what is found in it, each once."""
+    findings = (finding.span for finding in communities.findings(community))
+    return list(dict.fromkeys((*communities.summary(community), *findings)))
+
+
+def span_text(query: Query, span: SentencePlace) -> str:
+    """The text of a place, on one line."""
+    return " ".join(query.view.documents.text_slice(span.document, span.start, span.end).split())
+
+
+def text_span(query: Query, span: SentencePlace) -> TextSpan:
+    """A place as hits and citations name it."""
+    view = query.view
+    return TextSpan(view.documents.key_of(span.document), view.chunks.get(span.chunk).ordinal, span.start, span.end)
+
+
+def ranked(hits: Iterable[Hit]) -> list[Hit]:
+    """Hits with ranks from 1, in this order."""
+    return [replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)]
+
+
+def may_answer(query: Query, span: SentencePlace) -> bool:
+    """Whether the document of a place may answer."""
+    return query.allowed is None or span.document in query.allowed

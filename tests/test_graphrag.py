@@ -1,0 +1,160 @@
+"""GraphRAG's searches over communities: local, global and drift, without a language model and with one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from model_server import Planned, Server, stream
+from theme_texts import THEMES, theme_documents
+
+from kvstore import Store
+from kvstore.errors import InputError
+from kvstore.retrieval.evidence import Evidence, Hit
+from kvstore.text.words import token_count
+
+STRATEGIES = ("local", "global", "drift")
+QUESTION = "What did Captain Orlov and the Kestrel Ferry have to do with each other?"
+
+
+@pytest.fixture
+def themed(make_store: Callable[..., Store]) -> Store:
+    """A store of texts on four themes, and their communities."""
+    store = make_store()
+    with store.transaction() as transaction:
+        for key, text in theme_documents(10).items():
+            transaction.put(key, text)
+    store.create_index("communities", {"least": 2})
+    return store
+
+
+def _themes(hit: Hit) -> set[str]:
+    return {span.document.partition("-")[0] for span in hit.spans}
+
+
+def _said(evidence: Evidence) -> str:
+    return repr((evidence.hits, evidence.context, evidence.abstracts, [step.detail for step in evidence.steps]))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_without_communities_the_statement_that_makes_them_is_named(store: Store, strategy: str) -> None:
+    store.put("one", "Port Ellery is a harbour.")
+    with pytest.raises(InputError, match=f"strategy {strategy} needs the index communities: CREATE INDEX communities"):
+        store.retrieve("Where is Port Ellery?", using=strategy)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_hit_says_what_stands_at_its_places(themed: Store, strategy: str) -> None:
+    evidence = themed.retrieve(QUESTION, using=strategy, top=6)
+    assert 0 < len(evidence.hits) <= 6
+    assert [hit.rank for hit in evidence.hits] == list(range(1, len(evidence.hits) + 1))
+    for hit in evidence.hits:
+        places = [themed.get(span.document).text.encode()[span.start : span.end].decode() for span in hit.spans]
+        assert hit.text == "\n".join(places) and hit.path
+    first = evidence.hits[0]
+    assert _themes(first) == {"harbour"}
+    assert {hit.kind for hit in evidence.hits} == ({"report"} if strategy == "global" else {"chunk", "report"})
+    assert evidence.hits == themed.retrieve(QUESTION, using=strategy, top=6).hits
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_where_and_within_limit_every_kind_of_hit(themed: Store, strategy: str) -> None:
+    found = themed.retrieve(QUESTION, using=strategy, where="key LIKE 'railway%'")
+    assert found.hits and all(_themes(hit) == {"railway"} for hit in found.hits)
+    for within in (12, 60, 200):
+        hits = themed.retrieve(QUESTION, using=strategy, within=within).hits
+        assert sum(token_count(hit.text) for hit in hits) <= within
+    assert themed.retrieve(QUESTION, using=strategy, within=200).hits
+    assert not themed.retrieve(QUESTION, using=strategy, where="key = 'none'").hits
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_deleted_word_is_never_shown_and_a_new_document_is_found_at_once(themed: Store, strategy: str) -> None:
+    themed.put("secret", "Captain Orlov met the Kestrel Ferry in a xylographic quintessence of Port Ellery.")
+    themed.refresh("communities")
+    themed.delete("secret")
+    assert "xylographic" not in _said(themed.retrieve(QUESTION, using=strategy, top=20))
+    themed.put("new", "The zymurgy of Harwick Glen is praised by everybody in the trade.")
+    hits = themed.retrieve("Who praises the zymurgy of Harwick Glen?", using=strategy).hits
+    assert any(span.document == "new" for hit in hits for span in hit.spans)
+    hits = themed.retrieve("What of Captain Orlov?", using=strategy, where="key = 'new'").hits
+    assert [span.document for hit in hits for span in hit.spans] == ["new"]
+
+
+def test_local_starts_at_the_names_of_the_question(themed: Store) -> None:
+    evidence = themed.retrieve("Captain Orlov?", using="local", options={"entities": 1})
+    chunks = [hit for hit in evidence.hits if hit.kind == "chunk"]
+    assert chunks and all("Captain Orlov" in hit.text and hit.path == "names captain orlov" for hit in chunks)
+    report = evidence.hits[-1]
+    assert report.kind == "report" and report.path == "community of captain orlov" and _themes(report) == {"harbour"}
+    without = themed.retrieve("Captain Orlov?", using="local", options={"entities": 1, "reports": 0})
+    assert {hit.kind for hit in without.hits} == {"chunk"}
+    themed.put_edge("Captain Orlov", "Port Ellery", tree="harbours")
+    assert any("Orlov" in line for line in themed.retrieve("Captain Orlov?", using="local").context)
+    assert themed.retrieve("Captain Orlov?", using="local", options={"relations": 0}).context == []
+    nothing = themed.retrieve("xyzzy", using="local")
+    assert nothing.hits
+
+
+def test_global_has_every_theme_for_a_question_on_all(themed: Store) -> None:
+    evidence = themed.retrieve("What is all of this about?", using="global", top=8, within=400)
+    assert {theme for hit in evidence.hits for theme in _themes(hit)} == set(THEMES)
+    coarse = themed.retrieve("What is all of this about?", using="global", options={"levels": 0})
+    assert {hit.heading.partition("/")[0] for hit in coarse.hits} == {"0"}
+
+
+# With a language model ------------------------------------------------------------------------------------------------
+
+
+def _answering(request: dict[str, Any]) -> Planned:
+    """Rates what names Orlov, makes a point of each such passage, asks one thing next, and answers from the first."""
+    user = request["messages"][1]["content"]
+    name = request.get("response_format", {}).get("json_schema", {}).get("name")
+    passages = dict(re.findall(r"^\[(\d+)\][^\n]*\n<<\w+\n(.*?)\n\w+>>$", user, re.DOTALL | re.MULTILINE))
+    telling = [int(number) for number, text in passages.items() if "Orlov" in text]
+    if name == "ratings":
+        return stream(json.dumps({"ratings": [{"passage": number, "rating": 4} for number in telling]}))
+    if name == "points":
+        points = [{"description": f"Point {n}.", "score": 50 + n, "sources": [n, 999]} for n in telling]
+        questions = {"questions": ["What of Dock Marston?"]} if "further questions" in user + str(request) else {}
+        return stream(json.dumps({"points": points, **questions}))
+    return stream("They were seen together [1].")
+
+
+@pytest.fixture
+def asked(themed: Store, server: Server) -> Store:
+    for name, value in {"base_url": server.url, "model": "stub", "least_confidence": 0, "answer_cache": False}.items():
+        themed.set(name, value)
+    server.answering = _answering
+    return themed
+
+
+def test_global_answers_from_the_points_of_the_reports_that_a_model_rates(asked: Store, server: Server) -> None:
+    answer = asked.ask(QUESTION, using="global")
+    assert (answer.text, answer.problem) == ("They were seen together [1].", None)
+    assert answer.citations[0].kind == "report" and answer.evidence.points
+    assert all(_themes(hit) == {"harbour"} for hit in answer.evidence.hits)
+    steps = [step.name for step in answer.evidence.steps]
+    assert steps.index("rate passages") < steps.index("points of passages")
+    server.requests.clear()
+    asked.ask(QUESTION, using="global", options={"rated": 0})
+    names = [request.get("response_format", {}).get("json_schema", {}).get("name") for request in server.requests]
+    assert "ratings" not in names and names[-1] is None
+
+
+def test_drift_follows_the_questions_that_a_model_asks(asked: Store, server: Server) -> None:
+    answer = asked.ask(QUESTION, using="drift", options={"rounds": 1})
+    assert answer.problem is None and answer.evidence.points
+    followed = [r["messages"][1]["content"] for r in server.requests if "What of Dock Marston?" in str(r["messages"])]
+    assert len(followed) == 1
+    server.requests.clear()
+    asked.ask(QUESTION, using="drift", options={"rounds": 0})
+    assert len(server.requests) == 2
+
+
+def test_local_needs_no_further_call(asked: Store, server: Server) -> None:
+    assert asked.ask(QUESTION, using="local").text == "They were seen together [1]."
+    assert len(server.requests) == 1
