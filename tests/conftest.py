@@ -81,7 +81,7 @@ def make_needed_indexes() -> Callable[[Store], None]:
 
     def make(store: Store) -> None:
         needed = (getattr(strategy, "needs", None) for strategy in STRATEGIES.values())
-        for kind in sorted({kind for kind in needed if kind is not None}):
+        for kind in sorted({kind for kind in needed if kind is not None} - {index.kind for index in store.indexes()}):
             store.create_index(kind)
 
     return make

@@ -26,8 +26,8 @@ from kvstore.ingest import file_visit
 from kvstore.systems import STRATEGIES
 
 EMBEDDER = "hashing:32"
-#: What needs an index is as new as that.
-EXACT = sorted(name for name, strategy in STRATEGIES.items() if getattr(strategy, "needs", None) is None)
+#: What is as new as the last commit; other strategies need an index that is as new as its last REFRESH.
+EXACT = sorted(name for name, each in STRATEGIES.items() if getattr(each, "needs", None) in (None, "units"))
 
 # Sentences that recur, so that scores tie; names that contain each other; relations that several documents state.
 SENTENCES = [

@@ -449,7 +449,9 @@ class Queryable(ABC):
         """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
         do."""
         evidence = strategy.retrieve(query)
-        others = overview_strategies()
+        others = [
+            name for name in overview_strategies() if self._lacking_index(query.view, strategy_named(name)) is None
+        ]
         if getattr(strategy, "overview", False) or not others or not asks_overview(query.question):
             return evidence
         hint = f"the question asks for an overview; USING {' or '.join(others)} gives one of all that may answer"
@@ -492,11 +494,11 @@ class Queryable(ABC):
 
         return Relevance(query.question, rarities, stem, similarity)
 
-    def _require_index(self, view: State, strategy: Strategy) -> None:
-        """Raise InputError where a store has not the index that a strategy needs."""
+    @staticmethod
+    def _lacking_index(view: State, strategy: Strategy) -> str | None:
+        """The kind of index that a strategy needs and a store has not."""
         needed: str | None = getattr(strategy, "needs", None)
-        if needed is not None and Indexes(view.lmdb).get(index_named(needed)) is None:
-            raise InputError(f"strategy {strategy.name} needs the index {needed}: CREATE INDEX {needed}; makes it")
+        return needed if needed is not None and Indexes(view.lmdb).get(index_named(needed)) is None else None
 
     def _asked(
         self,
@@ -518,7 +520,8 @@ class Queryable(ABC):
         session = self._context.session
         strategy = strategy_named(using or session.strategy)
         check_options(strategy, options or {}, as_segments=bool(as_segments))
-        self._require_index(view, strategy)
+        if (kind := self._lacking_index(view, strategy)) is not None:
+            raise InputError(f"strategy {strategy.name} needs the index {kind}: CREATE INDEX {kind}; makes it")
         top = session.top if top is None else top
         depth = session.depth if depth is None else depth
         if not question.strip():

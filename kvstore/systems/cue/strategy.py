@@ -51,6 +51,7 @@ class CueStrategy:
 
     name = "cue"
     description = "CUE-RAG: beams from names and nearest units over units and entities (needs CREATE INDEX units)"
+    needs = UNITS.name
     options: Mapping[str, Option] = PATH_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
@@ -79,7 +80,7 @@ def _check_units(query: Query) -> None:
             "use another strategy, or a store with an embedder"
         )
     if not query.view.part(UNITS).present:
-        raise InputError("strategy cue needs an index of kind units; make it with CREATE INDEX units")
+        raise InputError("the index units is not whole yet: REFRESH INDEX units; goes on with it")
 
 
 def find_paths(query: Query, strategy: Strategy, found: UnitGraph) -> list[Path]:

@@ -51,6 +51,7 @@ class GlobalStrategy:
     name = "global"
     description = "GraphRAG, global: the communities of the whole store that say most, each with its points"
     needs = COMMUNITIES.name
+    overview = True
     options: Mapping[str, Option] = {
         "levels": Option(_LEVELS, 0, 100, "levels that the selection goes down from the coarsest communities"),
         "rated": Option(24, 0, 1000, "reports of each level that a language model rates, where one answers"),
