@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
     from .store import Store
+    from .structures.indexes.generation_building import WritingForecast
+    from .structures.indexes.generations import OutlineRow
     from .structures.indexes.index import IndexStatus
     from .structures.indexes.index_building import IndexProgress
     from .structures.names.aliases import Alias
@@ -71,6 +73,7 @@ __all__ = [
     "IngestReport",
     "KvstoreError",
     "Location",
+    "OutlineRow",
     "Prompt",
     "Relative",
     "Snapshot",
@@ -80,6 +83,7 @@ __all__ = [
     "TextSpan",
     "Transaction",
     "Triple",
+    "WritingForecast",
     "errors",
     "migrate",
     "open",
@@ -111,6 +115,8 @@ _HOMES = {
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Location": ("retrieval.evidence", "Location"),
+    "OutlineRow": ("structures.indexes.generations", "OutlineRow"),
+    "WritingForecast": ("structures.indexes.generation_building", "WritingForecast"),
     "Prompt": ("answering.prompt", "Prompt"),
     "Relative": ("retrieval.evidence", "Relative"),
     "Snapshot": ("database.snapshot", "Snapshot"),

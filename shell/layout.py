@@ -268,6 +268,24 @@ def relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
             yield _limited(f"… {shown(note[5])}", width)
 
 
+def groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    """EXPAND's rows of an index (level, title, count, detail) as trees, each level indented below the one above."""
+    listed = list(rows)
+    #: Of each row whether another of its level follows before one of a level above.
+    followed: list[bool] = []
+    open_levels: set[int] = set()
+    for level, *_ in reversed(listed):
+        followed.append(level in open_levels)
+        open_levels = {other for other in open_levels if other < level} | {level}
+    lines: dict[int, bool] = {}
+    for (level, title, count, detail), more in zip(listed, reversed(followed), strict=True):
+        lines = {above: drawn for above, drawn in lines.items() if above < level} | {level: more}
+        indent = "".join("│  " if lines.get(above) else "   " for above in range(1, level))
+        mark = "" if level == 0 else "├─ " if more else "└─ "
+        note = f"  {shown(detail)}" if detail else ""
+        yield _limited(f"{indent}{mark}{shown(title)} ({count:,}){note}", width)
+
+
 def _branch(
     rows: Sequence[PrintedRow], distance: int, via: str | None, indent: str, width: int | None, drawn: set[str]
 ) -> Iterator[str]:

@@ -67,7 +67,7 @@ def _lines(
         if kind == "LOOKUP":
             return layout.locations(rows, width)
         if kind == "EXPAND":
-            return layout.relatives(rows, width)
+            return layout.groups(rows, width) if "count" in columns else layout.relatives(rows, width)
         if kind == "RETRIEVE":
             return layout.hits(columns, rows, width)
         if kind == "ASK":

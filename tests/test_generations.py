@@ -33,6 +33,7 @@ from kvstore.structures.logical import Logical
 from kvstore.structures.state import State
 from kvstore.systems import register
 from kvstore.systems.contract import System
+from kvstore_shell import layout
 
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
@@ -78,6 +79,7 @@ class ToyGroups(GenerationIndex[Groups]):
         "case": Choice("kept", ("kept", "lower"), "of letters"),
     }
     tables = ("toy_groups", "toy_members")
+    outlined = True
 
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
         with states() as state:
@@ -389,6 +391,68 @@ def test_the_largest_first_within_some_tokens(toyed: kvstore.Store, server: Serv
     assert write(toyed, limit=left.tokens) == 1
     assert titles(toyed).keys() == {"m", "t"}
     assert len(server.requests) == 2
+
+
+def test_statements_ask_a_model_and_say_first_what_that_takes(toyed: kvstore.Store, server: Server) -> None:
+    server.answering = answering
+    tokens = toyed.forecast_refresh("toy_groups")["toy_groups"].tokens
+    clauses = f"INDEX toy_groups MODEL 'scribe' WITHIN {tokens - 1} TOKENS"
+    steps = list(toyed.execute(f"EXPLAIN REFRESH {clauses}"))
+    assert steps == [
+        ("group", "toy_groups: 2 groups, 0 written", None),
+        ("keep", "texts that are written, of what is as it was", 0),
+        (
+            "ask model",
+            f"scribe: about {tokens} tokens to send, of which this sends at most {tokens - 1}, for the largest groups; "
+            "none is sent now",
+            2,
+        ),
+    ]
+    assert server.requests == []
+    assert toyed.execute("REFRESH INDEX toy_groups").message == "nothing to refresh"
+    assert server.requests == [], "a model is asked only where the statement says so"
+    cursor = toyed.execute(f"REFRESH {clauses}")
+    assert (cursor.fetchall(), cursor.message) == ([("toy_groups",)], "toy_groups: 2 groups, 1 written")
+    assert toyed.refresh(model="scribe") == ["toy_groups"]
+    assert titles(toyed).keys() == {"m", "t"}
+    assert toyed.refresh(within=1000) == []
+    toyed.put("jam", "About jam. It is sweet.")
+    assert toyed.refresh(within=1000) == ["toy_groups", "toy_lengths"]
+    assert titles(toyed)["j"].endswith("(tiny)")
+    (group, *_) = toyed.execute("EXPLAIN REFRESH")
+    assert group[0] == "group"
+
+
+def test_without_a_model_none_is_asked(toyed: kvstore.Store) -> None:
+    with pytest.raises(errors.InputError, match="no language model is named"):
+        toyed.refresh("toy_groups", within=100)
+    with pytest.raises(errors.ArgumentError, match="within"):
+        toyed.refresh("toy_groups", within="all")  # type: ignore[arg-type]
+    with pytest.raises(errors.InputError, match="within takes 1 or more"):
+        toyed.refresh("toy_groups", within=0)
+    (_, _, asked) = toyed.execute("EXPLAIN REFRESH INDEX toy_groups")
+    assert asked[1].startswith("a model, of which none is named: about")
+    assert list(toyed.execute("EXPLAIN REFRESH INDEX vectors")) == [
+        ("refresh", "no index has texts that a model may write", 0)
+    ]
+
+
+def test_expand_draws_it(toyed: kvstore.Store) -> None:
+    assert toyed.execute("EXPAND toy_groups").fetchall() == [(0, "m", 1, ""), (0, "t", 2, "")]
+    assert toyed.execute("EXPAND Toy_Groups DEPTH 5").fetchall() == [
+        (0, "m", 1, ""),
+        (1, "milk", 1, ""),
+        (0, "t", 2, ""),
+        (1, "tea", 1, ""),
+        (1, "toast", 1, ""),
+    ]
+    rows = toyed.execute("EXPAND toy_groups DEPTH 2").fetchall()
+    assert list(layout.groups(rows, 40)) == ["m (1)", "└─ milk (1)", "t (2)", "├─ tea (1)", "└─ toast (1)"]
+    with pytest.raises(errors.StatementError, match=r"expected .*TOY_GROUPS, met Tea; .* single quotes: 'Tea'"):
+        toyed.execute("EXPAND Tea")
+    toyed.drop_index("toy_groups")
+    with pytest.raises(errors.InputError, match="CREATE INDEX or REFRESH makes it"):
+        toyed.execute("EXPAND toy_groups")
 
 
 def test_a_forecast_is_of_the_next_generation_and_changes_nothing(toyed: kvstore.Store) -> None:

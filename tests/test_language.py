@@ -33,6 +33,8 @@ FORMS: list[tuple[str, s.Statement]] = [
     ("EXPAND", s.Expand()),
     ("EXPAND 'a' UP DEPTH 2 IN TREE 't' LIMIT 9", s.Expand("a", "up", 2, "t", 9)),
     ("EXPAND LIMIT 9 DOWN", s.Expand(None, "down", limit=9)),
+    ("EXPAND topics", s.ExpandIndex("topics")),
+    ("EXPAND communities DEPTH 2", s.ExpandIndex("communities", 2)),
     ("SEARCH 'x'", s.Search("x")),
     (
         "SEARCH 'x' USING lexical WHERE source LIKE 'hr/%' AND (a = 1 OR top = 2) TOP 3",
@@ -75,6 +77,8 @@ FORMS: list[tuple[str, s.Statement]] = [
     ("DROP INDEX hnsw", s.DropIndex("hnsw")),
     ("REFRESH", s.Refresh()),
     ("REFRESH INDEX hnsw", s.Refresh("hnsw")),
+    ("REFRESH WITHIN 9 TOKENS", s.Refresh(within=9)),
+    ("REFRESH INDEX topics MODEL 'm' WITHIN 9 TOKENS", s.Refresh("topics", "m", 9)),
     ("BEGIN", s.Begin()),
     ("COMMIT", s.Commit()),
     ("ROLLBACK", s.Rollback()),

@@ -175,6 +175,8 @@ PAIRS: list[tuple[type, str, Call]] = [
     ),
     (s.CreateIndex, "CREATE INDEX communities", lambda x: x.create_index("communities")),
     (s.DescribeItem, f"DESCRIBE COMMUNITY '{COMMUNITY}'", lambda x: properties(x.describe("community", COMMUNITY))),
+    (s.CreateIndex, "CREATE INDEX topics WITH (size = 5)", lambda x: x.create_index("topics", {"size": 5})),
+    (s.ExpandIndex, "EXPAND TOPICS DEPTH 2", lambda x: tuples(x.outline("topics", depth=2))),
     (s.DropIndex, "DROP INDEX synonyms", lambda x: x.drop_index("synonyms")),
     (s.SetSetting, "SET top = 3", lambda x: x.set("top", 3)),
     (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),
@@ -202,6 +204,7 @@ WORDLESS = {
     "flush",  # every commit does
     "forecast_extract",  # EXPLAIN EXTRACT shows it
     "forecast_ingest",  # EXPLAIN INGEST shows it
+    "forecast_refresh",  # EXPLAIN REFRESH shows it
     "language_model",  # MODEL names it
     "nearest_names",  # what a message says of a name that is not known
     "not_in_dump",  # .dump tells it

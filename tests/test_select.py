@@ -53,6 +53,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
         store.alias("MJ", "Maria Jensen")
         store.merge("Cleaning", "Tools")
         store.create_index("units")
+        store.create_index("topics")
         yield store
 
 

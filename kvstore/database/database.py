@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy.typing as npt
 
-from ..arguments import check_options, check_path, check_text
+from ..arguments import check_options, check_path, check_text, check_whole
 from ..changes.compaction import compacting_growth
 from ..changes.pending import embedded, prepare
 from ..errors import ClosedError, InputError, LockTimeoutError, ReadOnlyError
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..models.embedder import Embedder
     from ..models.llm import LanguageModel
     from ..retrieval.query import Strategy
+    from ..structures.indexes.generation_building import WritingForecast
     from ..structures.indexes.index_building import IndexProgress
     from .model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport, ModelExtraction
 
@@ -592,11 +593,21 @@ class Database(Queryable):
         """
         self._context.indexing.drop(kind)
 
-    def refresh(self, kind: str | None = None, *, progress: Callable[[IndexProgress], None] | None = None) -> list[str]:
-        """Bring one index, or all, up to the last commit; returns the kinds that have a new file.
+    def refresh(
+        self,
+        kind: str | None = None,
+        *,
+        model: str | None = None,
+        within: int | None = None,
+        progress: Callable[[IndexProgress], None] | None = None,
+    ) -> list[str]:
+        """Bring one index, or all, up to the last commit; returns the kinds that hold something new.
 
-        Raises InputError where there is no such index, IndexUnavailableError where it cannot be built or another
-        process is building it, LockTimeoutError, EmbedderError, ReadOnlyError.
+        Where ``model`` or ``within`` is given a language model (of that name, else the session's, else the
+        environment's) writes the texts of groups that are new or changed, the largest groups first, and at most
+        ``within`` tokens are sent; the next time goes on. Raises InputError where there is no such index or no model is
+        named, IndexUnavailableError where the index cannot be built or another process is building it,
+        LockTimeoutError, EmbedderError, ReadOnlyError, and ModelError, what was written until then being kept.
 
         >>> store.create_index("synonyms")
         >>> store.put("milk", "Robert Fortune drank it with milk.")
@@ -605,7 +616,28 @@ class Database(Queryable):
         ['synonyms']
         """
         self._require_writable("open it without readonly to refresh its indexes")
-        return self._context.indexing.refresh(kind, progress)
+        writer = None
+        if within is not None:
+            check_whole("within", within, 1)
+        if model is not None or within is not None:
+            from ..models.structured import StructuredModel
+
+            found = self._context.language_model(model)
+            if found is None:
+                raise InputError("no language model is named; give MODEL 'name', or SET model = 'name'")
+            writer = StructuredModel(found, within)
+        return self._context.indexing.refresh(kind, progress, writer)
+
+    def forecast_refresh(self, kind: str | None = None) -> dict[str, WritingForecast]:
+        """What :meth:`refresh` would have a model write, by kind of index; nothing is changed, no model called.
+
+        Raises InputError where there is no such index.
+
+        >>> store.create_index("topics")
+        >>> store.forecast_refresh("topics")["topics"].calls
+        1
+        """
+        return self._context.indexing.forecast(kind)
 
     # Settings and counts
 

@@ -32,6 +32,7 @@ from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
 from ..structures.documents.document_triples import Triple, Triples
+from ..structures.indexes.generations import GenerationIndex, OutlineRow, bound_generation, outline_rows
 from ..structures.indexes.index import IndexStatus
 from ..structures.indexes.index_reading import statuses
 from ..structures.indexes.indexes import Indexes
@@ -259,6 +260,25 @@ class Queryable(ABC):
         """
         with self.state() as view:
             return statuses(view, INDEXES.values())
+
+    def outline(self, kind: str, *, depth: int = 1) -> list[OutlineRow]:
+        """What an index has grouped, such as ``topics``, each group before those it is made of, as EXPAND gives it.
+
+        Raises InputError where the kind groups nothing, or the store has no such index, or it is not built yet.
+
+        >>> store.create_index("topics")
+        >>> [(row.level, row.count) for row in store.outline("topics")]
+        [(0, 2)]
+        """
+        check_whole("depth", depth, 1, MOST_ROWS)
+        index = index_named(kind)
+        if not isinstance(index, GenerationIndex) or not index.outlined:
+            raise InputError(f"index {index.name} is no tree of groups")
+        with self.state() as view:
+            bound = bound_generation(view, index)
+            if bound is None:
+                raise InputError(f"there is no index {index.name} that is built; CREATE INDEX or REFRESH makes it")
+            return list(outline_rows(index.outline(bound), depth))
 
     def dump(self) -> Iterator[str]:
         """The statements that make these documents, edges and aliases again in a new store of the same settings.

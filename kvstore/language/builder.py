@@ -24,6 +24,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
     "explain": s.Explain,
     "lookup": lambda *entities, **clauses: s.Lookup(entities, **clauses),
     "expand": s.Expand,
+    "expand_index": s.ExpandIndex,
     "search": s.Search,
     "retrieve": s.Retrieve,
     "ask": s.Ask,
@@ -96,7 +97,7 @@ class Builder:
             assert isinstance(child, Tree)  # statements keep no terminals
             if child.data in _STATEMENTS:
                 arguments.append(self.statement(child))
-            elif child.data in ("text", "name", "count", "value"):
+            elif child.data in ("text", "name", "kind", "count", "value"):
                 arguments.append(self._value(child))
             else:
                 self._add_clause(clauses, child)

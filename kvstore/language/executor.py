@@ -34,6 +34,7 @@ from .statement_context import Progress, StatementContext
 _HANDLERS: dict[type, Callable[[StatementContext, Any], Cursor]] = {
     s.Lookup: query_handlers.lookup,
     s.Expand: query_handlers.expand,
+    s.ExpandIndex: index_handlers.expand_index,
     s.Search: query_handlers.search,
     s.Retrieve: query_handlers.retrieve,
     s.Ask: query_handlers.ask,

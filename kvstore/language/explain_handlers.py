@@ -23,11 +23,12 @@ from . import statements as s
 from .cursor import Cursor
 from .document_handlers import included, reader_options
 from .extraction_handlers import extraction_steps
+from .index_handlers import refresh_steps
 from .query_handlers import answer, evidence, expand, retrieval_clauses, selected
 from .statement_context import StatementContext
 
 #: What EXPLAIN takes.
-EXPLAINED = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST or EXTRACT"
+EXPLAINED = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, INGEST, EXTRACT or REFRESH"
 #: Kinds of parts of pages that EXPLAIN INGEST shows as left out, those with the most characters first.
 MOST_LEFT_OUT = 20
 
@@ -70,7 +71,9 @@ def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool
             return _ingest_steps(context, statement)
         case s.Extract() if not analyze:
             return extraction_steps(context, statement)
-    raise context.failure(f"EXPLAIN takes {EXPLAINED}; ANALYZE cannot run the last two")
+        case s.Refresh() if not analyze:
+            return refresh_steps(context, statement)
+    raise context.failure(f"EXPLAIN takes {EXPLAINED}; ANALYZE cannot run the last three")
 
 
 def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:

@@ -8,16 +8,29 @@ with the nearest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 
-from ..systems import INDEXES
+from ..retrieval.evidence import Step
+from ..sql.literals import literal
+from ..systems import INDEXES, generation_kinds
 from . import statements as s
 from .cursor import Cursor
+from .query_handlers import given
 from .statement_context import StatementContext
+
+OUTLINE_COLUMNS = ("level", "title", "count", "detail")
 
 
 def index_kinds() -> Mapping[str, Sequence[str]]:
     """The kinds of index that a statement may name, and the options of each."""
-    return {kind.name: list(kind.options) for kind in INDEXES.values()}
+    beside = (kind for kind in INDEXES.values() if getattr(kind, "beside", ""))
+    hidden = {kind.name for kind in beside}
+    return {kind.name: list(kind.options) for kind in INDEXES.values() if kind.name not in hidden}
+
+
+def outlined_kinds() -> list[str]:
+    """The kinds of index that EXPAND draws."""
+    return [kind.name for kind in generation_kinds() if kind.outlined]
 
 
 def create_index(context: StatementContext, statement: s.CreateIndex) -> Cursor:
@@ -34,6 +47,36 @@ def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
 
 def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
     context.require_no_transaction("REFRESH commits by itself")
-    kinds = context.database.refresh(statement.index, progress=context.progress)
+    written = given(model=statement.model, within=statement.within)
+    kinds = context.database.refresh(statement.index, progress=context.progress, **written)
     message = None if kinds else "nothing to refresh"
+    if written:
+        details = {index.kind: index.detail for index in context.database.indexes()}
+        asked = [statement.index.lower()] if statement.index is not None else kinds
+        message = "\n".join(f"{kind}: {details[kind]}" for kind in asked if details.get(kind)) or message
     return Cursor("REFRESH", ("kind",), [(kind,) for kind in kinds], rowcount=len(kinds), message=message)
+
+
+def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
+    if statement.kind.lower() not in outlined_kinds():
+        kinds = " or ".join(kind.upper() for kind in outlined_kinds())
+        what = f"expected {kinds}" if kinds else "there is no index that EXPAND draws"
+        raise context.failure(f"{what}, met {statement.kind}; text stands in single quotes: {literal(statement.kind)}")
+    rows = context.target.outline(statement.kind, **given(depth=statement.depth))
+    return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))
+
+
+def refresh_steps(context: StatementContext, statement: s.Refresh) -> list[Step]:
+    """What a REFRESH would make, and what it would ask of a model."""
+    model = context.database.language_model(statement.model)
+    name = "a model, of which none is named" if model is None else model.name
+    steps = []
+    for kind, found in context.database.forecast_refresh(statement.index).items():
+        steps.append(Step("group", f"{kind}: {found.described}", None, None))
+        if found.texts:
+            steps.append(Step("keep", "texts that are written, of what is as it was", found.written, None))
+            asked = f"{name}: about {found.tokens:,} tokens to send"
+            if statement.within is not None and statement.within < found.tokens:
+                asked += f", of which this sends at most {statement.within:,}, for the largest groups"
+            steps.append(Step("ask model", f"{asked}; none is sent now", found.calls, None))
+    return steps or [Step("refresh", "no index has texts that a model may write", 0, None)]

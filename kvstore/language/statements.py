@@ -53,6 +53,17 @@ class Expand:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpandIndex:
+    """What an index has grouped, from the coarsest groups down."""
+
+    kind: str
+    depth: int | None = None
+
+    def __str__(self) -> str:
+        return f"EXPAND {self.kind}" + _clauses(("DEPTH", self.depth))
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     text: str
     using: str | None = None
@@ -270,12 +281,16 @@ class DropIndex:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Everything stale, or one index."""
+    """Everything stale, or one index; ``model`` writes what it may, in requests of at most ``within`` tokens in all."""
 
     index: str | None = None
+    model: str | None = None
+    within: int | None = None
 
     def __str__(self) -> str:
-        return "REFRESH" if self.index is None else f"REFRESH INDEX {name(self.index)}"
+        index = "" if self.index is None else f" INDEX {name(self.index)}"
+        tokens = "" if self.within is None else f" WITHIN {self.within} TOKENS"
+        return f"REFRESH{index}{_clauses(('MODEL', self.model))}{tokens}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +424,7 @@ class SetSetting:
 
 #: Everything but EXPLAIN, which holds one of these.
 PlainStatement = (
-    Lookup | Expand | Search | Retrieve | Ask
+    Lookup | Expand | ExpandIndex | Search | Retrieve | Ask
     | Ingest | Extract | InsertDocument | UpdateDocument | DeleteDocument | DeleteDocuments
     | InsertEdge | DeleteEdge | MergeEntity | UnmergeEntity | CreateAlias | DropAlias
     | CreateIndex | DropIndex | Refresh | Begin | Commit | Rollback

@@ -8,7 +8,7 @@ question asks for by its words counts double. In: chunks of a view. Out: sentenc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..structures.ranking import in_order
@@ -51,22 +51,27 @@ def cover_sentences(view: State, chunks: Iterable[int]) -> list[CoverSentence]:
         if document not in formats:
             formats[document] = "text" if view.documents.get(document).format == "text" else "markdown"
         text = view.documents.text_slice(document, record.start, record.end)
-        plain = text.isascii()
-        for part in parts(text, formats[document]):
-            if part.kind not in ("prose", "item"):
-                continue
-            inside = after_marker(text, part.start, part.end)
-            for first, last in sentences(text[inside : part.end]):
-                begin, stop = inside + first, inside + last
-                told = summary_sentence(text[begin:stop])
-                words = sentence_words(told)
-                if words.length >= _FEWEST:
-                    before, length = (
-                        (begin, stop - begin) if plain else (len(text[:begin].encode()), len(text[begin:stop].encode()))
-                    )
-                    start = record.start + before
-                    found.append(CoverSentence(document, chunk, start, start + length, told, words))
+        for start, end, told, words in told_sentences(text, formats[document]):
+            found.append(CoverSentence(document, chunk, record.start + start, record.start + end, told, words))
     return found
+
+
+def told_sentences(text: str, format: str) -> Iterator[tuple[int, int, str, SentenceWords]]:
+    """The sentences of the paragraphs and list items of a text: their bytes, how they read, and what they may add."""
+    plain = text.isascii()
+    for part in parts(text, format):
+        if part.kind not in ("prose", "item"):
+            continue
+        inside = after_marker(text, part.start, part.end)
+        for first, last in sentences(text[inside : part.end]):
+            begin, stop = inside + first, inside + last
+            told = summary_sentence(text[begin:stop])
+            words = sentence_words(told)
+            if words.length >= _FEWEST:
+                start, length = (
+                    (begin, stop - begin) if plain else (len(text[:begin].encode()), len(text[begin:stop].encode()))
+                )
+                yield start, start + length, told, words
 
 
 def sentence_weights(found: Sequence[CoverSentence], asked: Collection[str] = ()) -> dict[str, float]:

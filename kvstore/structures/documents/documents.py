@@ -157,6 +157,10 @@ class Documents:
             raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
         return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
 
+    def has(self, document: int) -> bool:
+        """Whether there is a document of this id; ids are never used twice."""
+        return self._view.get(tables.DOCUMENTS, records.u64(document)) is not None
+
     def key_of(self, document: int) -> str:
         """The key of a document id that must exist, kept once it was read; raises CorruptionError."""
         key = self._keys.get(document)

@@ -70,6 +70,24 @@ class OutlineNode:
     children: Callable[[], Iterable[OutlineNode]] = field(default=tuple)
 
 
+@dataclass(frozen=True, slots=True)
+class OutlineRow:
+    """A line of such a drawing: ``level`` edges below the coarsest groups."""
+
+    level: int
+    title: str
+    count: int
+    detail: str
+
+
+def outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) -> Iterator[OutlineRow]:
+    """Groups down to a depth, each before those that it is made of."""
+    for node in nodes:
+        yield OutlineRow(level, node.title, node.count, node.detail)
+        if level + 1 < depth:
+            yield from outline_rows(node.children(), depth, level + 1)
+
+
 class RowSource(Protocol):
     """Where the rows of a generation stand."""
 
@@ -132,11 +150,12 @@ class GenerationIndex(Index, Generic[Bound]):
     """A kind of index in generations; ``Bound`` is what one state may use of it.
 
     ``tables`` are its own. Another ``version`` than that of the generation in use is as none. ``building`` is what SHOW
-    INDEXES adds while one is made.
+    INDEXES adds while one is made. One that is ``outlined`` is drawn by EXPAND.
     """
 
     version: int = 1
     tables: tuple[str, ...]
+    outlined: bool = False
     building: str = "the generation before is read meanwhile"
 
     @abstractmethod

@@ -36,6 +36,7 @@ class CommunityIndex(GenerationIndex[Communities]):
     description = "entities that belong together, at several levels, and what they are about"
     version = 1
     tables = TABLES
+    outlined = True
     options: Mapping[str, Option | Choice] = {
         "method": Choice(AFFINITY, (AFFINITY, LEIDEN), "how entities are grouped; leiden needs the extra communities"),
         "neighbours": Choice(

@@ -1,0 +1,84 @@
+"""Groups as RAPTOR has them: mixtures of Gaussians, as many as the Bayesian information criterion likes best.
+
+In: unit vectors in canonical order. Out: partitions, the finest first. After Sarthi et al. (ICLR 2024, section 3): a
+mixture over all nodes of a layer, and one within each of its clusters; the clusters of those are the nodes of the next
+layer. Principal components stand in for the paper's UMAP, which depends on the order of its rows even where it is
+seeded. A document more or less moves every cluster, so that REFRESH pays a model for nearly all texts again:
+``affinity`` is the default.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import InputError
+from ...structures.clustering.affinity import Labels, numbered
+from ...structures.vectors.vectors import Matrix
+
+#: Components that are kept, and fewer nodes than which are one group.
+_COMPONENTS = 10
+_LEAST = 12
+#: How many clusters are tried.
+_TRIED = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50)
+
+
+def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Labels]:
+    """Partitions of unit vectors, the finest first: the group of each, shape (n,).
+
+    Raises InputError where scikit-learn is missing.
+    """
+    try:
+        from sklearn.mixture import GaussianMixture  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise InputError(
+            "method = gmm needs scikit-learn, which kvstore[local] brings; install it, or take method = affinity"
+        ) from error
+    found: list[Labels] = []
+    nodes = vectors.astype(np.float64)
+    of_node: Labels = np.arange(len(vectors))
+    while len(found) < levels and len(nodes) > 1:
+        labels = np.zeros(len(nodes), np.int64)
+        groups = 0
+        outer = _mixture(GaussianMixture, nodes)
+        for cluster in range(outer.max() + 1):
+            members = np.flatnonzero(outer == cluster)
+            inner = _mixture(GaussianMixture, nodes[members])
+            labels[members] = groups + inner
+            groups += int(inner.max()) + 1
+        labels = numbered(labels)
+        if labels.max() + 1 == len(nodes):
+            break
+        of_node = labels[of_node]
+        found.append(of_node)
+        sums = np.zeros((labels.max() + 1, nodes.shape[1]))
+        np.add.at(sums, labels, nodes)
+        norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))
+        nodes = sums / np.where(norms == 0, 1, norms)
+    return found
+
+
+def _mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Labels:
+    if len(nodes) < _LEAST:
+        return np.zeros(len(nodes), np.int64)
+    points = _components(nodes)
+    tried = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a fit has not converged is no news to anyone
+        for count in (count for count in _TRIED if 2 * count <= len(points)):
+            fitted = mixture(count, random_state=0, reg_covar=1e-4).fit(points)
+            tried.append((float(fitted.bic(points)), count, fitted))
+    best = min(tried, key=lambda one: one[:2])[2]
+    return numbered(best.predict(points))
+
+
+def _components(nodes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The first principal components, their signs fixed by the largest coordinate."""
+    centred = nodes - nodes.mean(axis=0)
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    axes = vectors[:, ::-1][:, : min(_COMPONENTS, len(nodes) - 1)]
+    largest = np.abs(axes).argmax(axis=0)
+    return np.asarray(centred @ (axes * np.sign(axes[largest, np.arange(axes.shape[1])])))

@@ -1,0 +1,68 @@
+"""Topics as tables of SELECT: ``topics`` and ``topic_members``.
+
+In: one state of the store. Out: rows; none where the index is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...structures.indexes.generations import bound_generation
+from ..reader import Reader
+from ..sql_table import listed
+from .topic_index import TOPICS
+
+
+def _topics(reader: Reader) -> Iterator[tuple[Any, ...]]:
+    bound = bound_generation(reader.view, TOPICS)
+    for topic, one in enumerate(bound.stored if bound is not None else ()):
+        if bound is not None and bound.alive(topic):
+            written = bound.written(topic)
+            chunks = bound.chunks(topic)
+            yield (
+                topic,
+                one.level,
+                one.parent,
+                bound.title(topic),
+                len(chunks),
+                len({record.document for record in reader.view.chunks.get_many(chunks)}),
+                bound.stale(topic),
+                None if written is None else written.model,
+                bound.text(topic),
+            )
+
+
+def _members(reader: Reader) -> Iterator[tuple[Any, ...]]:
+    bound = bound_generation(reader.view, TOPICS)
+    for topic in bound.at(0) if bound is not None else ():
+        chunks = bound.chunks(topic) if bound is not None else []
+        for chunk, record in zip(chunks, reader.view.chunks.get_many(chunks), strict=True):
+            newer = bound is not None and chunk >= bound.chunk_stop
+            yield topic, reader.view.documents.key_of(record.document), record.ordinal, newer
+
+
+TABLES = (
+    listed(
+        "topics",
+        "what the documents are about, by CREATE INDEX topics; level 0 is the finest; stale where a chunk came or went",
+        {
+            "topic": "INTEGER",
+            "level": "INTEGER",
+            "parent": "INTEGER",
+            "title": "TEXT",
+            "chunks": "INTEGER",
+            "documents": "INTEGER",
+            "stale": "INTEGER",
+            "written_by": "TEXT",
+            "text": "TEXT",
+        },
+        _topics,
+    ),
+    listed(
+        "topic_members",
+        "the chunks of the finest topics; newer where the chunk came after the topics were made",
+        {"topic": "INTEGER", "document": "TEXT", "chunk": "INTEGER", "newer": "INTEGER"},
+        _members,
+    ),
+)

@@ -1,0 +1,247 @@
+"""Topics as one state may use them: nothing of a document that is gone, and newer chunks in their places.
+
+In: a generation of the index ``topics`` and a state. Out: topics by level, with what of them is still there. A topic
+without a living chunk is none. A sentence or title word of a document that is gone is not shown, and what a model wrote
+is shown only while all that it was written from is there. A chunk that is newer than the generation belongs where its
+nearest older chunk does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...storage.records import U32
+from ...structures.indexes.generations import GenerationRows
+from ...structures.indexes.vector_search import nearest_chunks
+from ...structures.indexes.written_texts import Written, written_text
+from ...structures.state import State
+from ...structures.vectors.vectors import Matrix
+from ...text.blocks import summary_sentence
+from .topic_building import Span, Topic
+
+TOPICS_TABLE = "topics"
+#: As many newer chunks are placed by one search each; more by one pass over all vectors.
+_SEARCHED = 32
+#: Neighbours looked at of a newer chunk, which may be newer themselves.
+_NEIGHBOURS = 32
+
+
+class Topics:
+    """The topics of one state; see the module."""
+
+    def __init__(self, rows: GenerationRows, state: State) -> None:
+        self.change = rows.change
+        self.chunk_stop = rows.chunk_stop
+        self.levels = int(rows.head["levels"])
+        self.stored: Sequence[Topic] = rows.memory("topics", _stored)
+        self._of_chunk: Mapping[int, Sequence[int]] = rows.memory("of_chunk", _finest_of_chunks)
+        self._state = state
+        self._documents: dict[int, bool] = {}
+
+    def at(self, level: int) -> list[int]:
+        """The topics of a level, 0 being the finest, that have a living chunk; together they have every chunk."""
+        return [topic for topic, one in enumerate(self.stored) if one.level == level and self.alive(topic)]
+
+    def roots(self) -> list[int]:
+        """The topics that are part of no other."""
+        return [topic for topic, one in enumerate(self.stored) if one.parent is None and self.alive(topic)]
+
+    def get(self, topic: int) -> Topic:
+        """A topic as it was when it was made."""
+        return self.stored[topic]
+
+    def children(self, topic: int) -> list[int]:
+        """The topics that one is made of; none of one of the finest."""
+        one = self.stored[topic]
+        return [child for child in one.children if self.alive(child)] if one.level else []
+
+    def alive(self, topic: int) -> bool:
+        """Whether it has a living chunk."""
+        one = self.stored[topic]
+        if one.level:
+            return any(map(self.alive, one.children))
+        return any(map(self._is_there, one.children)) or bool(self._newer_of.get(topic))
+
+    def chunks(self, topic: int) -> list[int]:
+        """The living chunks below it, newer ones last."""
+        found: dict[int, None] = {}
+        newer: dict[int, None] = {}
+        for finest in self._finest(topic):
+            found.update((chunk, None) for chunk in self.stored[finest].children if self._is_there(chunk))
+            newer.update((chunk, None) for chunk in self._newer_of.get(finest, ()))
+        return [*found, *newer]
+
+    def topics_of(self, chunk: int) -> list[int]:
+        """The topics that a chunk is below, the finest first; of several finest ones the first leads upwards."""
+        finest = list(self._of_chunk.get(chunk, ()))
+        if not finest and chunk in self._placed:
+            finest = [self._placed[chunk]]
+        above = self.stored[finest[0]].parent if finest else None
+        while above is not None:
+            finest.append(above)
+            above = self.stored[above].parent
+        return finest
+
+    def newer(self) -> list[int]:
+        """The chunks that came after it was made."""
+        return self._newer
+
+    def title(self, topic: int) -> str:
+        """What it is called: by a model, or by words that its members share; empty where none is left."""
+        written = self.written(topic)
+        if written is not None:
+            return str(written.value["title"])
+        return ", ".join(map(self._text, self._living(self.stored[topic].title)))
+
+    def spans(self, topic: int) -> list[Span]:
+        """The sentences that sum it up, in the order of documents, as far as they are there."""
+        return self._living(self.stored[topic].summary)
+
+    def text(self, topic: int) -> str:
+        """Its summary: a model's, or its sentences."""
+        written = self.written(topic)
+        if written is not None:
+            return str(written.value["summary"])
+        return " ".join(summary_sentence(self._text(span)) for span in self.spans(topic))
+
+    def written(self, topic: int) -> Written | None:
+        """What a model wrote of it, while all that it wrote from is there."""
+        one = self.stored[topic]
+        if not self.is_whole(topic):
+            return None
+        return written_text(self._state.lmdb, one.content)
+
+    def is_whole(self, topic: int) -> bool:
+        """Whether all that a model is shown of it is there."""
+        return all(self._has(span.document) for span in self.stored[topic].shown)
+
+    def shown(self, topic: int) -> list[str]:
+        """What a model is shown of it."""
+        return [self._text(span) for span in self.stored[topic].shown]
+
+    def stale(self, topic: int) -> bool:
+        """Whether a chunk below it is gone, or a newer one belongs there."""
+        return any(
+            self._newer_of.get(finest) or not all(map(self._is_there, self.stored[finest].children))
+            for finest in self._finest(topic)
+        )
+
+    def described_texts(self) -> str:
+        """How many of the texts that a model may write are there, by which models; empty where none is."""
+        models: Counter[str] = Counter()
+        texts = 0
+        for topic, one in enumerate(self.stored):
+            if one.chunks > 1:
+                texts += 1
+                written = self.written(topic)
+                models.update(() if written is None else (written.model,))
+        return f"; {models.total():,} of {texts:,} texts by {', '.join(sorted(models))}" if models else ""
+
+    def unplaced(self) -> Iterator[str]:
+        """Chunks that no topic has, and should, as sentences; each is told once."""
+        for chunk, _ in self._state.chunks.scan(0, self.chunk_stop):
+            if chunk not in self._of_chunk:
+                yield f"chunk {chunk} is in no topic"
+
+    def _finest(self, topic: int) -> list[int]:
+        one = self.stored[topic]
+        if one.level == 0:
+            return [topic]
+        return [finest for child in one.children for finest in self._finest(child)]
+
+    def _living(self, spans: Sequence[Span]) -> list[Span]:
+        return [span for span in spans if self._has(span.document)]
+
+    def _has(self, document: int) -> bool:
+        found = self._documents.get(document)
+        if found is None:
+            found = self._documents[document] = self._state.documents.has(document)
+        return found
+
+    def _is_there(self, chunk: int) -> bool:
+        return not self._changed or self._state.chunks.find(chunk) is not None
+
+    def _text(self, span: Span) -> str:
+        return self._state.documents.text_slice(span.document, span.start, span.end)
+
+    @cached_property
+    def _changed(self) -> bool:
+        return self._state.counters.change != self.change or self._state.lmdb.writable
+
+    @cached_property
+    def _newer(self) -> list[int]:
+        return [chunk for chunk, _ in self._state.chunks.scan(self.chunk_stop)]
+
+    @cached_property
+    def _newer_of(self) -> Mapping[int, Sequence[int]]:
+        """The newer chunks by the finest topic in which each is placed."""
+        found: dict[int, list[int]] = {}
+        for chunk, topic in self._placed.items():
+            found.setdefault(topic, []).append(chunk)
+        return found
+
+    @cached_property
+    def _placed(self) -> Mapping[int, int]:
+        """The finest topic of each newer chunk."""
+        if not self._newer or not self.stored:
+            return {}
+        records = self._state.chunks.get_many(self._newer)
+        vectors = self._state.vectors.gather([(record.block, record.row) for record in records])
+        near = self._near(vectors) if len(vectors) > _SEARCHED else [self._nearest(vector) for vector in vectors]
+        places = zip(self._newer, near, strict=True)
+        return {chunk: self._of_chunk[older][0] for chunk, older in places if older is not None}
+
+    def _nearest(self, vector: Matrix) -> int | None:
+        """The older chunk nearest to a vector."""
+        count = _NEIGHBOURS
+        while True:
+            ranking, _ = nearest_chunks(self._state, vector, count)
+            older = next((chunk for chunk, _ in ranking if chunk in self._of_chunk), None)
+            if older is not None or len(ranking) < count:
+                return older
+            count *= 8
+
+    def _near(self, vectors: Matrix) -> list[int | None]:
+        """The older chunks nearest to many vectors, in one pass over those that are stored."""
+        chunks = np.zeros(len(vectors), np.uint64)
+        cosines = np.full(len(vectors), -np.inf, np.float32)
+        for ids, matrix in self._state.vectors.scan():
+            older = ids < self.chunk_stop
+            if not older.any():
+                continue
+            ids = ids[older]
+            products = vectors @ matrix[older].T
+            best = products.argmax(axis=1)
+            values = products[np.arange(len(vectors)), best]
+            better = values > cosines
+            cosines[better], chunks[better] = values[better], ids[best[better]]
+        return [chunk if chunk in self._of_chunk else None for chunk in chunks.tolist()]
+
+
+def _stored(rows: GenerationRows) -> list[Topic]:
+    return [read_topic(value) for _, value in rows.scan(TOPICS_TABLE)]
+
+
+def _finest_of_chunks(rows: GenerationRows) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for number, topic in enumerate(rows.memory("topics", _stored)):
+        for chunk in topic.children if topic.level == 0 else ():
+            found.setdefault(chunk, []).append(number)
+    return found
+
+
+def topic_rows(topics: Sequence[Topic]) -> list[tuple[bytes, list[object]]]:
+    """Topics as rows of the table."""
+    return [(U32.pack(number), [*topic]) for number, topic in enumerate(topics)]
+
+
+def read_topic(row: Sequence[Any]) -> Topic:
+    """The topic of a row."""
+    level, parent, children, chunks, documents, title, summary, shown, content = row
+    title, summary, shown = ([Span(*span) for span in spans] for spans in (title, summary, shown))
+    return Topic(level, parent, children, chunks, documents, title, summary, shown, content)

@@ -1,0 +1,260 @@
+"""The index of kind ``topics``: what it holds, what is read of it after changes, and that it is a function of texts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from model_server import Planned, Server, stream
+
+import kvstore
+from kvstore import errors
+from kvstore.changes.dump import dump
+from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.systems.raptor import gaussian_mixtures
+from kvstore.systems.raptor.topic_building import SUMMARY_SENTENCES, SUMMARY_WORDS, partitions_of
+from kvstore.systems.raptor.topic_index import TOPICS
+from kvstore.systems.raptor.topics import Topics
+
+SUBJECTS = {
+    "tea": ("Camellia leaves are dried", "Camellia grows on wet hills", "A cup of Camellia leaves is bitter"),
+    "rail": ("Locomotives pull wagons on rails", "Signals stop Locomotives", "Wagons stand on sidings with Signals"),
+    "bees": ("Beekeepers open the hive", "The hive has Drones and a queen", "Drones leave the hive in autumn"),
+}
+
+
+def text_of(subject: str, number: int) -> str:
+    """A text on a subject, with a word that no other has."""
+    sentences = SUBJECTS[subject]
+    return f"{sentences[number % 3]}. {sentences[(number + 1) % 3]}. It was said by Xyzzy{subject}{number}qux."
+
+
+@pytest.fixture
+def grouped(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Twelve documents on three subjects, and their topics."""
+    store = make_store()
+    for subject in SUBJECTS:
+        for number in range(4):
+            store.put(f"{subject}-{number}", text_of(subject, number))
+    store.create_index("topics")
+    return store
+
+
+def rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
+    return store.execute(query).fetchall()
+
+
+def detail(store: kvstore.Store) -> tuple[str, int, str]:
+    (found,) = (index for index in store.indexes() if index.kind == "topics")
+    return found.state, found.stale, found.detail
+
+
+def everything_told(store: kvstore.Store) -> str:
+    """All that statements tell of topics."""
+    told = [
+        *rows(store, "SELECT * FROM topics"),
+        *rows(store, "SELECT * FROM topic_members"),
+        *rows(store, "EXPAND TOPICS DEPTH 9"),
+        *rows(store, "SHOW INDEXES"),
+    ]
+    return repr(told)
+
+
+def bound(store: kvstore.Store) -> Iterator[Topics]:
+    with store.state() as state:
+        found = bound_index(state, TOPICS)
+        assert found is not None
+        yield found
+
+
+def test_subjects_are_topics(grouped: kvstore.Store) -> None:
+    members: dict[int, set[str]] = {}
+    for topic, document in rows(grouped, "SELECT topic, document FROM topic_members"):
+        members.setdefault(topic, set()).add(document.partition("-")[0])
+    assert sum(map(len, members.values())) == len(members), "a topic is on one subject"
+    top = rows(grouped, "SELECT max(level) FROM topics")[0][0]
+    assert [row[:2] for row in rows(grouped, "EXPAND TOPICS")] == [
+        row[:2] for row in rows(grouped, f"SELECT 0, title FROM topics WHERE level = {top} ORDER BY chunks DESC, topic")
+    ]
+    titles = " ".join(title for (title,) in rows(grouped, "SELECT title FROM topics WHERE level = 0"))
+    assert {"Camellia", "Locomotives", "Drones"} <= set(titles.replace(",", "").split())
+    for level, parent, chunks, documents, stale, model, text in rows(
+        grouped, "SELECT level, parent, chunks, documents, stale, written_by, text FROM topics"
+    ):
+        assert (parent is None) == (level == top)
+        assert chunks == documents
+        assert (stale, model) == (False, None)
+        assert 0 < len(text.split()) <= SUMMARY_WORDS
+        assert text.count(".") <= SUMMARY_SENTENCES
+    assert detail(grouped)[0] == "ready"
+    assert grouped.outline("topics", depth=2)[0].count == rows(grouped, "EXPAND TOPICS")[0][2]
+
+
+def test_what_goes_is_not_told_and_what_comes_has_its_place(grouped: kvstore.Store) -> None:
+    grouped.delete("bees-1")
+    grouped.put("tea-9", text_of("tea", 9))
+    grouped.put("rail-2", "Locomotives pull wagons on rails. Nothing else is known.")
+    told = everything_told(grouped)
+    for gone in ("Xyzzybees1qux", "Xyzzyrail2qux", "bees-1"):
+        assert gone not in told
+    placed = dict(rows(grouped, "SELECT document, topic FROM topic_members WHERE newer"))
+    assert placed.keys() == {"tea-9", "rail-2"}
+    for document, topic in placed.items():
+        others = rows(grouped, f"SELECT document FROM topic_members WHERE topic = {topic}")
+        assert {key.partition("-")[0] for (key,) in others} == {document.partition("-")[0]}
+    stale = {topic for (topic,) in rows(grouped, "SELECT topic FROM topics WHERE stale AND level = 0")}
+    assert stale >= set(placed.values())
+    assert detail(grouped) == ("ready", 3, detail(grouped)[2])
+    assert detail(grouped)[2].endswith("; 2 chunks are newer")
+    for topics in bound(grouped):
+        newer = topics.newer()[0]
+        assert topics.topics_of(newer)[0] == placed["tea-9"]
+        assert newer in topics.chunks(topics.topics_of(newer)[-1])
+    grouped.delete_where("key LIKE 'bees%'")
+    assert "Drones" not in everything_told(grouped)
+    grouped.refresh("topics")
+    assert rows(grouped, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
+
+
+def test_many_newer_chunks_are_placed_in_one_pass(grouped: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kvstore.systems.raptor import topics
+
+    for number in range(4, 9):
+        grouped.put(f"rail-{number}", text_of("rail", number))
+    placed = rows(grouped, "SELECT document, topic FROM topic_members WHERE newer")
+    monkeypatch.setattr(topics, "_SEARCHED", 1)
+    assert rows(grouped, "SELECT document, topic FROM topic_members WHERE newer") == placed
+
+
+def test_of_nothing_and_of_one(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    store.create_index("topics")
+    assert (rows(store, "SELECT * FROM topics"), rows(store, "EXPAND TOPICS")) == ([], [])
+    store.put("tea-0", text_of("tea", 0))
+    assert rows(store, "SELECT * FROM topics") == []
+    store.refresh("topics")
+    assert rows(store, "SELECT level, parent, chunks FROM topics") == [(0, None, 1)]
+    assert store.forecast_refresh("topics")["topics"].texts == 0, "one chunk need not be summed up by a model"
+    store.delete("tea-0")
+    assert rows(store, "SELECT * FROM topics") == []
+
+
+def test_soft_topics_share_what_is_between_them(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    for subject in SUBJECTS:
+        for number in range(4):
+            store.put(f"{subject}-{number}", text_of(subject, number))
+    store.execute("CREATE INDEX topics WITH (method = affinity, size = 3, soft = 1)")
+    count = "SELECT count(*), count(DISTINCT document) FROM topic_members"
+    members, documents = rows(store, count)[0]
+    assert members > documents == 12
+    assert store.check() == []
+
+
+def test_mixtures_need_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.mixture", None)
+    with pytest.raises(errors.InputError, match=r"kvstore\[local\]"):
+        partitions_of(np.eye(20, dtype=np.float32), "gmm", 12, 2)
+
+
+@pytest.mark.slow
+def test_mixtures_are_deterministic(make_store: Callable[..., kvstore.Store]) -> None:
+    pytest.importorskip("sklearn")
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(6, 32))
+    vectors = centres[np.repeat(np.arange(6), 20)] + 0.3 * random.normal(size=(120, 32))
+    units = (vectors / np.linalg.norm(vectors, axis=1)[:, None]).astype(np.float32)
+    one, other = (gaussian_mixtures.gaussian_mixtures(units, 2) for _ in range(2))
+    assert [labels.tolist() for labels in one] == [labels.tolist() for labels in other]
+    assert all(len(set(one[0][start : start + 20])) <= 2 for start in range(0, 120, 20))
+    store = make_store()
+    for number in range(30):
+        store.put(f"tea-{number}", text_of("tea", number))
+    store.create_index("topics", {"method": "gmm"})
+    assert rows(store, "SELECT count(*) FROM topic_members") == [(30,)]
+
+
+def answering(request: dict[str, Any]) -> Planned:
+    shown = request["messages"][-1]["content"]
+    subject = next(subject for subject in SUBJECTS if f"Xyzzy{subject}" in shown)
+    return stream(json.dumps({"title": f"On {subject}", "summary": f"All about {subject}."}))
+
+
+def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
+    server.answering = answering
+    grouped.refresh("topics", model="scribe")
+    first = len(server.requests)
+    groups = {(model, title) for model, title in rows(grouped, "SELECT written_by, title FROM topics WHERE chunks > 1")}
+    assert groups >= {("scribe", f"On {subject}") for subject in SUBJECTS}
+    assert all(model == "scribe" for model, _ in groups)
+    assert " texts by scribe" in detail(grouped)[2]
+    prompt = server.requests[0]["messages"]
+    assert [message["role"] for message in prompt] == ["system", "user"]
+    grouped.delete("tea-1")
+    assert rows(grouped, "SELECT count(*) FROM topics WHERE stale AND written_by IS NOT NULL AND level = 0") == [(0,)]
+    grouped.refresh("topics", model="scribe")
+    assert len(server.requests) - first < first, "topics that are as they were are not paid for again"
+
+
+KEYS = [f"{subject}-{number}" for subject in SUBJECTS for number in range(4)]
+#: Documents put (with a version of their text), taken out, and REFRESH (no key).
+HISTORIES = st.lists(st.tuples(st.sampled_from([*KEYS, None]), st.integers(-2, 3)), min_size=1, max_size=25)
+
+
+def lives(path: Any, fresh_path: Any, history: list[tuple[str | None, int]]) -> None:
+    """A history, held against the store of what is left of it."""
+    options: dict[str, Any] = {"embedder": "hashing", "settings": {"language": "rules"}}
+    texts: dict[str, str] = {}
+    gone: set[str] = set()
+    with kvstore.open(path, **options) as store:
+        store.create_index("topics")
+        for key, version in history:
+            if key is None:
+                store.refresh("topics")
+            elif version < 0:
+                store.delete(key)
+                gone.add(texts.pop(key, ""))
+            else:
+                gone.add(texts.pop(key, ""))
+                texts[key] = text_of(key.partition("-")[0], int(key[-1]) + 10 * version)
+                store.put(key, texts[key])
+            words = {text.split()[-1] for text in gone - set(texts.values()) if text}
+            told = everything_told(store)
+            assert not [word for word in words if word in told]
+            placed = {document for (document,) in rows(store, "SELECT document FROM topic_members")}
+            assert placed == set(texts) or not rows(store, "SELECT 1 FROM topics LIMIT 1")
+        store.refresh("topics")
+        with store.state() as state:
+            found = dump(state)["topics"]
+        assert store.check() == []
+    with kvstore.open(fresh_path, **options) as fresh:
+        for key in sorted(texts, reverse=True):
+            fresh.put(key, texts[key])
+        fresh.create_index("topics")
+        with fresh.state() as state:
+            assert dump(state)["topics"] == found
+
+
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=HISTORIES)
+def test_after_any_history_topics_are_those_of_a_fresh_store(
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("topics")
+    lives(folder / "lived", folder / "fresh", history)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=HISTORIES)
+def test_after_a_hundred_histories_topics_are_those_of_a_fresh_store(
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("topics")
+    lives(folder / "lived", folder / "fresh", history)
