@@ -53,7 +53,10 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
         store.alias("MJ", "Maria Jensen")
         store.merge("Cleaning", "Tools")
         store.create_index("units")
+        for key in ("berg", "lund"):
+            store.put(key, "Tom Berg met Eva Lund.")
         store.create_index("topics")
+        store.create_index("communities")
         yield store
 
 

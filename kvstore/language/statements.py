@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..sql.literals import Value, literal, name
+from ..sql.literals import Value, literal, name, quoted
 from ..systems.sql_table import SqlValue
 
 Direction = Literal["up", "down", "both"]
@@ -60,7 +60,9 @@ class ExpandIndex:
     depth: int | None = None
 
     def __str__(self) -> str:
-        return f"EXPAND {self.kind}" + _clauses(("DEPTH", self.depth))
+        # These words go on with the EXPAND of an entity.
+        bare = self.kind.upper() not in ("UP", "DOWN", "BOTH", "DEPTH", "IN", "LIMIT")
+        return f"EXPAND {name(self.kind) if bare else quoted(self.kind)}" + _clauses(("DEPTH", self.depth))
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +339,7 @@ class DescribeTable:
     def __str__(self) -> str:
         # These three words begin another statement.
         bare = self.table.upper() not in ("DOCUMENT", "ENTITY", "STRATEGY")
-        return f"DESCRIBE {name(self.table)}" if bare else f'DESCRIBE "{self.table}"'
+        return f"DESCRIBE {name(self.table) if bare else quoted(self.table)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,12 @@ def literal(value: SqlValue) -> str:
 
 def name(text: str) -> str:
     """``text`` as an identifier: bare where it may be, else in double quotes."""
-    return text if _BARE_NAME.fullmatch(text) else '"' + text.replace('"', '""') + '"'
+    return text if _BARE_NAME.fullmatch(text) else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """``text`` as an identifier in double quotes."""
+    return '"' + text.replace('"', '""') + '"'
 
 
 def word_value(word: str) -> Value:
