@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("kvstore")
 
 
-class Builder(Protocol):
+class IndexFiller(Protocol):
     """What fills and empties the indexes of some kinds."""
 
     def refresh(self, kind: Any, progress: ReportProgress | None = None) -> bool:
@@ -60,7 +60,7 @@ class Indexing:
         self._builder = IndexBuilder(open_indexes.environment, settings, embed)
         self._generations = GenerationBuilder(open_indexes.environment, settings, embed)
         maintained = MaintainedIndexBuilder(open_indexes.environment, settings, embed)
-        self._builders: list[tuple[Any, Builder]] = [
+        self._builders: list[tuple[Any, IndexFiller]] = [
             (FileIndex, self._builder),
             (MaintainedIndex, maintained),
             (GenerationIndex, self._generations),
@@ -218,7 +218,7 @@ class Indexing:
             self._stopped.clear()
         return self._builder_of(kind).refresh(kind, progress)
 
-    def _builder_of(self, kind: Index) -> Builder:
+    def _builder_of(self, kind: Index) -> IndexFiller:
         return next(builder for kinds, builder in self._builders if isinstance(kind, kinds))
 
 

@@ -15,7 +15,7 @@ from ..structures.documents.documents import DocumentRecord, Section, heading_pa
 from ..structures.state import State
 
 
-class Piece(NamedTuple):
+class ChunkSpan(NamedTuple):
     """A chunk: bytes ``start`` to ``end`` of the text, and its section (-1: before the first heading)."""
 
     start: int
@@ -32,7 +32,7 @@ class ChunkedText:
     format: str
     text: bytes
     outline: Sequence[Section]
-    chunks: Sequence[Piece]
+    chunks: Sequence[ChunkSpan]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def piece(self, chunk: int) -> bytes:
@@ -46,7 +46,7 @@ class ChunkedText:
 
 def text_to_store(extracted: Extracted, facts: Mapping[str, Any]) -> ChunkedText:
     """A document that is to be stored."""
-    pieces = [Piece(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
+    pieces = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in extracted.chunks]
     e = extracted
     return ChunkedText(e.key, e.title, e.format, e.text, e.outline, pieces, facts)
 
@@ -54,5 +54,5 @@ def text_to_store(extracted: Extracted, facts: Mapping[str, Any]) -> ChunkedText
 def stored_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
     """A stored document."""
     text, outline = state.documents.text(record.id), state.documents.outline(record.id)
-    pieces = [Piece(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
+    pieces = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
     return ChunkedText(record.key, record.title, record.format, text, outline, pieces, facts)

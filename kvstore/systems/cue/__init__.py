@@ -2,8 +2,8 @@
 
 from ..contract import System
 from .strategy import CueStrategy
-from .tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .unit_derivation import UNIT_INDEX
+from .unit_tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .written_units import WRITTEN_UNITS
 
 SYSTEM = System(

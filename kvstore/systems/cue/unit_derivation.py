@@ -23,7 +23,7 @@ from ...settings import FixedSettings
 from ...text.blocks import after_marker, blocks, plain, without_braces, without_links
 from ...text.languages import are_english
 from ...text.mail import is_mail_head
-from ..chunked_text import ChunkedText, Piece
+from ..chunked_text import ChunkedText, ChunkSpan
 from ..contract import Derivation, MaintainedIndex
 from .clauses import Clause, clauses_of
 from .written_units import WRITTEN_UNITS, unit_source
@@ -34,7 +34,7 @@ _TOLD = ("prose", "item", "table")
 _LEAST_WORDS = 4
 
 
-class Place(NamedTuple):
+class UnitPlace(NamedTuple):
     """Where a unit of a chunk stands, and the subject of a clause that has none of its own: bytes of the document's
     text."""
 
@@ -49,7 +49,7 @@ class UnitPart(NamedTuple):
     A chunk of which a model wrote some has no places.
     """
 
-    places: list[list[Place]]
+    places: list[list[UnitPlace]]
     written: list[int]
 
     @property
@@ -58,7 +58,7 @@ class UnitPart(NamedTuple):
         return [len(places) or written for places, written in zip(self.places, self.written, strict=True)]
 
 
-def encoded(part: UnitPart, chunks: Sequence[Piece]) -> Any:
+def encoded(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     """A part as plain data: of each chunk a list of distances and lengths, or how many texts a model wrote.
 
     Of a clause with another's subject the length is negative, and the subject's distance and length follow.
@@ -81,7 +81,7 @@ def decoded(rows: Any, starts: Sequence[int]) -> UnitPart:
     """The part that is plain data; ``starts`` are those of the chunks."""
     part = UnitPart([], [])
     for row, last in zip(rows, starts, strict=True):
-        places: list[Place] = []
+        places: list[UnitPlace] = []
         numbers = iter(() if isinstance(row, int) else row)
         for distance in numbers:
             start, length, subject = last + distance, next(numbers), None
@@ -89,7 +89,7 @@ def decoded(rows: Any, starts: Sequence[int]) -> UnitPart:
                 first = start + next(numbers)
                 length, subject = -length, (first, first + next(numbers))
             last = start + length
-            places.append(Place(start, last, subject))
+            places.append(UnitPlace(start, last, subject))
         part.places.append(places)
         part.written.append(row if isinstance(row, int) else 0)
     return part
@@ -130,7 +130,7 @@ class UnitDerivation(Derivation):
                 part.places[number].clear()
                 part.written[number] = written
             elif not part.places[number]:
-                part.places[number].append(Place(chunk.start, chunk.end))
+                part.places[number].append(UnitPlace(chunk.start, chunk.end))
         return encoded(part, document.chunks)
 
     def texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
@@ -165,13 +165,13 @@ def written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
     return () if found is None else found[1]
 
 
-def shown_at(text: bytes, place: Place) -> str:
+def shown_at(text: bytes, place: UnitPlace) -> str:
     """What a unit that stands in a text says, to a reader."""
     said = shown(text[place.start : place.end].decode())
     return said if place.subject is None else f"{shown(text[slice(*place.subject)].decode())} {said}"
 
 
-def _clauses(document: ChunkedText, places: Iterable[Place], language: str) -> Iterator[Place]:
+def _clauses(document: ChunkedText, places: Iterable[UnitPlace], language: str) -> Iterator[UnitPlace]:
     """The clauses of sentences; a sentence with marks, or one that is no English to ``en``, stays whole."""
     waiting = list(places)
     texts = [document.text[place.start : place.end].decode() for place in waiting]
@@ -190,7 +190,7 @@ def _clauses(document: ChunkedText, places: Iterable[Place], language: str) -> I
         to_byte = byte_offsets(text, place.end - place.start) + place.start
         for start, end, subject in found:
             about = None if subject is None else (int(to_byte[subject[0]]), int(to_byte[subject[1]]))
-            yield Place(int(to_byte[start]), int(to_byte[end]), about)
+            yield UnitPlace(int(to_byte[start]), int(to_byte[end]), about)
 
 
 def _read(_: str, parses: Sequence[Parse]) -> list[Clause]:
@@ -199,7 +199,7 @@ def _read(_: str, parses: Sequence[Parse]) -> list[Clause]:
     return [clause for sentence in sentences_of(parses[0].doc) for clause in clauses_of(sentence)]
 
 
-def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[Place]:
+def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[UnitPlace]:
     """The places of sentences, items and rows, in bytes of the text, in its order."""
     text = document.text.decode()
     to_byte = byte_offsets(text, len(document.text))
@@ -213,7 +213,7 @@ def _sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[Place
                 continue  # the names of columns say nothing alone
             words = sum(any(map(str.isalnum, word)) for word in shown(piece).split())
             if words >= (1 if unit.kind == "table" else _LEAST_WORDS):
-                yield Place(int(to_byte[unit.start]), int(to_byte[unit.end]))
+                yield UnitPlace(int(to_byte[unit.start]), int(to_byte[unit.end]))
 
 
 def _is_rule(piece: str) -> bool:

@@ -24,14 +24,14 @@ from ...text.normalize import fold
 from ..chunked_text import stored_text
 from ..kept_derivations import KeptDerivation, stored_derivations
 from ..passage_graph.rows import names_of_heading, nested, written_as
-from .unit_derivation import UNIT_DERIVATION, Place, UnitPart, decoded, shown_at
+from .unit_derivation import UNIT_DERIVATION, UnitPart, UnitPlace, decoded, shown_at
 from .written_units import WRITTEN_UNITS, unit_source
 
 #: Who wrote a unit that is a sentence of the text.
 RULE = "rule"
 
 
-class Unit(NamedTuple):
+class StoredUnit(NamedTuple):
     """A unit: its document, its chunk and its number in that; bytes ``start`` to ``end`` of the document's text, those
     of the chunk for one that a model wrote. ``source`` is that model, or :data:`RULE`; a clause may have its
     ``subject`` elsewhere."""
@@ -46,14 +46,14 @@ class Unit(NamedTuple):
     subject: tuple[int, int] | None = None
 
 
-class _Document:
+class _UnitsOfDocument:
     """The units of a document: places by chunk, where each chunk's begin, and where the vectors stand."""
 
     def __init__(self, state: State, parts: DerivedParts, document: int) -> None:
         self.record: DocumentRecord = state.documents.get(document)
         self.chunks = list(self.record.chunk_ids())
         self.ordinals = {chunk: ordinal for ordinal, chunk in enumerate(self.chunks)}
-        self.spans = [Place(chunk.start, chunk.end) for chunk in state.chunks.get_many(self.chunks)]
+        self.spans = [UnitPlace(chunk.start, chunk.end) for chunk in state.chunks.get_many(self.chunks)]
         found = parts.find(document)
         part = UnitPart([[] for _ in self.chunks], [0] * len(self.chunks))
         if found is not None:
@@ -105,7 +105,7 @@ class Units:
         """How many units there are."""
         return self._parts.vectors.count()
 
-    def of_chunks(self, chunks: Sequence[int]) -> list[list[Unit]]:
+    def of_chunks(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
         """The units of each chunk, in order of the text."""
         found = []
         for chunk, record in zip(chunks, self._state.chunks.get_many(chunks), strict=True):
@@ -113,7 +113,7 @@ class Units:
             found.append(list(self._of_chunk(document, chunk, record.ordinal)))
         return found
 
-    def get(self, ids: Iterable[int]) -> list[Unit]:
+    def get(self, ids: Iterable[int]) -> list[StoredUnit]:
         """Some units."""
         found = []
         for id in ids:
@@ -162,32 +162,32 @@ class Units:
             found += [unit.id for unit, entities in zip(units, named, strict=True) if entity in entities]
         return found
 
-    def _read(self, document: int) -> _Document:
-        return _Document(self._state, self._parts, document)
+    def _read(self, document: int) -> _UnitsOfDocument:
+        return _UnitsOfDocument(self._state, self._parts, document)
 
     def _key(self, id: int) -> tuple[str, int]:
         number, text = vector_owner(id)
         return self._document(number).record.key, text
 
-    def _of_chunk(self, document: _Document, chunk: int, ordinal: int) -> Iterable[Unit]:
+    def _of_chunk(self, document: _UnitsOfDocument, chunk: int, ordinal: int) -> Iterable[StoredUnit]:
         return (self._unit(document, ordinal, number) for number in range(document.part.counts[ordinal]))
 
-    def _unit(self, document: _Document, ordinal: int, number: int) -> Unit:
+    def _unit(self, document: _UnitsOfDocument, ordinal: int, number: int) -> StoredUnit:
         places = document.part.places[ordinal]
         id = vector_id(document.record.id, document.first[ordinal] + number)
         place = places[number] if places else document.spans[ordinal]
         source = RULE if places else document.written[ordinal][0]
         start, end, subject = place
-        return Unit(id, document.record.id, document.chunks[ordinal], number, start, end, source, subject)
+        return StoredUnit(id, document.record.id, document.chunks[ordinal], number, start, end, source, subject)
 
-    def _said(self, unit: Unit) -> str:
+    def _said(self, unit: StoredUnit) -> str:
         document = self._document(unit.document)
         ordinal = document.ordinals[unit.chunk]
         if not document.part.places[ordinal]:
             return document.written[ordinal][1][unit.ordinal]
         return shown_at(self._text(unit.document), document.part.places[ordinal][unit.ordinal])
 
-    def _named(self, unit: Unit) -> Iterable[int]:
+    def _named(self, unit: StoredUnit) -> Iterable[int]:
         """The entities that a unit names in what it says."""
         if unit.source == RULE:
             spans = [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]

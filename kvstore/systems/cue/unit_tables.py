@@ -8,14 +8,14 @@ from ...structures.documents.documents import heading_path
 from ...structures.state import State
 from ..reader import Reader
 from ..sql_table import SqlTable, TableRow, TableRows, hashed_number, maybe
-from .units import UNITS, Unit, Units
+from .units import UNITS, StoredUnit, Units
 
 
 def _units(reader: Reader) -> Units:
     return reader.view.part(UNITS)
 
 
-def _of_document(state: State, document: int) -> list[Unit]:
+def _of_document(state: State, document: int) -> list[StoredUnit]:
     chunks = list(state.documents.get(document).chunk_ids())
     return [unit for units in state.part(UNITS).of_chunks(chunks) for unit in units]
 
@@ -40,7 +40,7 @@ def _of_chunk(reader: Reader, chunk: int) -> TableRows:
     return iter(() if record is None else _units(reader).of_chunks([chunk])[0])
 
 
-def _headings(reader: Reader, unit: Unit) -> str | None:
+def _headings(reader: Reader, unit: StoredUnit) -> str | None:
     section = reader.view.chunks.get(unit.chunk).section
     return " > ".join(heading_path(reader.outline(unit.document), section)) or None
 
