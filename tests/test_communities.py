@@ -360,6 +360,17 @@ def test_a_report_without_sources_is_none(themed: Store, server: Server) -> None
     assert not rows(themed, "SELECT 1 FROM communities WHERE written_by IS NOT NULL OR text LIKE '%So it is%'")
 
 
+def test_a_community_in_which_no_passage_was_at_home_is_shown(themed: Store) -> None:
+    key, last = "communities", len(rows(themed, "SELECT 1 FROM communities")) - 1
+    with themed._context.environment.write() as view:
+        (number,) = [bytes(key) for key, _ in view.scan(key) if key[4:] == records.u32(last)]
+        row = records.unpack(view.get(key, number), key, number)
+        view.put(key, number, records.pack([*row[:4], 0, 0, 0, *row[7:9], [], []]))
+        view.delete("community_passages", number)
+    assert rows(themed, "SELECT count(*) FROM communities") == [(last + 1,)]
+    assert rows(themed, "SELECT text, stale FROM communities WHERE passages = 0") == [("", 0)]
+
+
 def test_check_tells_what_does_not_fit(themed: Store) -> None:
     with themed._context.environment.write() as view:
         (key,) = [bytes(key) for key, _ in view.scan("community_members")][:1]

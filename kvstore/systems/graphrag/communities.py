@@ -200,16 +200,16 @@ class Communities:
         )
 
     def alive(self, community: int) -> bool:
-        """Whether it has a living member and a living passage."""
+        """Whether it has a living member, and a living passage unless it was built without any."""
         found = self._living.get(community)
         if found is None:
-            row = iter(self._rows.get(MEMBERS, records.u32(community)) or ())
-            found = self._living[community] = any(
-                self._has_entity(entity) for entity, _ in zip(row, row, strict=True)
-            ) and (
-                any(self._has_chunk(chunk) for chunk, _ in self._stored_passages(community))
+            row = self._rows.get(MEMBERS, records.u32(community)) or ()
+            found = any(map(self._has_entity, row[::2])) and (
+                not self.get(community).passages
+                or any(self._has_chunk(chunk) for chunk, _ in self._stored_passages(community))
                 or community in self._newer_by_community
             )
+            self._living[community] = found
         return found
 
     def of_entity(self, entity: int) -> list[int]:

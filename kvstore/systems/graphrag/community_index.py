@@ -119,7 +119,8 @@ class CommunityIndex(GenerationIndex[Communities]):
 
     def writings(self, bound: Communities) -> Iterable[Writing]:
         for number in range(len(bound)):
-            if bound.alive(number) and bound.has_all(bound.sources(number)):
+            sources = bound.sources(number)
+            if sources and bound.alive(number) and bound.has_all(sources):
                 community = bound.get(number)
                 yield Writing(community.content, community.passages, bound.title(number), number)
 
