@@ -59,6 +59,7 @@ class MaintainedIndexBuilder:
         Raises LockTimeoutError, StoreFullError and what the embedder raises; the batches before stay.
         """
         changed = False
+        left = total = 0
         while True:
             with self._environment.snapshot() as snapshot:
                 record = Indexes(snapshot).get(kind)
@@ -66,7 +67,8 @@ class MaintainedIndexBuilder:
                     return changed
                 if record.state.get("dropping"):
                     break
-                left, total = sum(1 for _ in unbuilt(record, snapshot)), snapshot.count(tables.DOCUMENTS)
+                if not changed:
+                    left, total = sum(1 for _ in unbuilt(record, snapshot)), snapshot.count(tables.DOCUMENTS)
                 if progress is not None:
                     progress(IndexProgress(kind.name, total - left, total, "documents", kept=True))
                 batch = self._made(kind, record, snapshot)
@@ -83,7 +85,7 @@ class MaintainedIndexBuilder:
                 self._put(kind, record, batch, vectors, view)
 
             self._environment.write_with_growth(put)
-            changed = True
+            left, changed = max(0, left - len(batch)), True
         self.drop(kind, progress)
         return True
 

@@ -574,10 +574,11 @@ class Database(Queryable):
         *,
         progress: Callable[[IndexProgress], None] | None = None,
     ) -> None:
-        """Make an index of a kind, such as ``synonyms``, and build its file.
+        """Make an index of a kind, such as ``synonyms``, and build its file; ``units`` are built into the store itself.
 
-        Interrupted, it stays without a file: :meth:`refresh` goes on. Raises InputError for an unknown kind or option,
-        or where there is one already, IndexUnavailableError where it cannot be built, EmbedderError, ReadOnlyError.
+        Interrupted, it stays without a file, or with what was built of it: :meth:`refresh` goes on. Raises InputError
+        for an unknown kind or option, or where there is one already, IndexUnavailableError where it cannot be built,
+        EmbedderError, ReadOnlyError.
 
         >>> store.create_index("synonyms", {"similarity": 0.7})
         >>> [index.state for index in store.indexes() if index.kind == "synonyms"]
@@ -586,7 +587,7 @@ class Database(Queryable):
         self._context.indexing.create(kind, options or {}, progress)
 
     def drop_index(self, kind: str) -> None:
-        """Remove an index and its file; searches are exact without it. Raises InputError where there is none.
+        """Remove an index and what it holds. Interrupted, it is called again. Raises InputError where there is none.
 
         >>> store.create_index("vectors", {"exact_below": 50_000})
         >>> store.drop_index("vectors")
