@@ -110,10 +110,14 @@ def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Pat
     ]
     for name, rows in (("corpus", [{"id": "b", "title": None, "text": BOOK}]), ("questions", questions)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    report = evaluate("--data", tmp_path, "--strategy", "lexical")
-    assert report["questions"] == 1
-    assert report["hit@1"] == report["recall@2"] == report["recall_400w"] == 1
-    assert 0 < report["iou_1500w"] <= report["iou_400w"] == report["precision_400w"] < 1
+    report = evaluate("--data", tmp_path, "--strategy", "lexical", "--segments")
+    chunks, segments = report["rows"]
+    assert chunks["questions"] == segments["questions"] == 1
+    assert chunks["hit@1"] == chunks["recall@2"] == chunks["recall_400w"] == chunks["whole_400w"] == 1
+    assert 0 < chunks["iou_1500w"] <= chunks["iou_400w"] == chunks["precision_400w"] < 1
+    assert segments["strategy"] == "lexical AS SEGMENTS"
+    assert segments["whole_400w"] == 1 and "hit@1" not in segments
+    assert report["differences"][0]["recall_400w"]["difference"] == 0
 
 
 def test_answers_are_measured_by_what_they_cite_and_contain(monkeypatch: pytest.MonkeyPatch, make_store: Any) -> None:
@@ -162,6 +166,10 @@ def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_
     assert measures["recall_400w"] == pytest.approx(common / (common + 2))
     assert measures["precision_400w"] == pytest.approx(common / read)
     assert measures["iou_400w"] == pytest.approx(common / (read + 2))
+    assert measures["whole_400w"] == 1
+    # Segments are measured by what was found for so many words.
+    part = measure_places(question, found, texts, {400: found[:2], 1500: found})
+    assert (part["whole_400w"], part["whole_1500w"], "hit@1" in part) == (0, 1, False)
     assert measure_places(Question("?", frozenset(), None, ()), found, texts)["hit@8"] == 0
 
 

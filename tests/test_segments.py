@@ -226,6 +226,22 @@ def test_an_answer_from_segments_cites_chunks_of_them(filled: kvstore.Store) -> 
     assert (citation.document, citation.chunk, citation.text) == ("tea", 0, "Tea is made from leaves.")
 
 
+def test_a_prompt_has_segments_and_the_evidence_its_chunks(filled: kvstore.Store) -> None:
+    with ranked(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
+        prompt = filled.prompt("x", using="given")
+        assert [hit.chunk for hit in prompt.evidence.hits] == [10, 3, 12, 20, 9]
+        assert {hit.kind for hit in prompt.evidence.hits} == {"chunk"}
+        assert prompt.passages == prompt.evidence.segments
+        assert [(hit.document, hit.chunk, len(hit.spans)) for hit in prompt.passages] == [
+            *(("one", 9, 4), ("two", 3, 1), ("one", 20, 1)),
+        ]
+        assert " ".join(map(sentence, range(9, 13))) in prompt.user
+        assert [step.name for step in prompt.evidence.steps][-2:] == ["take segments", "build prompt"]
+        within = filled.prompt("x", using="given", within=40)
+        assert [(hit.chunk, len(hit.spans)) for hit in within.passages] == [(9, 2)]
+        assert not filled.ask("x", using="given").evidence.segments  # which no model reads
+
+
 # Ends ----------------------------------------------------------------------------------------------------------------
 
 TABLE = "| name | value |\n| --- | --- |\n" + "\n".join(f"| row {n} of the table | {n} |" for n in range(12))

@@ -1,7 +1,7 @@
 """Measure retrieval quality and speed on question sets and on a printed index.
 
     python tools/evaluate.py --data FOLDER[:N] ... [--manual ARCHIVE] [--strategy NAME ...] [--compare] [--triples]
-                             [--answers] [--json]
+                             [--answers] [--segments] [--json]
     python tools/evaluate.py --overview --data FOLDER ... [--strategy NAME ...] [--json]
     python tools/evaluate.py --index FILE.jsonl [--json]
 
@@ -11,10 +11,11 @@ document through the public API. Where questions come with spans, chunks and cha
 documents, and questions about whole documents are left out. ``--manual`` makes two sets by rule from an archive of HTML
 pages: what options and parameters do, and what stands under headings.
 ``--compare`` measures every strategy, or those that are named, and other systems over the same chunks in the same run;
-what the first gains over each comes with a 95 % interval. ``--overview`` takes the questions of a folder that ask for
-an overview of a document, and measures how much of the written answers is found. ``--index`` names a printed index
-(term, subterm, gold pages) beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore
-ingest`` does, and every term is looked up.
+what the first gains over each comes with a 95 % interval. ``--segments`` measures every strategy once more with its
+chunks taken together as segments. ``--overview`` takes the questions of a folder that ask for an overview of a
+document, and measures how much of the written answers is found. ``--index`` names a printed index (term, subterm, gold
+pages) beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore ingest`` does, and every term
+is looked up.
 
 One set and one strategy print one flat object; otherwise ``rows`` has an object a set and system, and ``differences``
 what the first system gains over each other. What people read is one table over all sets and systems with the figures of
@@ -39,7 +40,7 @@ from evaluation.measures import Outcome, differences, summary
 from evaluation.overview import overview_rows
 from evaluation.printed_index import evaluate_index
 from evaluation.question_sets import QuestionSet, fill, load
-from evaluation.retrievers import Retriever, StrategyRetriever, outcomes_of
+from evaluation.retrievers import Retriever, SegmentRetriever, StrategyRetriever, outcomes_of
 
 import kvstore
 from kvstore.settings import FixedSettings
@@ -48,7 +49,8 @@ from kvstore.systems import STRATEGIES, overview_strategies
 #: What a table shows of a row.
 SHOWN = (
     *("dataset", "strategy", "questions", "hit@1", "hit@3", "hit@8", "recall@2", "recall@5", "all@8", "answer@8"),
-    *("recall_400w", "iou_400w", "recall_1500w", "iou_1500w", "f1", "rouge-l", "p50_ms_without_embedding"),
+    *("recall_400w", "iou_400w", "whole_400w", "recall_1500w", "iou_1500w", "whole_1500w"),
+    *("f1", "rouge-l", "p50_ms_without_embedding"),
     *("scope", "words_400w", "content_400w", "bigrams_400w", "words_1500w", "content_1500w", "bigrams_1500w"),
 )
 
@@ -70,6 +72,7 @@ SHOWN = (
 @click.option("--triples", is_flag=True, help="Import the triples.jsonl of the sets that have one.")
 @click.option("--overview", is_flag=True, help="Measure questions that ask for an overview of a document.")
 @click.option("--answers", is_flag=True, help="Measure the answers of ASK as well: words, cited places.")
+@click.option("--segments", is_flag=True, help="Measure every strategy AS SEGMENTS as well.")
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
 @click.option("--language", default=FixedSettings().language, show_default=True, help="Language setting of the store.")
@@ -86,6 +89,7 @@ def main(
     triples: bool,
     overview: bool,
     answers: bool,
+    segments: bool,
     model: str | None,
     embedder: str,
     language: str,
@@ -119,7 +123,7 @@ def main(
                     shares += overview_rows(passages, questions.folder, chosen, tell)
             report = {"rows": shares, "differences": []}
         else:
-            asked = _Asked(strategy or (tuple(STRATEGIES) if compare else (None,)), compare, answers, model)
+            asked = _Asked(strategy or (tuple(STRATEGIES) if compare else (None,)), compare, answers, segments, model)
             rows: list[dict[str, Any]] = []
             gains: list[dict[str, Any]] = []
             for place in data:
@@ -151,6 +155,7 @@ class _Asked:
     strategies: Sequence[str | None]
     compare: bool
     answers: bool
+    segments: bool
     model: str | None
 
     def of(
@@ -165,6 +170,8 @@ class _Asked:
         """Add a row for every system and set (called ``name``, where it is not by its own name), and the gains of the
         first system over the others; ``store`` holds the documents of all the sets."""
         retrievers: list[Retriever] = [StrategyRetriever(store, strategy) for strategy in self.strategies]
+        if self.segments:
+            retrievers += [SegmentRetriever(store, strategy) for strategy in self.strategies]
         if self.compare:
             from evaluation.baselines import baselines
 
@@ -177,6 +184,10 @@ class _Asked:
                 for strategy in self.strategies:
                     label = f"ASK {strategy or store._context.session.strategy}"
                     measured[label] = answer_outcomes(store, questions, strategy, self.model, tell)
+                    if self.segments:
+                        measured[f"{label} AS SEGMENTS"] = answer_outcomes(
+                            store, questions, strategy, self.model, tell, as_segments=True
+                        )
             rows += [head | row(store, questions, system, found) for system, found in measured.items() if found]
             gains += compared(dataset, measured)
 

@@ -39,8 +39,8 @@ _SYSTEM = (
 class Prompt:
     """What is sent to a language model.
 
-    ``passages`` are the chunks given, passage *n* being ``passages[n - 1]``; ``tokens`` is an estimate of all of it;
-    ``mark`` stands around each quotation and is another in every prompt.
+    ``passages`` are the chunks or segments given, passage *n* being ``passages[n - 1]``; ``tokens`` is an estimate of
+    all of it; ``mark`` stands around each quotation and is another in every prompt.
     """
 
     evidence: Evidence
@@ -68,7 +68,8 @@ class Prompt:
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     """The prompt for what was found, in at most ``budget`` tokens by :func:`token_estimate`."""
     notes = (note.text for note in evidence.abstracts)
-    quotation = quotation_of(evidence.hits, evidence.question, *evidence.points, *evidence.context, *notes)
+    found = evidence.segments or evidence.hits
+    quotation = quotation_of(found, evidence.question, *evidence.points, *evidence.context, *notes)
     system = _SYSTEM.format(mark=quotation.mark)
     question = f"Question:\n{evidence.question.strip()}"
     # The question stands twice, and the titles of the parts are there, and two of them with a quotation's marks.
@@ -76,9 +77,9 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     told = (evidence.points, evidence.context, evidence.abstracts)
     fixed += token_estimate(quotation.of("")) * sum(map(bool, told))
     room = _Room(budget - fixed)
-    passages = [hit for hit in evidence.hits if room.take(quoted_passage(999, hit, quotation))]
-    if evidence.hits and not passages:
-        least = fixed + min(token_estimate(quoted_passage(999, hit, quotation)) for hit in evidence.hits) + 1
+    passages = [hit for hit in found if room.take(quoted_passage(999, hit, quotation))]
+    if found and not passages:
+        least = fixed + min(token_estimate(quoted_passage(999, hit, quotation)) for hit in found) + 1
         raise InputError(f"prompt_tokens = {budget} has no room for a passage; SET prompt_tokens = {least}, or more")
     points = [line for line in map(_one_line, evidence.points) if room.take(line)]
     relations = [line for line in map(_one_line, evidence.context) if room.take(line)]

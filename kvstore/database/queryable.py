@@ -46,6 +46,8 @@ from .context import Context
 
 #: Rows that a method can be asked for at most.
 MOST_ROWS = 2**31 - 1
+#: Chunks that a prompt has to have room for, lest segments take what others need.
+_LEAST_CHUNKS = 4
 
 if TYPE_CHECKING:
     from ..answering.prompt import Prompt
@@ -389,6 +391,8 @@ class Queryable(ABC):
         chosen = self._context.language_model(model)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
+            if chosen is not None:
+                self._for_prompt(query)
             evidence = self._evidence(strategy, query)
             confidence = self._confidence(query, evidence)
             if confidence.value < self._context.session.least_confidence:
@@ -428,7 +432,15 @@ class Queryable(ABC):
         check_clauses("prompt", clauses, Clauses.__annotations__)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
+            self._for_prompt(query)
             return self._prompt(self._evidence(strategy, query), query)
+
+    def _for_prompt(self, query: Query) -> None:
+        """Have segments beside the chunks, of about as many tokens as a prompt has room for."""
+        # A word or a mark of a text is about two of a model's tokens, by the estimate that is on the safe side.
+        tokens = self._context.session.prompt_tokens // 2
+        if query.segments == "no" and tokens >= _LEAST_CHUNKS * query.view.settings.chunk_tokens:
+            query.segments, query.segment_tokens = "beside", tokens
 
     def _distilled(
         self, question: str, strategy: Strategy, evidence: Evidence, model: LanguageModel, clauses: Clauses
@@ -484,7 +496,7 @@ class Queryable(ABC):
         budget = self._context.session.prompt_tokens
         with query.trace.step("build prompt") as step:
             prompt = build_prompt(evidence, budget)
-            given, found = len(prompt.passages), len(evidence.hits)
+            given, found = len(prompt.passages), len(evidence.segments or evidence.hits)
             size = f"about {prompt.tokens:,} tokens of {budget:,}"
             step.detail, step.count = f"{given} of {found} passages, {prompt.abstracts} abstracts, {size}", given
         return prompt

@@ -84,7 +84,13 @@ def token_vectors(store: kvstore.Store) -> TokenVectors:
 
 
 def answer_outcomes(
-    store: kvstore.Store, questions: QuestionSet, strategy: str | None, model: str | None, tell: Callable[[str], None]
+    store: kvstore.Store,
+    questions: QuestionSet,
+    strategy: str | None,
+    model: str | None,
+    tell: Callable[[str], None],
+    *,
+    as_segments: bool = False,
 ) -> list[Outcome]:
     """What ASK answers to every question whose answer or places are known; the times are those of whole answers.
 
@@ -98,7 +104,7 @@ def answer_outcomes(
     outcomes = []
     for number, question in enumerate(known, 1):
         started = time.perf_counter()
-        answer = store.ask(question.text, using=strategy, model=model)
+        answer = store.ask(question.text, using=strategy, model=model, as_segments=as_segments)
         elapsed = 1000 * (time.perf_counter() - started)
         measures = answer_measures(answer.text, question.answer, vectors) if question.answer else {}
         measures["false_citations"] = float(bool(answer.dropped))

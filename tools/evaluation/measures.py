@@ -6,14 +6,16 @@ and Tibshirani 1993, chapter 13: percentiles of resampled means).
 
 A question that needs whole passages is measured in documents, one that needs places of documents in chunks and
 characters: how many of the chunks that hold some of a place are found, and recall, precision and intersection over
-union of the characters within so many words (Smith and Troynikov 2024, "Evaluating Chunking Strategies for Retrieval").
+union of the characters within so many words (Smith and Troynikov 2024, "Evaluating Chunking Strategies for Retrieval"),
+and whether those words have all of what is asked for. Of segments, which are given within so many tokens, the words
+alone are measured.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,19 +68,29 @@ def measure(question: Question, found: Found) -> dict[str, float]:
     return measures
 
 
-def measure_places(question: Question, found: Found, texts: Texts) -> dict[str, float]:
-    """The measures of one question that needs places of documents; all 0 where the store has lost them."""
-    gold = texts.chunks(question.spans)
-    chunks = [(passage.document, passage.start) for passage in found]
-    measures = {f"hit@{cut}": float(not gold.isdisjoint(chunks[:cut])) for cut in HITS}
-    measures |= {f"recall@{cut}": len(gold.intersection(chunks[:cut])) / max(1, len(gold)) for cut in RECALLS}
+def measure_places(
+    question: Question, found: Found, texts: Texts, within: Mapping[int, Found] | None = None
+) -> dict[str, float]:
+    """The measures of one question that needs places of documents; all 0 where the store has lost them.
+
+    ``within`` is what was found for so many words, where that is no beginning of ``found``.
+    """
+    measures: dict[str, float] = {}
+    if within is None:
+        gold = texts.chunks(question.spans)
+        chunks = [(passage.document, passage.start) for passage in found]
+        measures = {f"hit@{cut}": float(not gold.isdisjoint(chunks[:cut])) for cut in HITS}
+        measures |= {f"recall@{cut}": len(gold.intersection(chunks[:cut])) / max(1, len(gold)) for cut in RECALLS}
     wanted = _characters(question.spans, texts)
     for words in WORDS:
-        read = _characters(_within(found, words, texts), texts)
+        read = _characters(_within(found if within is None else within[words], words, texts), texts)
         common = len(wanted & read)
         measures[f"recall_{words}w"] = common / max(1, len(wanted))
         measures[f"precision_{words}w"] = common / max(1, len(read))
         measures[f"iou_{words}w"] = common / max(1, len(wanted | read))
+        # Between two chunks there is white space, which neither has.
+        lacking = (texts.text(document)[at] for document, at in wanted - read)
+        measures[f"whole_{words}w"] = float(bool(wanted) and all(map(str.isspace, lacking)))
     return measures
 
 
@@ -139,6 +151,8 @@ def differences(outcomes: Sequence[Outcome], reference: Sequence[Outcome]) -> di
             for mine, other in zip(outcomes, reference, strict=True)
             if name in mine.measures and name in other.measures
         ]
+        if not pairs:
+            continue  # one has what the other has not
         gains = np.array([mine - other for mine, other in pairs])
         low, high = _interval(gains)
         found[name] = {"difference": round(float(gains.mean()), 4), "low": round(low, 4), "high": round(high, 4)}

@@ -7,28 +7,36 @@ question is timed apart: it is the same for all.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import kvstore
 from kvstore.structures.vectors.vectors import Matrix
 
-from .measures import Found, Outcome, measure, measure_places
+from .measures import WORDS, Found, Outcome, measure, measure_places
 from .passages import Passage, Texts
 from .question_sets import QuestionSet
 
 #: Chunks asked for, so that as many different documents as are looked at are among them.
 CHUNKS = 60
+#: Tokens (words and marks) that as many words of a text have, so that nothing that is read was left out for its length.
+TOKENS_A_WORD = 1.3
 
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What was found, how many chunks were ranked for it, and how much of the time embedding took."""
+    """What was found, how many chunks were ranked for it, and how much of the time embedding took.
+
+    ``within`` is what was found for so many words, where that is no beginning of what was found, and ``within_ms`` what
+    it took to find that.
+    """
 
     found: Found
     pool: int
     embedding_ms: float = 0.0
+    within: Mapping[int, Found] | None = None
+    within_ms: float = 0.0
 
 
 class Retriever(Protocol):
@@ -49,9 +57,32 @@ class StrategyRetriever:
 
     def __call__(self, question: str) -> Retrieved:
         evidence = self._store.retrieve(question, using=self._using, top=CHUNKS)
-        embedding = sum(step.milliseconds for step in evidence.steps if step.name == "embed question")
-        found = [Passage(hit.document, hit.start, hit.end, hit.text) for hit in evidence.hits]
-        return Retrieved(found, evidence.pool, embedding)
+        embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name == "embed question")
+        return Retrieved(_passages(evidence), evidence.pool, embedding)
+
+
+class SegmentRetriever:
+    """A strategy whose ranking is taken as segments, made anew for each number of words that is read."""
+
+    def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
+        self._store = store
+        self._using = strategy
+        self.name = f"{strategy or store._context.session.strategy} AS SEGMENTS"
+
+    def __call__(self, question: str) -> Retrieved:
+        evidence = self._retrieve(question)
+        embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name == "embed question")
+        started = time.perf_counter()
+        within = {words: _passages(self._retrieve(question, round(TOKENS_A_WORD * words))) for words in WORDS}
+        elapsed = 1000 * (time.perf_counter() - started)
+        return Retrieved(_passages(evidence), evidence.pool, embedding, within, elapsed)
+
+    def _retrieve(self, question: str, within: int | None = None) -> kvstore.Evidence:
+        return self._store.retrieve(question, using=self._using, top=CHUNKS, as_segments=True, within=within)
+
+
+def _passages(evidence: kvstore.Evidence) -> list[Passage]:
+    return [Passage(hit.document, hit.start, hit.end, hit.text) for hit in evidence.hits]
 
 
 class VectorRetriever:
@@ -80,10 +111,11 @@ def outcomes_of(
     for number, question in enumerate(questions.questions, 1):
         started = time.perf_counter()
         retrieved = retriever(question.text)
-        elapsed = 1000 * (time.perf_counter() - started)
+        elapsed = 1000 * (time.perf_counter() - started) - retrieved.within_ms
         bare = elapsed - retrieved.embedding_ms
         found = retrieved.found
-        measures = measure(question, found) if texts is None else measure_places(question, found, texts)
+        within = retrieved.within
+        measures = measure(question, found) if texts is None else measure_places(question, found, texts, within)
         outcomes.append(Outcome(measures, elapsed, bare, retrieved.pool))
         tell(f"{questions.name}, {retriever.name}: {number} of {len(questions.questions)} questions")
     return outcomes
