@@ -11,8 +11,10 @@ In: a :class:`~.unit_graph.UnitGraph` and the entities where a beam starts. Out:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +27,27 @@ Scorer = Callable[[Sequence[str]], Iterable[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
-    """Units (rows) and the entity by which each was reached, in order; the sum of the units' vectors and its product
-    with the question, which of the question's words they have, and the score."""
+class UnitPath:
+    """Units (rows) and the entity by which each was reached, in order; the sum of the units' vectors, its square, and
+    its product with the question; which of the question's words they have (bits), and the score."""
 
     rows: tuple[int, ...]
     entities: tuple[int, ...]
     total: Matrix
-    cosines: float
-    words: npt.NDArray[np.bool_]
+    square: float
+    product: float
+    words: int
     score: float
+
+
+class _Step(NamedTuple):
+    """A path and the unit that it may go to, with the entity that leads there, and the product of the unit's vector
+    with the sum of the path's."""
+
+    path: UnitPath
+    entity: int
+    row: int
+    likeness: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,72 +62,83 @@ class Beam:
     words: float
 
 
-def search_paths(found: UnitGraph, starts: Sequence[int], beam: Beam, scorer: Scorer | None) -> list[list[Path]]:
+def search_paths(found: UnitGraph, starts: Sequence[int], beam: Beam, scorer: Scorer | None) -> list[list[UnitPath]]:
     """The paths kept after each hop from some entities, best first."""
-    empty = Path((), (), np.zeros(found.vectors.shape[1], np.float32), 0.0, np.zeros(0, np.bool_), 0.0)
-    ends: list[tuple[Path, Sequence[int]]] = [(empty, starts)]
-    hops: list[list[Path]] = []
+    empty = UnitPath((), (), np.zeros(found.vectors.shape[1], np.float32), 0.0, 0.0, 0, 0.0)
+    ends: list[tuple[UnitPath, Sequence[int]]] = [(empty, starts)]
+    hops: list[list[UnitPath]] = []
     for _ in range(beam.hops):
         found.of_entities(entity for _, entities in ends for entity in entities)
-        steps: dict[tuple[int, ...], Path] = {}
+        steps: dict[tuple[int, ...], _Step] = {}
         for path, entities in ends:
-            for entity, row in _steps(found, path, entities, beam):
-                key = tuple(sorted((*path.rows, row)))
-                if key not in steps:
-                    steps[key] = _longer(found, path, entity, row, beam)
-        paths = list(steps.values())
-        if scorer is not None:
-            paths = _scored(found, paths, scorer)
-        # Of equal scores what comes first by name and place: rows are in no order that means anything.
-        paths.sort(key=lambda path: (-path.score, [found.order(row) for row in path.rows]))
-        kept = paths[: beam.paths]
-        if not kept:
+            for step in _steps(found, path, entities, beam):
+                steps.setdefault(tuple(sorted((*path.rows, step.row))), step)
+        if not steps:
             break
+        scores = _scores(found, list(steps.values()), beam) if scorer is None else _read(found, list(steps), scorer)
+        # Of equal scores what comes first by name and place: rows are in no order that means anything.
+        ranked = sorted(zip(scores, steps.values(), strict=True), key=lambda pair: -pair[0])
+        if len(ranked) > beam.paths and ranked[beam.paths - 1][0] == ranked[beam.paths][0]:
+            ranked.sort(key=lambda pair: (-pair[0], *map(found.order, (*pair[1].path.rows, pair[1].row))))
+        kept = [_longer(found, step, score) for score, step in ranked[: beam.paths]]
         hops.append(kept)
         ends = [(path, found.named(path.rows[-1])) for path in kept]
     return hops
 
 
-def _steps(found: UnitGraph, path: Path, entities: Sequence[int], beam: Beam) -> list[tuple[int, int]]:
-    """The units that a path may go to, each with the entity that leads there."""
-    steps = []
+def _steps(found: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Step]:
+    """The units that a path may go to: of each entity those nearest to what is still asked."""
     for entity, rows in found.of_entities(entities).items():
-        if path.rows:
-            rows = rows[~np.isin(rows, path.rows)]
+        for row in path.rows:
+            rows = rows[rows != row]
         if not len(rows):
             continue
-        near = found.cosines[rows]
-        if path.rows and beam.update:
-            near = near - beam.update * found.likeness(rows, path.total)
-        steps += [(entity, row) for row in _greatest(found, rows, near, beam.nearest)]
-    return steps
+        cosines = found.cosines[rows]
+        likeness = found.likeness(rows, path.total) if path.rows else np.zeros(len(rows))
+        for place in _greatest(found, rows, cosines - beam.update * likeness, beam.nearest):
+            yield _Step(path, entity, int(rows[place]), float(likeness[place]))
+
+
+def _scores(found: UnitGraph, steps: Sequence[_Step], beam: Beam) -> list[float]:
+    """The scores of paths with one unit more: the cosine of the sum of the vectors, and the share of words."""
+    return [
+        (step.path.product + float(found.cosines[step.row])) / math.sqrt(_square(found, step) or 1.0)
+        + (beam.words * found.share(step.path.words | found.words(step.row)) if beam.words else 0.0)
+        for step in steps
+    ]
+
+
+def _square(found: UnitGraph, step: _Step) -> float:
+    """The square of the sum of the vectors with one unit more."""
+    return max(0.0, step.path.square + 2 * step.likeness + float(found.squares[step.row]))
+
+
+def _longer(found: UnitGraph, step: _Step, score: float) -> UnitPath:
+    """A path with one unit more."""
+    path, entity, row, _ = step
+    return UnitPath(
+        (*path.rows, row),
+        (*path.entities, entity),
+        path.total + found.vectors[row],
+        _square(found, step),
+        path.product + float(found.cosines[row]),
+        path.words | found.words(row),
+        score,
+    )
+
+
+def _read(found: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
+    """The scores of the texts of paths' units, joined in the order of the documents."""
+    texts = [" ".join(map(found.text, sorted(rows, key=found.order))) for rows in paths]
+    return [float(score) for score in scorer(texts)]
 
 
 def _greatest(found: UnitGraph, rows: Rows, values: npt.NDArray[np.float64], count: int) -> list[int]:
-    """The rows of the greatest values, best first; equals in the order of their documents."""
+    """The places of the greatest of some rows' values, best first; equals in the order of their documents."""
     order = np.argsort(-values, kind="stable")
     if len(order) > count:  # all that ties with the last one taken stays in
         order = order[: int(np.searchsorted(-values[order], -values[order[count - 1]], "right"))]
-    ranked = list(zip((-values[order]).tolist(), rows[order].tolist(), strict=True))
-    if len(set(values[order].tolist())) < len(ranked):
-        ranked.sort(key=lambda pair: (pair[0], found.order(pair[1])))
-    return [row for _, row in ranked[:count]]
-
-
-def _longer(found: UnitGraph, path: Path, entity: int, row: int, beam: Beam) -> Path:
-    """A path with one unit more."""
-    total = path.total + found.vectors[row]
-    cosines = path.cosines + float(found.cosines[row])
-    words = found.words(row) | path.words if path.rows else found.words(row)
-    length = float(np.linalg.norm(total)) or 1.0
-    score = cosines / length + beam.words * found.share(words)
-    return Path((*path.rows, row), (*path.entities, entity), total, cosines, words, score)
-
-
-def _scored(found: UnitGraph, paths: Sequence[Path], scorer: Scorer) -> list[Path]:
-    """Paths with the scores of their units' texts, joined in the order of the documents."""
-    texts = [" ".join(map(found.text, sorted(path.rows, key=found.order))) for path in paths]
-    return [
-        Path(path.rows, path.entities, path.total, path.cosines, path.words, float(score))
-        for path, score in zip(paths, scorer(texts), strict=True)
-    ]
+    places: list[int] = order.tolist()
+    if len(set(values[order].tolist())) < len(places):
+        places.sort(key=lambda place: (-values[place], found.order(int(rows[place]))))
+    return places[:count]

@@ -26,7 +26,7 @@ from ...retrieval.reranking import ReadTogether
 from ...structures.ranking import best
 from ...structures.vectors.vectors import Ids
 from .anchors import Anchors, anchors, quoted
-from .path_search import Beam, Path, Scorer, search_paths
+from .path_search import Beam, Scorer, UnitPath, search_paths
 from .unit_graph import UnitGraph
 from .units import UNITS
 
@@ -83,13 +83,13 @@ def _check_units(query: Query) -> None:
         raise InputError("the index units is not whole yet: REFRESH INDEX units; goes on with it")
 
 
-def find_paths(query: Query, strategy: Strategy, found: UnitGraph) -> list[Path]:
+def find_paths(query: Query, strategy: Strategy, found: UnitGraph) -> list[UnitPath]:
     """The paths kept of all beams, after all hops; ``strategy`` is one with :data:`PATH_OPTIONS`."""
     values = {name: option(query, strategy, name) for name in PATH_OPTIONS}
     nearest = int(values["nearest"])
     beam = Beam(nearest, int(values["beam"]), int(values["hops"]), values["update"], values["words"])
     starts = anchors(query, found, nearest)
-    kept: list[dict[tuple[int, ...], Path]] = [{} for _ in range(beam.hops)]
+    kept: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
     with query.trace.step("search paths") as step:
         for entities in _beams(found, starts):
             for hop, paths in enumerate(search_paths(found, entities, beam, _scorer(query))):
@@ -118,9 +118,9 @@ def _beams(found: UnitGraph, starts: Anchors) -> Iterable[Sequence[int]]:
         yield list(named)
 
 
-def best_paths(found: UnitGraph, paths: Sequence[Path]) -> dict[int, Path]:
+def best_paths(found: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
     """The best path through each chunk that some path leads through."""
-    through: dict[int, Path] = {}
+    through: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:
             chunk = found.chunks[row]
@@ -129,7 +129,7 @@ def best_paths(found: UnitGraph, paths: Sequence[Path]) -> dict[int, Path]:
     return through
 
 
-def _scores(query: Query, chunks: Ids, through: Mapping[int, Path]) -> npt.NDArray[np.float64]:
+def _scores(query: Query, chunks: Ids, through: Mapping[int, UnitPath]) -> npt.NDArray[np.float64]:
     view = query.view
     paths = np.array([through[chunk].score if chunk in through else 0.0 for chunk in chunks.tolist()])
     cosines = cosines_of(view, chunks, query.vector).astype(np.float64)
@@ -149,13 +149,13 @@ def _place(query: Query, chunk: int) -> str:
     return f"{query.view.documents.key_of(stored.document)} {stored.ordinal}"
 
 
-def _path_text(query: Query, found: UnitGraph, path: Path, chunk: int) -> str:
+def _path_text(query: Query, found: UnitGraph, path: UnitPath, chunk: int) -> str:
     """A path as far as a chunk, in words."""
     end = next(place for place, row in enumerate(path.rows, 1) if found.chunks[row] == chunk)
     return _told(query, found, path, end)
 
 
-def _told(query: Query, found: UnitGraph, path: Path, end: int | None = None) -> str:
+def _told(query: Query, found: UnitGraph, path: UnitPath, end: int | None = None) -> str:
     parts = []
     for entity, row in zip(path.entities[:end], path.rows[:end], strict=True):
         parts += [query.view.entities.get(entity).key, quoted(found.text(row))]

@@ -49,7 +49,7 @@ class UnitGraph:
         found = {term: view.postings.count(term) for term in question_terms(view, query.question)}
         self._rarity = {term: term_rarity(chunks, count) for term, count in found.items() if count}
         self._all_words = sum(self._rarity.values()) or 1.0
-        self._weights = np.array(list(self._rarity.values()), np.float64)
+        self._shares: dict[int, float] = {}
         self._row_of: dict[int, int] = {}
         self._of_entity: dict[int, Rows] = {}
         self._of_chunk: dict[int, list[tuple[int, frozenset[int]]]] = {}
@@ -59,7 +59,8 @@ class UnitGraph:
         self.entities: list[frozenset[int]] = []
         self.vectors: Matrix = np.empty((0, view.settings.dimension), np.float32)
         self.cosines: npt.NDArray[np.float64] = np.empty(0)
-        self._words: dict[int, npt.NDArray[np.bool_]] = {}
+        self.squares: npt.NDArray[np.float64] = np.empty(0)
+        self._words: dict[int, int] = {}
         self._texts: dict[int, str] = {}
         self._above = lru_cache(None)(self._headed)
         self._key = lru_cache(None)(lambda entity: view.entities.get(entity).key)
@@ -91,17 +92,21 @@ class UnitGraph:
         """The entities that a unit names, in the order of their names."""
         return sorted(self.entities[row], key=self._key)
 
-    def words(self, row: int) -> npt.NDArray[np.bool_]:
-        """Which of the question's words a unit has, in its text or above it."""
+    def words(self, row: int) -> int:
+        """Which of the question's words a unit has, in its text or above it, as bits."""
         found = self._words.get(row)
         if found is None:
             terms = chunk_terms(*self._above(self.chunks[row]), self.text(row), self._stem)
-            found = self._words[row] = np.array([term in terms for term in self._rarity], np.bool_)
+            found = self._words[row] = sum(1 << place for place, term in enumerate(self._rarity) if term in terms)
         return found
 
-    def share(self, words: npt.NDArray[np.bool_]) -> float:
+    def share(self, words: int) -> float:
         """The share of the question that some of its words are, weighed by rarity, from 0 to 1."""
-        return float(self._weights[words].sum()) / self._all_words
+        found = self._shares.get(words)
+        if found is None:
+            held = sum(rarity for place, rarity in enumerate(self._rarity.values()) if words >> place & 1)
+            found = self._shares[words] = held / self._all_words
+        return found
 
     def text(self, row: int) -> str:
         """A unit as a reader sees it."""
@@ -157,4 +162,5 @@ class UnitGraph:
         self.entities += named
         vectors = self._units.vectors(ids)
         self.vectors = np.concatenate((self.vectors, vectors))
+        self.squares = np.concatenate((self.squares, np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)))
         self.cosines = np.concatenate((self.cosines, cosines(vectors, self._query.vector).astype(np.float64)))
