@@ -133,6 +133,7 @@ def test_it_says_what_it_needs(store: kvstore.Store, make_store: Callable[..., k
     with pytest.raises(errors.InputError, match="CREATE INDEX units"):
         store.retrieve("Who met Bob?", using="cue")
     given = make_store("given", embedder="none:4")
+    given.create_index("units")
     with pytest.raises(errors.InputError, match="a store with an embedder"):
         given.retrieve("Who met Bob?", using="cue", vector=np.ones(4))
 

@@ -104,6 +104,26 @@ def test_of_the_passages_of_a_name_those_about_what_is_asked_lead_on(store: kvst
     assert lead(question, vector=vector) == lead(question, vector=vector, options={"bias": 0})
 
 
+def test_where_there_are_units_their_paths_count_in_graph(films: kvstore.Store) -> None:
+    question = "In which town was the director of Blue Harbour born?"
+
+    def scores(**options: float) -> dict[str, float]:
+        return {hit.document: hit.score for hit in films.retrieve(question, using="graph", top=9, options=options).hits}
+
+    def has_paths(asked: str) -> bool:
+        return any(step.name == "paths after hop 1" for step in films.retrieve(asked, using="graph").steps)
+
+    before = scores()
+    assert not has_paths(question)
+    films.create_index("units")
+    assert scores(units=0) == before
+    gains = {key: scores()[key] / before[key] for key in before}
+    assert max(gains.values()) == pytest.approx(np.e)  # what the best path leads through
+    assert gains["quill"] > gains["evening"] == 1
+    assert has_paths(question)
+    assert not has_paths("Who is Blue Harbour's director?"), "too little is asked beside the name"
+
+
 @pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
 def test_without_a_known_name_the_nearest_passages_are_the_start(films: kvstore.Store, strategy: str) -> None:
     hits = films.retrieve("who sold rope", using=strategy, top=2).hits

@@ -34,6 +34,7 @@ _FOLDERS = (
     "synonyms",
     "passage_graph",
     "cue",
+    "graph",
     "graphrag",
     "adaptive",
     "raptor",

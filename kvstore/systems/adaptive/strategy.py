@@ -3,7 +3,7 @@
 A question that names something rare and asks for what is said elsewhere is answered by a walk; a question about what
 one chunk says is answered by search. Most questions do not tell which they are, so every chunk gets the sum of two
 scores: its resemblance to the question (:mod:`~kvstore.systems.hybrid.direct`), and the weight of the walk times its
-share there (:mod:`~kvstore.systems.passage_graph.graph_strategy`). The weight goes up and down with three things that
+share there (:mod:`~kvstore.systems.graph.strategy`). The weight goes up and down with three things that
 the store knows:
 
 - how specific the names are: those in few chunks lead somewhere, those that are everywhere lead everywhere;
@@ -34,8 +34,8 @@ from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise, written_as_name
 from ...structures.ranking import Ranking, best
 from ...text.words import informative_terms, stemmer
+from ..graph.strategy import NEAREST, WALK_OPTIONS, Walk, question_parts, walk
 from ..hybrid.direct import DIRECT_OPTIONS, Direct, search_directly, weights_of
-from ..passage_graph.graph_strategy import NEAREST, WALK_OPTIONS, Walk, question_parts, walk
 from ..passage_graph.walk import Spread, paths, spread_of
 
 #: A name in one of n chunks says log n. The share of it that the rarest name has to say, lest the walk weighs less;

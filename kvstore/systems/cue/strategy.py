@@ -21,9 +21,10 @@ from ...errors import InputError
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import question_terms, word_scores_of
-from ...retrieval.query import Query, Strategy, evidence_of, option
+from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.reranking import ReadTogether
 from ...structures.ranking import best
+from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from .anchors import Anchors, anchors, quoted
 from .path_search import Beam, Scorer, UnitPath, search_paths
@@ -57,7 +58,8 @@ class CueStrategy:
     def retrieve(self, query: Query) -> Evidence:
         _check_units(query)
         found = UnitGraph(query)
-        paths = find_paths(query, self, found)
+        values = {name: option(query, self, name) for name in self.options}
+        paths = find_paths(query, found, beam_of(values))
         near = [chunk for chunk, _ in rank_by_vector(query, max(_NEAREST, query.reach))]
         with query.trace.step("passages of the paths") as step:
             through = best_paths(found, paths)
@@ -72,6 +74,12 @@ class CueStrategy:
         return evidence_of(query, self.name, ranking, told, len(chunks))
 
 
+def has_units(view: State) -> bool:
+    """Whether a store has vectors of units of all its documents."""
+    units = view.part(UNITS)
+    return units.present and units.complete and not view.settings.embedder.startswith("none:")
+
+
 def _check_units(query: Query) -> None:
     """Raise InputError on a store that has no units to compare."""
     if query.view.settings.embedder.startswith("none:"):
@@ -83,12 +91,15 @@ def _check_units(query: Query) -> None:
         raise InputError("the index units is not whole yet: REFRESH INDEX units; goes on with it")
 
 
-def find_paths(query: Query, strategy: Strategy, found: UnitGraph) -> list[UnitPath]:
-    """The paths kept of all beams, after all hops; ``strategy`` is one with :data:`PATH_OPTIONS`."""
-    values = {name: option(query, strategy, name) for name in PATH_OPTIONS}
-    nearest = int(values["nearest"])
-    beam = Beam(nearest, int(values["beam"]), int(values["hops"]), values["update"], values["words"])
-    starts = anchors(query, found, nearest)
+def beam_of(values: Mapping[str, float]) -> Beam:
+    """How beams are searched with some values of :data:`PATH_OPTIONS`; the others are as they come."""
+    taken = {name: values.get(name, one.default) for name, one in PATH_OPTIONS.items()}
+    return Beam(int(taken["nearest"]), int(taken["beam"]), int(taken["hops"]), taken["update"], taken["words"])
+
+
+def find_paths(query: Query, found: UnitGraph, beam: Beam) -> list[UnitPath]:
+    """The paths kept of all beams, after all hops."""
+    starts = anchors(query, found, beam.nearest)
     kept: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
     with query.trace.step("search paths") as step:
         for entities in _beams(found, starts):

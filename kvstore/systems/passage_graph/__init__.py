@@ -1,13 +1,12 @@
-"""Passages and the names in them as a graph, and the strategies that walk over it."""
+"""Passages and the names in them as a graph, the walk over it, and HippoRAG's strategy."""
 
 from ..contract import System
-from .graph_strategy import GraphStrategy
 from .hipporag_strategy import HippoRagStrategy
 from .structure import GRAPH
 
 SYSTEM = System(
     "passage_graph",
-    "Gutiérrez et al. 2024, HippoRAG; 2025, From RAG to Memory",
+    "Gutiérrez et al. 2024, HippoRAG",
     structures=(GRAPH,),
-    strategies=(HippoRagStrategy(), GraphStrategy()),
+    strategies=(HippoRagStrategy(),),
 )

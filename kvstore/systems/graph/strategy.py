@@ -9,6 +9,10 @@ by the mass that reaches them times e to the power of their relevance to the que
 BM25, each as a share of the best candidate's. The names have done their part in the walk; counted again they would only
 favour further passages about the same names.
 
+Where the store has an index ``units``, their scores are also multiplied by e to the power of the best path of units
+through them, as a share of the best of all (:mod:`~kvstore.systems.cue.strategy`): the walk and the paths err on
+different questions.
+
 After HippoRAG (Gutiérrez et al. 2024, section 2); passages as seeds and nodes as in HippoRAG 2 (Gutiérrez et al. 2025,
 section 3). In: a query. Out: evidence with the way to each chunk. A question without a known name starts at its best
 passages alone.
@@ -31,10 +35,12 @@ from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.ranking import Ranking, best
 from ...structures.vectors.vectors import Ids
-from .pagerank import PageRank, chunk_node, entity_of, personalised_pagerank
-from .query_bias import query_bias
+from ..cue.strategy import beam_of, best_paths, find_paths, has_units
+from ..cue.unit_graph import UnitGraph
+from ..passage_graph.pagerank import PageRank, chunk_node, entity_of, personalised_pagerank
+from ..passage_graph.walk import masses_of_names, paths
+from .query_bias import query_bias, tells_passages_apart
 from .relation_seeds import masses_of_relations
-from .walk import masses_of_names, paths
 
 #: Passages taken from dense and from lexical search as candidates, and those of them that the walk starts at.
 NEAREST = 20
@@ -115,7 +121,10 @@ class GraphStrategy:
 
     name = "graph"
     description = "PageRank over passages and entities from the question's names and best passages, with relevance"
-    options: Mapping[str, Option] = WALK_OPTIONS
+    options: Mapping[str, Option] = {
+        **WALK_OPTIONS,
+        "units": Option(1, 0, 100, "how much the best path of cue to a passage counts, with an index units"),
+    }
 
     def retrieve(self, query: Query) -> Evidence:
         names = recognise(query, as_written=True)
@@ -125,9 +134,25 @@ class GraphStrategy:
         found = walk(query, self, names, parts, nearest)
         if found is None:
             return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
-        ranking = best(query.view, found.chunks, found.scores, query.reach)
+        scores = found.scores * np.exp(option(query, self, "units") * self._path_shares(query, parts, found.chunks))
+        ranking = best(query.view, found.chunks, scores, query.reach)
         why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, why, len(found.chunks))
+
+    def _path_shares(self, query: Query, parts: Decomposition, chunks: Ids) -> npt.NDArray[np.float64]:
+        """The scores of the best paths of units through some chunks, as shares of the best of all; 0 where no path
+        leads, or there are no units."""
+        shares = np.zeros(len(chunks))
+        if not option(query, self, "units") or not has_units(query.view) or not tells_passages_apart(query, parts):
+            return shares
+        found = UnitGraph(query)
+        through = best_paths(found, find_paths(query, found, beam_of({})))
+        greatest = max((path.score for path in through.values()), default=0.0)
+        if greatest > 0:
+            for place, chunk in enumerate(chunks.tolist()):
+                if chunk in through:
+                    shares[place] = max(0.0, through[chunk].score) / greatest
+        return shares
 
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...retrieval.lexical_search import term_rarity
 from ...structures.state import State
 from ...text.words import content_terms, stemmer
-from .pagerank import entity_node
-from .rows import stated_relations
+from ..passage_graph.pagerank import entity_node
+from ..passage_graph.rows import stated_relations
 
 #: Relations that a walk starts at.
 _STARTS = 5

@@ -22,7 +22,7 @@ from ...structures.indexes.vector_search import nearest_chunks
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix
 from ...text.words import informative_terms, stemmer
-from .pagerank import Masses
+from ..passage_graph.pagerank import Masses
 
 #: Informative words beside the names that tell passages apart.
 _TELLING = 3
@@ -55,13 +55,18 @@ class QueryBias:
         return len(self._chunks)
 
 
-def query_bias(query: Query, parts: Decomposition, strength: float) -> QueryBias | None:
-    """The bias of a walk for a question; None where there is none."""
-    if strength <= 0 or parts.rest == query.question or query.given is not None:
-        return None
+def tells_passages_apart(query: Query, parts: Decomposition) -> bool:
+    """Whether a question names something, and asks enough beside it for one passage to fit better than another."""
+    if parts.rest == query.question:
+        return False
     asked = informative_terms(parts.rest, stemmer(query.view.settings.stemmer))
     # A letter alone is what a name leaves behind when it is cut out: "'s".
-    if sum(len(term) > 1 or not term.isascii() for term in asked) < _TELLING:
+    return sum(len(term) > 1 or not term.isascii() for term in asked) >= _TELLING
+
+
+def query_bias(query: Query, parts: Decomposition, strength: float) -> QueryBias | None:
+    """The bias of a walk for a question; None where there is none."""
+    if strength <= 0 or query.given is not None or not tells_passages_apart(query, parts):
         return None
     vector = query.vector_of(parts.rest)
     with query.trace.step("passage nearest to what is asked") as step:
