@@ -163,6 +163,16 @@ def test_a_name_that_is_gone_is_in_no_community(themed: Store) -> None:
     assert rows(themed, "SELECT * FROM communities") == rows(themed, "SELECT * FROM community_members") == []
 
 
+def test_a_transaction_sees_what_it_has_deleted(themed: Store) -> None:
+    themed.execute("BEGIN")
+    themed.execute("DELETE FROM documents WHERE key LIKE 'theatre%'")
+    found = repr(rows(themed, "SELECT * FROM communities") + rows(themed, "SELECT * FROM community_members"))
+    assert "soane" not in found.lower() and "Apple Russet" in found
+    assert rows(themed, "SELECT count(*) FROM communities WHERE level = 0") == [(len(THEMES) - 1,)]
+    themed.execute("ROLLBACK")
+    assert "soane" in repr(rows(themed, "SELECT community FROM communities"))
+
+
 def test_partitions_and_vectors(themed: Store) -> None:
     with themed.state() as state:
         communities = communities_of(state)

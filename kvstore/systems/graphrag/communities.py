@@ -19,7 +19,7 @@ from ...structures.clustering.affinity import Labels
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import Written, written_text
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Matrix, cosines
 from ...text.normalize import entity_key
 from ..passage_graph.graph import LOWER
 from ..passage_graph.structure import GRAPH
@@ -110,7 +110,8 @@ class Communities:
         level, _, name = key.partition("/")
         identity = self._state.resolve(entity_key(name)) if level.isdecimal() and name else None
         found = [] if identity is None else self.of_entity(identity.entry.entity)
-        return next((one for one in found if self.get(one).level == int(level) and self.key(one) == key), None)
+        called = f"{level}/{entity_key(name)}"
+        return next((one for one in found if self.key(one) == called), None)
 
     def members(self, community: int) -> list[tuple[int, float]]:
         """The entities in it that the state has, with the weight of what joins each to the others, strongest first."""
@@ -201,15 +202,12 @@ class Communities:
 
     def alive(self, community: int) -> bool:
         """Whether it has a living member, and a living passage unless it was built without any."""
+        # A write transaction numbers its change when it commits.
+        if self._state.counters.change == self.change and not self._state.lmdb.writable:
+            return True
         found = self._living.get(community)
         if found is None:
-            row = self._rows.get(MEMBERS, records.u32(community)) or ()
-            found = any(map(self._has_entity, row[::2])) and (
-                not self.get(community).passages
-                or any(self._has_chunk(chunk) for chunk, _ in self._stored_passages(community))
-                or community in self._newer_by_community
-            )
-            self._living[community] = found
+            found = self._living[community] = self._has_member(community) and self._has_passage(community)
         return found
 
     def of_entity(self, entity: int) -> list[int]:
@@ -223,8 +221,11 @@ class Communities:
         return [] if home[0] == NOWHERE else self._down_to(int(home[0]))
 
     def newer(self) -> list[int]:
-        """The chunks that came after this was built, ascending."""
-        return [chunk for chunk, _ in self._state.chunks.scan(self.chunk_stop)]
+        """The chunks that came after this was built, in order of document keys and ordinals."""
+        found = list(self._state.chunks.scan(self.chunk_stop))
+        key_of = self._state.documents.key_of
+        found.sort(key=lambda one: (key_of(one[1].document), one[1].ordinal))
+        return [chunk for chunk, _ in found]
 
     def entities(self) -> list[int]:
         """The living entities that were looked at, in order of normal forms; not all belong to a community."""
@@ -258,17 +259,34 @@ class Communities:
     def nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """The ``count`` living communities (of a partition, see :meth:`at_level`) nearest to a unit vector, with their
         cosines, best first."""
-        cosines = self._vectors @ vector
+        near = cosines(self._vectors, vector)
         among = None if level is None else set(self.at_level(level))
         found: list[tuple[int, float]] = []
-        for number in np.argsort(-cosines, kind="stable").tolist():
+        for number in np.argsort(-near, kind="stable").tolist():
             if len(found) == count:
                 break
             if self.alive(number) if among is None else number in among:
-                found.append((number, float(cosines[number])))
+                found.append((number, float(near[number])))
         return found
 
     # What is read -----------------------------------------------------------------------------------------------------
+
+    def _has_member(self, community: int) -> bool:
+        first = self._record(community)[8]
+        return self._has_entity(first) or any(
+            self._has_entity(entity) for entity in (self._rows.get(MEMBERS, records.u32(community)) or ())[::2]
+        )
+
+    def _has_passage(self, community: int) -> bool:
+        first = self._first_passages.get(community)
+        if first is None or self._has_chunk(first):
+            return True
+        passages = (chunk for chunk, _ in self._stored_passages(community))
+        return any(map(self._has_chunk, passages)) or community in self._newer_by_community
+
+    @property
+    def _first_passages(self) -> Mapping[int, int]:
+        return self._rows.memory("first passages", _read_first_passages)
 
     def _record(self, community: int) -> list[Any]:
         row = self._records.get(community)
@@ -355,10 +373,12 @@ class Communities:
         return _Placement(entities, degrees, levels)
 
     def _placed(self, chunks: Sequence[int]) -> tuple[Labels, Any]:
-        """The finest community that each chunk (ascending) is at home in, and the share."""
+        """The finest community that each chunk is at home in, and the share."""
         placement = self._placement
-        bounds, entities, features = self._state.part(GRAPH).chunk_rows(np.array(chunks, np.uint64))
-        naming = np.repeat(np.arange(len(chunks)), np.diff(bounds))
+        ids = np.array(chunks, np.uint64)
+        order = np.argsort(ids)  # rows are read in order of ids
+        bounds, entities, features = self._state.part(GRAPH).chunk_rows(ids[order])
+        naming = np.repeat(order, np.diff(bounds))
         nodes = self._shown.of(entities).astype(np.int64)
         places = np.minimum(np.searchsorted(placement.entities, nodes), max(len(placement.entities) - 1, 0))
         known = (features & ~np.uint16(LOWER)) != 0
@@ -381,6 +401,18 @@ class Communities:
                 for community in [] if home == NOWHERE else self._down_to(home):
                     found.setdefault(community, []).append((chunk, share))
         return found
+
+
+def _read_first_passages(rows: GenerationRows) -> dict[int, int]:
+    """Of each community that had passages one of them."""
+    parents = {records.U32.unpack(key)[0]: row[1] for key, row in rows.scan(COMMUNITIES)}
+    found: dict[int, int] = {}
+    for key, row in rows.scan(PASSAGE_HOMES):
+        community: int | None = records.U32.unpack(key)[0]
+        while community is not None and community not in found:
+            found[community] = row[0]
+            community = parents.get(community)
+    return found
 
 
 def _lacking(community: int) -> CorruptionError:
