@@ -52,6 +52,7 @@ QUESTIONS = [
     "Where did Mary Somerville teach Ada Lovelace?",
     "Are Ada and Charles Babbage of the same Bank?",
     "what lies on the water that evening",
+    "What are the main topics of these documents?",
 ]
 
 #: What another process does to the store when it is told so: one line of JSON in, one out.
@@ -299,6 +300,9 @@ def found_in(store: kvstore.Store, folder: Path, questions: list[str]) -> Iterat
                 yield f"{question} {strategy} as segments", segments
                 reranked = answered(snapshot, question, using=strategy, top=4, reranker="combination")
                 yield f"{question} {strategy} reranked", reranked
+            for mode in ("cover", "collapsed", "traversal"):
+                read = answered(snapshot, question, using="raptor", options={"mode": mode}, within=90)
+                yield f"{question} raptor {mode}", read
             answer = snapshot.ask(question)
             yield f"ASK {question}", (answer.text, answer.citations)
 
