@@ -228,3 +228,69 @@ def test_a_model_is_given_the_summary(filled: kvstore.Store) -> None:
     prompt = filled.prompt("Summarize all documents.", using="raptor")
     assert {hit.kind for hit in prompt.passages} == {"summary"}
     assert all(one in prompt.user for one in SUBJECTS)
+
+
+# Topics above documents -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grouped(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Twelve documents on three subjects, and topics of them."""
+    store = make_store(settings={"chunk_tokens": 40})
+    for one in SUBJECTS[:3]:
+        for number in range(4):
+            text = f"Keeper number{number} writes of {one}. The {one} of {one} are {one} indeed, say {one}."
+            store.put(f"{one}{number}", text, title=one.capitalize())
+    store.execute("CREATE INDEX topics WITH (size = 4, levels = 2)")
+    return store
+
+
+def test_an_overview_of_a_store_comes_by_topics(grouped: kvstore.Store) -> None:
+    evidence = grouped.retrieve(OVERVIEW, using="raptor", top=8, within=200)
+    assert {hit.kind for hit in evidence.hits} == {"summary"}
+    subjects = [{span.document[:-1] for span in hit.spans} for hit in evidence.hits]
+    assert all(len(of) == 1 for of in subjects)
+    assert set().union(*subjects) == set(SUBJECTS[:3])
+    assert any("documents on" in hit.path and hit.title for hit in evidence.hits)
+    for hit in evidence.hits:
+        assert " ".join(spanned(grouped, hit)) == hit.text
+    fewer = grouped.retrieve(OVERVIEW, using="raptor", top=2, within=200).hits
+    assert 1 <= len(fewer) <= 2
+    alone = grouped.retrieve(OVERVIEW, using="raptor", where="key < 'h'").hits
+    assert {span.document for hit in alone for span in hit.spans} <= {f"glaciers{number}" for number in range(4)}
+    assert all("chunk" in hit.path for hit in alone)
+
+
+@pytest.mark.parametrize("mode", ["collapsed", "traversal"])
+def test_trees_reach_up_to_topics(grouped: kvstore.Store, mode: str) -> None:
+    options = {"mode": mode, "width": 12}
+    hits = grouped.retrieve("What of herons?", using="raptor", top=50, options=options).hits
+    topics = [hit for hit in hits if hit.path.startswith("topic")]
+    assert topics
+    assert all(hit.kind == "summary" and hit.text for hit in topics)
+    assert all(" ".join(spanned(grouped, hit)) == hit.text for hit in topics)
+    alone = grouped.retrieve("What of herons?", using="raptor", top=50, options=options, where="key < 'h'").hits
+    assert {hit.document[:-1] for hit in alone} == {"glaciers"}
+    assert not [hit for hit in alone if hit.path.startswith("topic")]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("long", [False, True])
+def test_topics_say_nothing_of_what_is_gone_and_know_what_is_new(
+    grouped: kvstore.Store, mode: str, long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if long:
+        monkeypatch.setattr(summary, "_READ_WHOLE", 0)
+    for number in range(4):
+        grouped.delete(f"herons{number}")
+    grouped.put("lanterns", "Lanterns light the harbour. The lanterns are lit at dusk.", title="Lanterns")
+    options = {"mode": mode, "width": 50}
+    for question in (OVERVIEW, "herons", "lanterns"):
+        hits = grouped.retrieve(question, using="raptor", top=50, within=5000, options=options).hits
+        told = " ".join(f"{hit.text} {hit.title} {hit.path}" for hit in hits).lower()
+        assert "heron" not in told
+        assert "lanterns light the harbour" in told or (mode == "leaves" and question == "herons")
+        assert "glaciers" in told or mode == "leaves"
+    answer = grouped.ask(OVERVIEW, using="raptor")
+    assert "heron" not in answer.text.lower()
+    assert "lanterns" in answer.text.lower()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...retrieval.cover import CoverSentence, cover, cover_sentences, sentence_weights, words_asked
@@ -22,9 +22,13 @@ from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.overview import asks_overview
 from ...retrieval.query import Query
 from ...structures.documents.documents import DocumentRecord, heading_path
+from ...structures.indexes.index_reading import bound_index
+from ...structures.ranking import in_order
 from ...structures.state import State
 from ...text.blocks import summary_sentence
 from ...text.greedy_cover import sentence_words
+from .topic_index import TOPICS
+from .topics import Topics
 
 #: Bytes of text that are read whole for one question, about a second's work; and abstracts in their place.
 _READ_WHOLE = 2_000_000
@@ -38,22 +42,157 @@ _LEAST = 30
 
 def summary(query: Query, strategy: str) -> Evidence:
     """A summary of what may answer, as long as the hits asked for."""
-    documents = _documents(query)
-    room = query.top * query.view.settings.chunk_tokens if query.within is None else query.within
+    view = query.view
+    # A topic has sentences of any document: where not all may answer, the documents are summed up one by one.
+    topics = bound_index(view, TOPICS) if query.allowed is None and view.counters.documents > 1 else None
+    source = _OfDocuments(query) if topics is None else _OfTopics(query, topics)
+    room = query.top * view.settings.chunk_tokens if query.within is None else query.within
     with query.trace.step("read documents") as step:
-        sentences, step.detail = _sentences(query.view, documents)
-        step.count = len(documents)
+        sentences, step.detail, step.count = source.sentences()
     with query.trace.step("cover") as step:
-        chosen, share = _chosen(query, sentences, room, len(documents))
+        chosen, share = _chosen(query, sentences, room, source.group)
         step.detail = (
             f"{len(chosen)} of {len(sentences):,} sentences, in at most {room:,} tokens, have {share:.0%} of what "
             "their words weigh"
         )
         step.count = len(chosen)
     with query.trace.step("read chunks") as step:
-        hits = _hits(query, documents, chosen, min(query.top, max(1, room // _LEAST)), share)
-        step.detail, step.count = f"in {len(hits)} parts of documents", len(hits)
-    return Evidence(query.question, strategy, hits, [], query.trace.steps, sum(d.chunk_count for d in documents))
+        parts = source.parts(chosen, min(query.top, max(1, room // _LEAST)))
+        hits = [Hit(rank, share, *place, "summary", spans) for rank, (place, spans) in enumerate(parts, 1)]
+        step.detail, step.count = f"in {len(hits)} parts of {source.of}", len(hits)
+    return Evidence(query.question, strategy, hits, [], query.trace.steps, source.chunks)
+
+
+def _chosen(
+    query: Query, sentences: Sequence[CoverSentence], room: int, group: Callable[[CoverSentence], int | None]
+) -> tuple[list[CoverSentence], float]:
+    """The sentences to show, by document key and place, and the share that their words have of the weight of all.
+
+    They are of ``top`` groups at most, those that say most: a hit is of one.
+    """
+    asked = () if asks_overview(query.question) else words_asked(query.question)
+    weights = sentence_weights(sentences, asked)
+    chosen = cover(sentences, room, weights=weights)
+    said: dict[int | None, float] = {}
+    for sentence in chosen:
+        weight = math.fsum(weights[word] for word in set(sentence.words.words))
+        said[group(sentence)] = said.get(group(sentence), 0.0) + weight
+    if len(said) > query.top:
+        kept = set(sorted(said, key=lambda one: -said[one])[: query.top])
+        chosen = cover([sentence for sentence in sentences if group(sentence) in kept], room, weights=weights)
+    shown = {word for sentence in chosen for word in sentence.words.words}
+    return chosen, math.fsum(map(weights.__getitem__, shown)) / (math.fsum(weights.values()) or 1)
+
+
+#: All of a hit between its score and its kind, and its places.
+_HitPlace = tuple[tuple[str, int, str, str, int, int, str, str | None], tuple[TextSpan, ...]]
+
+
+class _OfDocuments:
+    """The documents that may answer, each by itself."""
+
+    of = "documents"
+
+    def __init__(self, query: Query) -> None:
+        self._view = query.view
+        self._documents = _documents(query)
+
+    @property
+    def chunks(self) -> int:
+        return sum(record.chunk_count for record in self._documents)
+
+    def sentences(self) -> tuple[list[CoverSentence], str, int]:
+        """The sentences to choose from, in order of document key and place; what was read, and of how many."""
+        found, told = _sentences(self._view, self._documents)
+        return found, told, len(self._documents)
+
+    def group(self, sentence: CoverSentence) -> int:
+        return sentence.document
+
+    def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitPlace]:
+        """The chosen sentences by the parts of documents that they stand in."""
+        view = self._view
+        of_document: dict[int, list[CoverSentence]] = {}
+        for sentence in chosen:
+            of_document.setdefault(sentence.document, []).append(sentence)
+        records = [record for record in self._documents if record.id in of_document]
+        for record, parts in zip(records, _parts(view, records, most), strict=True):
+            places = {chunk: place for place, chunk in enumerate(record.chunk_ids())}
+            for part in parts:
+                first, last = places[part.first_chunk], places[part.last_chunk]
+                here = [one for one in of_document[record.id] if first <= places[one.chunk] <= last]
+                if not here:
+                    continue
+                heading = " > ".join(heading_path(view.documents.outline(record.id), part.section))
+                of = f"chunk {first}" if first == last else f"chunks {first} to {last}"
+                yield _hit_place(view, here, f"{_counted(here)} of {of}", heading, record.title)
+
+
+class _OfTopics:
+    """All documents, by the topics of the index."""
+
+    of = "topics"
+
+    def __init__(self, query: Query, topics: Topics) -> None:
+        self._view = query.view
+        self._topics = topics
+        self.chunks = query.view.counters.chunks
+
+    def sentences(self) -> tuple[list[CoverSentence], str, int]:
+        """The sentences to choose from, in order of document key and place; what was read, and of how many."""
+        view = self._view
+        if view.counters.text_bytes <= _READ_WHOLE:
+            every = cover_sentences(view, (chunk for chunk, _ in view.chunks.scan()))
+            return every, "every sentence", view.counters.documents
+        finest = self._topics.at(0)
+        places: dict[int, set[tuple[int, int]]] = {}
+        for topic in finest:
+            for span in self._topics.spans(topic):
+                places.setdefault(span.document, set()).add((span.start, span.end))
+        found = [*_of_places(view, places), *cover_sentences(view, in_order(view, self._topics.newer())[:_NEAREST])]
+        keys = {sentence.document: view.documents.key_of(sentence.document) for sentence in found}
+        found.sort(key=lambda sentence: (keys[sentence.document], sentence.start))
+        return found, "the summaries of the finest topics, and newer chunks: all is too long", len(finest)
+
+    def group(self, sentence: CoverSentence) -> int | None:
+        return next(reversed(self._topics.topics_of(sentence.chunk)), None)
+
+    def parts(self, chosen: Sequence[CoverSentence], most: int) -> Iterator[_HitPlace]:
+        """The chosen sentences by topics."""
+        of_topic: dict[int | None, list[CoverSentence]] = {}
+        cut = self._cut({self.group(sentence) for sentence in chosen}, most)
+        for sentence in chosen:
+            topic = next((one for one in self._topics.topics_of(sentence.chunk) if one in cut), None)
+            of_topic.setdefault(topic, []).append(sentence)
+        for topic, here in of_topic.items():  # in order of the first sentence of each
+            title = None if topic is None else self._topics.title(topic) or None
+            documents = len({sentence.document for sentence in here})
+            path = f"{_counted(here)} of {documents} document{'' if documents == 1 else 's'}"
+            yield _hit_place(self._view, here, f"{path} on {title or 'other things'}", "", title)
+
+    def _cut(self, roots: set[int | None], most: int) -> set[int]:
+        """Topics that part all below some roots, the largest cut first, until there are ``most`` of them."""
+        found = {root for root in roots if root is not None}
+        heap = [(-self._topics.get(topic).chunks, topic) for topic in found]
+        heapq.heapify(heap)
+        while heap:
+            _, topic = heapq.heappop(heap)
+            below = self._topics.children(topic)
+            if below and len(found) - 1 + len(below) <= most:
+                found = (found - {topic}) | set(below)
+                for child in below:
+                    heapq.heappush(heap, (-self._topics.get(child).chunks, child))
+        return found
+
+
+def _counted(sentences: Sequence[CoverSentence]) -> str:
+    return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}"
+
+
+def _hit_place(view: State, here: Sequence[CoverSentence], path: str, heading: str, title: str | None) -> _HitPlace:
+    spans = tuple(sentence.span(view) for sentence in here)
+    first, text = spans[0], " ".join(sentence.text for sentence in here)
+    return (first.document, first.chunk, text, path, first.start, first.end, heading, title), spans
 
 
 def _documents(query: Query) -> list[DocumentRecord]:
@@ -70,72 +209,38 @@ def _documents(query: Query) -> list[DocumentRecord]:
 
 
 def _sentences(view: State, documents: Sequence[DocumentRecord]) -> tuple[list[CoverSentence], str]:
-    """The sentences to choose from, in order of document key and place, and what was read."""
+    """The sentences of some documents, and what was read of them."""
     if sum(record.size for record in documents) <= _READ_WHOLE:
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         return cover_sentences(view, chunks), "every sentence"
-    if sum(len(record.groups) for record in documents) <= _MOST_ABSTRACTS:
-        return list(_summed_up(view, documents, leaves=True)), "the abstracts over chunks: all is too long"
-    return list(_summed_up(view, documents, leaves=False)), "the abstracts over documents: these are many"
+    leaves = sum(len(record.groups) for record in documents) <= _MOST_ABSTRACTS
+    places = {
+        record.id: [
+            place for number in _abstracts(record, leaves=leaves) for place in view.abstracts.get(number).summary
+        ]
+        for record in documents
+    }
+    return _of_places(view, places), f"the abstracts over {'chunks' if leaves else 'documents'}: all is too long"
 
 
-def _summed_up(view: State, documents: Sequence[DocumentRecord], *, leaves: bool) -> Iterator[CoverSentence]:
-    """The sentences of the abstracts over chunks, or of those over whole documents."""
-    for record in documents:
-        text = view.documents.text(record.id)
-        ids = list(record.chunk_ids())
+def _abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
+    """The abstracts over the chunks of a document, or the one over all of it."""
+    numbers = list(record.abstract_ids())
+    return numbers[: len(record.groups)] if leaves else numbers[-1:]
+
+
+def _of_places(view: State, places: Mapping[int, Iterable[tuple[int, int]]]) -> list[CoverSentence]:
+    """The sentences at some bytes of documents, in order of the text."""
+    found = []
+    for document, spans in places.items():
+        text = view.documents.text(document)
+        ids = list(view.documents.get(document).chunk_ids())
         starts = [chunk.start for chunk in view.chunks.get_many(ids)]
-        numbers = list(record.abstract_ids())
-        for number in numbers[: len(record.groups)] if leaves else numbers[-1:]:
-            for start, end in view.abstracts.get(number).summary:
-                told = summary_sentence(text[start:end].decode())
-                chunk = ids[bisect_right(starts, start) - 1]
-                yield CoverSentence(record.id, chunk, start, end, told, sentence_words(told))
-
-
-def _chosen(
-    query: Query, sentences: Sequence[CoverSentence], room: int, documents: int
-) -> tuple[list[CoverSentence], float]:
-    """The sentences to show, by document key and place, and the share that their words have of the weight of all."""
-    asked = () if asks_overview(query.question) else words_asked(query.question)
-    weights = sentence_weights(sentences, asked)
-    chosen = cover(sentences, room, weights=weights)
-    if documents > query.top:
-        # The documents that say most, and those alone: a hit is of one.
-        said = dict.fromkeys((sentence.document for sentence in chosen), 0.0)
-        for sentence in chosen:
-            said[sentence.document] += math.fsum(weights[word] for word in set(sentence.words.words))
-        kept = set(sorted(said, key=lambda document: -said[document])[: query.top])
-        chosen = cover([sentence for sentence in sentences if sentence.document in kept], room, weights=weights)
-    shown = {word for sentence in chosen for word in sentence.words.words}
-    return chosen, math.fsum(map(weights.__getitem__, shown)) / (math.fsum(weights.values()) or 1)
-
-
-def _hits(
-    query: Query, documents: Sequence[DocumentRecord], chosen: Sequence[CoverSentence], most: int, share: float
-) -> list[Hit]:
-    """The chosen sentences by the parts that they stand in."""
-    view = query.view
-    hits: list[Hit] = []
-    of_document: dict[int, list[CoverSentence]] = {}
-    for sentence in chosen:
-        of_document.setdefault(sentence.document, []).append(sentence)
-    records = [record for record in documents if record.id in of_document]
-    for record, parts in zip(records, _parts(view, records, most), strict=True):
-        places = {chunk: place for place, chunk in enumerate(record.chunk_ids())}
-        for part in parts:
-            first, last = places[part.first_chunk], places[part.last_chunk]
-            here = [sentence for sentence in of_document[record.id] if first <= places[sentence.chunk] <= last]
-            if not here:
-                continue
-            spans = tuple(TextSpan(record.key, places[one.chunk], one.start, one.end) for one in here)
-            text = " ".join(sentence.text for sentence in here)
-            heading = " > ".join(heading_path(view.documents.outline(record.id), part.section))
-            of = f"chunk {first}" if first == last else f"chunks {first} to {last}"
-            path = f"{len(here)} sentence{'' if len(here) == 1 else 's'} of {of}"
-            place = (record.key, spans[0].chunk, text, path, spans[0].start, spans[0].end, heading, record.title)
-            hits.append(Hit(len(hits) + 1, share, *place, "summary", spans))
-    return hits
+        for start, end in sorted(spans):
+            told = summary_sentence(text[start:end].decode())
+            chunk = ids[bisect_right(starts, start) - 1]
+            found.append(CoverSentence(document, chunk, start, end, told, sentence_words(told)))
+    return found
 
 
 class _Part(NamedTuple):

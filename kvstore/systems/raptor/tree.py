@@ -1,17 +1,19 @@
-"""The abstract trees by cosine: all nodes in one ranking, or level by level from the roots.
+"""The trees of summaries by cosine: all nodes in one ranking, or level by level from the roots.
 
-In: a query. Out: evidence of chunks and of abstracts (hits of kind ``summary``), best first. The vector of an abstract
-is the centroid of its chunks' vectors, and nothing need be embedded (RAPTOR embeds summaries, which a model wrote). The
-published search through all nodes stops at the first that does not fit; here it goes on. An abstract whose sentences
-all stand in what is shown already says nothing new and is passed over.
+In: a query. Out: evidence of chunks and of what stands above them (hits of kind ``summary``), best first: the abstracts
+of each document and, where the index ``topics`` is and all documents may answer, the topics above them all. The vector
+of an abstract or a topic is the centroid of its chunks' vectors, and nothing need be embedded (RAPTOR embeds summaries,
+which a model wrote). The published search through all nodes stops at the first that does not fit; here it goes on. What
+stands in what is shown already says nothing new and is passed over.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,103 +21,261 @@ import numpy.typing as npt
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.query import Query
-from ...structures.documents.chunks import GROUP
+from ...structures.documents.chunks import GROUP, AbstractRecord
 from ...structures.documents.documents import DocumentRecord, heading_path
+from ...structures.indexes.index_reading import bound_index
+from ...structures.vectors.vectors import Matrix
 from ...text.words import token_count
+from .topic_index import TOPICS
+from .topics import Topics
 
-#: The chunks nearest to a question, from which the abstracts are reached.
+#: The chunks nearest to a question, from which what stands above them is reached.
 _NEAREST = 200
+#: Topics with more chunks are about so much that they are about nothing: they are gone through, and not shown.
+_BROADEST = 2_000
 #: Decimals of a cosine that counts: the last ones depend on what was added first.
 _DECIMALS = 6
 
 
-class _TreeNode(NamedTuple):
-    """An abstract, or a chunk of which ``abstract`` is None: the place of its document by key, the places of its first
-    and last chunk in the document, its level (-1: a chunk), and its cosine with the question."""
+class _TreeNode(ABC):
+    """A chunk, an abstract or a topic: its height and its cosine with the question.
 
-    document: int
-    first: int
-    last: int
+    The best comes first; equals by document key and place, what is below before what is above.
+    """
+
     level: int
     cosine: float
-    abstract: int | None
+
+    @abstractmethod
+    def children(self) -> Sequence[_TreeNode]:
+        """What stands below it."""
+        ...
+
+    @abstractmethod
+    def hit(self, rank: int) -> Hit | None:
+        """How it is shown; None where nothing of it is left that can be."""
+        ...
 
     @property
-    def order(self) -> tuple[float, int, int, int]:
-        """Best first; equals by document key and place, what is below before what is above."""
-        return -self.cosine, self.document, self.first, self.level
+    @abstractmethod
+    def place(self) -> tuple[str, int]:
+        """The key of its document, or of the first that it is about, and the number of its first chunk there."""
+        ...
+
+    @property
+    def order(self) -> tuple[float, str, int, int]:
+        return (-self.cosine, *self.place, self.level)
 
 
-@dataclass(slots=True)
+class _Tree:
+    """The abstract tree of a document, and the cosines of its nodes with a question."""
+
+    def __init__(self, query: Query, record: DocumentRecord) -> None:
+        self.query = query
+        self.record = record
+        self.ids = list(record.chunk_ids())
+        self.places = {chunk: place for place, chunk in enumerate(self.ids)}
+
+    @cached_property
+    def vectors(self) -> Matrix:
+        return self.query.view.vectors_of(self.record)
+
+    @cached_property
+    def _sums(self) -> npt.NDArray[np.float64]:
+        return np.vstack([np.zeros(self.vectors.shape[1]), np.cumsum(self.vectors.astype(np.float64), axis=0)])
+
+    def cosine(self, first: int, last: int) -> float:
+        """The cosine of the centroid of some chunks, by their places."""
+        return _cosine(self._sums[last + 1] - self._sums[first], self.query)
+
+    def heading(self, section: int) -> str:
+        return " > ".join(heading_path(self.query.view.documents.outline(self.record.id), section))
+
+
+def _cosine(centre: npt.NDArray[np.float64], query: Query) -> float:
+    length = float(np.linalg.norm(centre))
+    return round(float(centre @ query.vector.astype(np.float64)) / length, _DECIMALS) if length else 0.0
+
+
+@dataclass(frozen=True)
+class _ChunkNode(_TreeNode):
+    tree: _Tree
+    chunk: int
+    level = -1
+
+    @cached_property
+    def cosine(self) -> float:  # type: ignore[override]
+        place = self.tree.places[self.chunk]
+        return self.tree.cosine(place, place)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.tree.record.key, self.tree.places[self.chunk]
+
+    def children(self) -> Sequence[_TreeNode]:
+        return ()
+
+    def hit(self, rank: int) -> Hit:
+        view, record = self.tree.query.view, self.tree.record
+        stored = view.chunks.get(self.chunk)
+        text = view.documents.text_slice(record.id, stored.start, stored.end)
+        place = (record.key, stored.ordinal, text, f"cosine {self.cosine:.3f}", stored.start, stored.end)
+        return Hit(rank, self.cosine, *place, self.tree.heading(stored.section), record.title)
+
+
+@dataclass(frozen=True)
+class _AbstractNode(_TreeNode):
+    tree: _Tree
+    number: int
+
+    @cached_property
+    def _record(self) -> AbstractRecord:
+        return self.tree.query.view.abstracts.get(self.number)
+
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        return self.tree.places[self._record.first_chunk], self.tree.places[self._record.last_chunk]
+
+    @cached_property
+    def level(self) -> int:  # type: ignore[override]
+        return self._record.level
+
+    @cached_property
+    def cosine(self) -> float:  # type: ignore[override]
+        return self.tree.cosine(*self._ends)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.tree.record.key, self._ends[0]
+
+    def children(self) -> Sequence[_TreeNode]:
+        if self.level:
+            return [_AbstractNode(self.tree, child) for child in self._record.children]
+        return [_ChunkNode(self.tree, chunk) for chunk in self.tree.ids[self._ends[0] : self._ends[1] + 1]]
+
+    def hit(self, rank: int) -> Hit:
+        view, record = self.tree.query.view, self.tree.record
+        first, last = self._ends
+        starts = [chunk.start for chunk in view.chunks.get_many(self.tree.ids[first : last + 1])]
+        spans = tuple(
+            TextSpan(record.key, first + bisect_right(starts, start) - 1, start, end)
+            for start, end in self._record.summary
+        )
+        number = record.abstract_ordinal(self.number)
+        path = f"abstract {number}, of chunks {first} to {last}: cosine {self.cosine:.3f}"
+        heading = self.tree.heading(self._record.section)
+        return _summary(rank, self.cosine, view.abstracts.text(self._record), path, heading, record.title, spans)
+
+
+@dataclass(frozen=True)
+class _TopicNode(_TreeNode):
+    trees: _Trees
+    topics: Topics
+    number: int
+
+    @cached_property
+    def level(self) -> int:  # type: ignore[override]
+        return 1_000 + self.topics.get(self.number).level  # above any abstract
+
+    @cached_property
+    def _chunks(self) -> list[int]:
+        return self.topics.chunks(self.number)
+
+    @cached_property
+    def cosine(self) -> float:  # type: ignore[override]
+        view = self.trees.query.view
+        rows = [(record.block, record.row) for record in view.chunks.get_many(self._chunks)]
+        return _cosine(view.vectors.gather(rows).astype(np.float64).sum(axis=0), self.trees.query)
+
+    @property
+    def broad(self) -> bool:
+        return len(self._chunks) > _BROADEST
+
+    @cached_property
+    def _spans(self) -> tuple[TextSpan, ...]:
+        view = self.trees.query.view
+        spans = self.topics.spans(self.number)
+        chunks = view.chunks.get_many(span.chunk for span in spans)
+        return tuple(
+            TextSpan(view.documents.key_of(span.document), chunk.ordinal, span.start, span.end)
+            for span, chunk in zip(spans, chunks, strict=True)
+        )
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return (self._spans[0].document, self._spans[0].chunk) if self._spans else ("", 0)
+
+    def children(self) -> Sequence[_TreeNode]:
+        below = self.topics.children(self.number)
+        if below:
+            return [_TopicNode(self.trees, self.topics, child) for child in below]
+        return [self.trees.chunk(chunk) for chunk in self._chunks]
+
+    def hit(self, rank: int) -> Hit | None:
+        if not self._spans or self.broad:
+            return None
+        title = self.topics.title(self.number) or None
+        path = f"topic of {len(self._chunks)} chunks: cosine {self.cosine:.3f}"
+        return _summary(rank, self.cosine, self.topics.text(self.number), path, "", title, self._spans)
+
+
+def _summary(
+    rank: int, score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
+) -> Hit:
+    first = spans[0]
+    place = (first.document, first.chunk, text, path, first.start, first.end)
+    return Hit(rank, score, *place, heading, title, "summary", spans)
+
+
 class _Trees:
-    """The trees of some documents, given in order of their keys, and the cosines of their nodes with a question."""
+    """The trees of the documents that are met."""
 
-    query: Query
-    documents: Sequence[DocumentRecord]
-    _sums: dict[int, npt.NDArray[np.float64]] = field(default_factory=dict)
-    _places: dict[int, dict[int, int]] = field(default_factory=dict)
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self._trees: dict[int, _Tree] = {}
 
-    def abstract(self, document: int, number: int) -> _TreeNode:
-        record = self.query.view.abstracts.get(number)
-        places = self._places_of(document)
-        return self._node(document, places[record.first_chunk], places[record.last_chunk], record.level, number)
+    def of(self, document: int) -> _Tree:
+        if document not in self._trees:
+            self._trees[document] = _Tree(self.query, self.query.view.documents.get(document))
+        return self._trees[document]
 
-    def chunk(self, document: int, chunk: int) -> _TreeNode:
-        place = self._places_of(document)[chunk]
-        return self._node(document, place, place, -1, None)
-
-    def children(self, node: _TreeNode) -> list[_TreeNode]:
-        if node.abstract is None:
-            return []
-        record = self.query.view.abstracts.get(node.abstract)
-        if record.level:
-            return [self.abstract(node.document, child) for child in record.children]
-        places = self._places_of(node.document)
-        chunks = [chunk for chunk, place in places.items() if node.first <= place <= node.last]
-        return [self.chunk(node.document, chunk) for chunk in chunks]
-
-    def _places_of(self, document: int) -> dict[int, int]:
-        """Of each chunk of a document, by its id, its place."""
-        if document not in self._places:
-            self._places[document] = {c: place for place, c in enumerate(self.documents[document].chunk_ids())}
-        return self._places[document]
-
-    def _node(self, document: int, first: int, last: int, level: int, abstract: int | None) -> _TreeNode:
-        sums = self._sums.get(document)
-        if sums is None:
-            vectors = self.query.view.vectors_of(self.documents[document]).astype(np.float64)
-            sums = self._sums[document] = np.vstack([np.zeros(vectors.shape[1]), np.cumsum(vectors, axis=0)])
-        centre = sums[last + 1] - sums[first]
-        length = float(np.linalg.norm(centre))
-        cosine = float(centre @ self.query.vector.astype(np.float64)) / length if length else 0.0
-        return _TreeNode(document, first, last, level, round(cosine, _DECIMALS), abstract)
+    def chunk(self, chunk: int) -> _ChunkNode:
+        return _ChunkNode(self.of(self.query.view.chunks.get(chunk).document), chunk)
 
 
 def collapsed(query: Query, strategy: str) -> Evidence:
-    """Chunks and the abstracts above them in one ranking."""
-    trees, nearest = _near(query)
+    """Chunks and what stands above them in one ranking."""
+    trees, topics, nearest = _near(query)
     with query.trace.step("collapse tree") as step:
-        nodes: dict[tuple[int, int | None, int], _TreeNode] = {}
-        for document, chunk in nearest:
-            node = trees.chunk(document, chunk)
-            nodes[document, None, node.first] = node
-            above: int | None = chunk // GROUP
-            while above is not None and (document, above, 0) not in nodes:
-                nodes[document, above, 0] = trees.abstract(document, above)
+        nodes: dict[tuple[str, int], _TreeNode] = {}
+        for node in nearest:
+            nodes["chunk", node.chunk] = node
+            above: int | None = node.chunk // GROUP
+            while above is not None and ("abstract", above) not in nodes:
+                nodes["abstract", above] = _AbstractNode(node.tree, above)
                 above = query.view.abstracts.get(above).parent
-        step.detail = f"of {len(nearest)} nearest chunks and the abstracts above them"
+            for topic in () if topics is None else topics.topics_of(node.chunk):
+                if ("topic", topic) not in nodes and topics is not None:
+                    nodes["topic", topic] = _TopicNode(trees, topics, topic)
+        step.detail = f"of {len(nearest)} nearest chunks and what stands above them"
         step.count = len(nodes)
-    return _evidence(query, strategy, trees, nodes.values())
+    found = [node for node in nodes.values() if not (isinstance(node, _TopicNode) and node.broad)]
+    return _evidence(query, strategy, found)
 
 
 def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
-    """Down from the roots of the documents, the ``width`` nearest of each level, all of which are shown; ``levels`` at
-    most (0: to the chunks)."""
-    trees, _ = _near(query)
+    """Down from the roots above the nearest chunks, the ``width`` nearest of each level, all of which are shown;
+    ``levels`` at most (0: to the chunks). Roots are topics where there are some, else the abstracts over documents."""
+    trees, topics, nearest = _near(query)
     kept: list[_TreeNode] = []
     with query.trace.step("go down") as step:
-        roots = ((number, record.root) for number, record in enumerate(trees.documents))
-        level = [trees.abstract(number, root) for number, root in roots if root is not None]
+        level: list[_TreeNode]
+        if topics is None:
+            roots = {node.tree.record.id: node.tree.record.root for node in nearest}
+            level = [_AbstractNode(trees.of(document), root) for document, root in roots.items() if root is not None]
+        else:
+            tops = dict.fromkeys(next(reversed(topics.topics_of(node.chunk)), None) for node in nearest)
+            level = [_TopicNode(trees, topics, top) for top in tops if top is not None]
         counts: list[str] = []
         while level:
             best = sorted(level, key=lambda node: node.order)[:width]
@@ -123,23 +283,23 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
             counts.append(f"{len(best)} of {len(level)}")
             if levels and len(counts) > levels:
                 break
-            level = [child for node in best for child in trees.children(node)]
+            level = [child for node in best for child in node.children()]
         step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(kept)
-    return _evidence(query, strategy, trees, kept)
+    return _evidence(query, strategy, kept)
 
 
-def _near(query: Query) -> tuple[_Trees, list[tuple[int, int]]]:
-    """The trees of the documents that are near the question, and their chunks that are: number of the document, id."""
+def _near(query: Query) -> tuple[_Trees, Topics | None, list[_ChunkNode]]:
+    """The chunks near a question, and what may stand above them; no topics where not all documents may answer: they
+    say what others say."""
     view = query.view
-    ranking = rank_by_vector(query, max(_NEAREST, query.reach))
-    chunks = [chunk for chunk, _ in ranking]
+    trees = _Trees(query)
+    chunks = [chunk for chunk, _ in rank_by_vector(query, max(_NEAREST, query.reach))]
     owners = [record.document for record in view.chunks.get_many(chunks)]
-    documents = sorted(map(view.documents.get, set(owners)), key=lambda record: record.key)
-    numbers = {record.id: number for number, record in enumerate(documents)}
-    return _Trees(query, documents), [(numbers[owner], chunk) for owner, chunk in zip(owners, chunks, strict=True)]
+    topics = bound_index(view, TOPICS) if query.allowed is None else None
+    return trees, topics, [_ChunkNode(trees.of(owner), chunk) for owner, chunk in zip(owners, chunks, strict=True)]
 
 
-def _evidence(query: Query, strategy: str, trees: _Trees, nodes: Iterable[_TreeNode]) -> Evidence:
+def _evidence(query: Query, strategy: str, nodes: Iterable[_TreeNode]) -> Evidence:
     """The nodes that are shown, best first, within the length asked for."""
     found = sorted(nodes, key=lambda node: node.order)
     hits: list[Hit] = []
@@ -149,8 +309,8 @@ def _evidence(query: Query, strategy: str, trees: _Trees, nodes: Iterable[_TreeN
         for node in found:
             if len(hits) == query.top:
                 break
-            hit = _hit(trees, node, len(hits) + 1)
-            if all(any(_inside(span, other) for other in shown) for span in hit.spans):
+            hit = node.hit(len(hits) + 1)
+            if hit is None or all(any(_inside(span, other) for other in shown) for span in hit.spans):
                 continue
             if room is not None:
                 size = token_count(hit.text)
@@ -161,31 +321,6 @@ def _evidence(query: Query, strategy: str, trees: _Trees, nodes: Iterable[_TreeN
             shown += hit.spans
         step.detail, step.count = f"top {query.top}", len(hits)
     return Evidence(query.question, strategy, hits, [], query.trace.steps, len(found))
-
-
-def _hit(trees: _Trees, node: _TreeNode, rank: int) -> Hit:
-    view, record = trees.query.view, trees.documents[node.document]
-    ids = list(record.chunk_ids())[node.first : node.last + 1]
-    chunks = view.chunks.get_many(ids)
-    if node.abstract is None:
-        (chunk,) = chunks
-        section, start, end = chunk.section, chunk.start, chunk.end
-        text = view.documents.text_slice(record.id, start, end)
-        heading = " > ".join(heading_path(view.documents.outline(record.id), section))
-        path = f"cosine {node.cosine:.3f}"
-        return Hit(rank, node.cosine, record.key, node.first, text, path, start, end, heading, record.title)
-    abstract = view.abstracts.get(node.abstract)
-    starts = [chunk.start for chunk in chunks]
-    spans = tuple(
-        TextSpan(record.key, node.first + bisect_right(starts, start) - 1, start, end)
-        for start, end in abstract.summary
-    )
-    heading = " > ".join(heading_path(view.documents.outline(record.id), abstract.section))
-    number = record.abstract_ordinal(node.abstract)
-    path = f"abstract {number}, of chunks {node.first} to {node.last}: cosine {node.cosine:.3f}"
-    first, text = spans[0], view.abstracts.text(abstract)
-    place = (record.key, first.chunk, text, path, first.start, first.end, heading, record.title)
-    return Hit(rank, node.cosine, *place, "summary", spans)
 
 
 def _inside(span: TextSpan, other: TextSpan) -> bool:
