@@ -138,7 +138,8 @@ class Relevance:
 
 def extracted(evidence: Evidence, passages: Sequence[Passage], relevance: Relevance) -> tuple[str, list[Citation]]:
     """The answer's text and its citations."""
-    runs = chosen_runs(passages, relevance.scores(passages))
+    scores = relevance.scores(passages)
+    runs = _runs_of_groups(evidence, passages, scores) if evidence.groups else chosen_runs(passages, scores)
     paragraphs, citations = [], []
     for number, run in enumerate(runs, 1):
         passage = passages[run.passage]
@@ -148,6 +149,20 @@ def extracted(evidence: Evidence, passages: Sequence[Passage], relevance: Releva
         citations.append(_citation(number, passage, run, text))
     paragraphs += [f"{line}." for line in evidence.context[:1]]
     return "\n\n".join(paragraphs) or NOTHING, citations
+
+
+def _runs_of_groups(evidence: Evidence, passages: Sequence[Passage], scores: Mapping[Place, float]) -> list[Run]:
+    """The best run of each group of the hits, in the order of the groups."""
+    found: list[Run] = []
+    left = dict(scores)
+    for group in evidence.groups:
+        hits = {evidence.hits[place] for place in group.hits}
+        own = {(number, at): score for (number, at), score in left.items() if passages[number].snippets[at].hit in hits}
+        for run in chosen_runs(passages, own)[:1]:
+            found.append(run)
+            for at in range(run.first, run.last + 1):
+                left.pop((run.passage, at), None)
+    return found
 
 
 def not_answered(evidence: Evidence, unknown: Sequence[str]) -> tuple[str, list[Citation]]:

@@ -74,7 +74,7 @@ class Indexing:
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Say that the store has an index, and build it; raises InputError where it has it already."""
         index = _stated(kind)
-        given = checked_options(index, options)
+        given = _shared_out([index, *_beside(index)], options)
 
         def create(view: WriteView) -> None:
             require_maintained(view)
@@ -84,10 +84,10 @@ class Indexing:
                     f"there is an index {index.name} already; REFRESH brings it up to date, DROP INDEX removes it"
                 )
             # What the default index has built serves the new one, where it is built alike.
-            record = replace(stored or IndexRecord(index), options=given, created=True)
+            record = replace(stored or IndexRecord(index), options=given[index.name], created=True)
             IndexWriter(view).put(index.begun(record, view))
             for beside in _beside(index):
-                IndexWriter(view).put(beside.begun(IndexRecord(beside), view))
+                IndexWriter(view).put(beside.begun(IndexRecord(beside, given[beside.name]), view))
             put_versions(view)
 
         self._environment.write_with_growth(create)
@@ -225,6 +225,19 @@ class Indexing:
 def _beside(kind: Index) -> list[FileIndex[Any, Any]]:
     """The kinds of file that are made, refreshed and dropped with a kind."""
     return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.beside == kind.name]
+
+
+def _shared_out(kinds: Sequence[Index], options: Mapping[str, Any]) -> dict[str, dict[str, float | str]]:
+    """The options of each of some kinds that are made together, the first of them stated; raises InputError for one
+    that none has, or out of range."""
+    known: dict[str, Index] = {}
+    for kind in kinds:
+        for name in kind.options:
+            known.setdefault(name, kind)
+    given: dict[str, dict[str, Any]] = {kind.name: {} for kind in kinds}
+    for name, value in options.items():
+        given[known.get(str(name).lower(), kinds[0]).name][name] = value
+    return {kind.name: checked_options(kind, given[kind.name], known) for kind in kinds}
 
 
 def _stated(kind: str) -> Index:

@@ -169,16 +169,21 @@ class IndexRecord:
         return {name: self.count(name) for name in names}
 
 
-def checked_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
-    """Options as they are kept; raises InputError for one that the kind does not have, or out of range."""
-    known = kind.options
+def checked_options(
+    kind: Index, options: Mapping[str, Any], there: Collection[str] | None = None
+) -> dict[str, float | str]:
+    """Options as they are kept; raises InputError for one that the kind does not have, or out of range.
+
+    ``there`` are those that may be stated, where they are more than its own.
+    """
+    known, there = kind.options, kind.options if there is None else there
     checked: dict[str, float | str] = {}
     for name, value in options.items():
         option = known.get(str(name).lower())
         if option is None:
-            near = difflib.get_close_matches(str(name).lower(), known, 1)
+            near = difflib.get_close_matches(str(name).lower(), there, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise InputError(f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(known) or 'none'}")
+            raise InputError(f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(there) or 'none'}")
         what = f"index {kind.name}: option {name}"
         read = option.chosen(what, value) if isinstance(option, Choice) else _number(what, option, value)
         checked[str(name).lower()] = read
