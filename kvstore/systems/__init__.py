@@ -36,6 +36,7 @@ _FOLDERS = (
     "cue",
     "graph",
     "graphrag",
+    "archrag",
     "adaptive",
     "raptor",
 )

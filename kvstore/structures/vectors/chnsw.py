@@ -82,6 +82,8 @@ class LayeredVectors:
         except (TypeError, ValueError) as error:
             raise IndexUnavailableError(f"the layers of the graph contradict each other: {error}") from error
         self._first = arrays["layers"].tolist()
+        #: Whether a search walks links; else all nodes are compared.
+        self.linked = arrays["links0"].shape[1] > 0
 
     @property
     def sizes(self) -> list[int]:

@@ -50,6 +50,8 @@ _READ = 40
 _WORD_LENGTH = 6
 _APART = 8
 
+_NO_CHUNKS: Ids = np.empty(0, np.uint64)
+
 #: The options of what searches directly.
 DIRECT_OPTIONS: Mapping[str, Option] = {
     "candidates": Option(100, 1, 10_000, "chunks taken from dense and from lexical search each"),
@@ -106,14 +108,15 @@ class Direct:
         return {chunk: ", ".join(found) for chunk, found in parts.items()}
 
 
-def search_directly(query: Query, weights: Weights) -> Direct:
-    """The chunks that resemble the question."""
+def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> Direct:
+    """The chunks that resemble the question; ``also`` are some that may answer and are scored beside them."""
     wanted = max(weights.candidates, query.reach)
     vectors = rank_by_vector(query, wanted)
     search, words = ranked_words(query, wanted)
     view = query.view
     with query.trace.step("resemblance") as step:
-        chunks = np.unique(np.array([chunk for ranking in (vectors, words) for chunk, _ in ranking], np.uint64))
+        found = np.array([chunk for ranking in (vectors, words) for chunk, _ in ranking], np.uint64)
+        chunks = np.unique(np.concatenate((found, also)))
         if not len(chunks):
             return Direct(chunks, np.empty(0), vectors, words, search.rarities, 0.0)
         dense = _dense_shares(query, vectors, chunks)

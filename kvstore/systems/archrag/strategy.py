@@ -1,0 +1,271 @@
+"""Strategy ``archrag``: the nearest entities and communities of every layer, and what they lead to (ArchRAG).
+
+One descent over the layers gives the nearest of each (Wang et al. 2025, section 3.2.1): entities, and above them
+communities from the finest to the coarsest. An entity leads to the passages that name it, a community to those at home
+in it, the more the nearer it is; that is added to what a passage itself has in common with the question, as hybrid
+search tells it. Behind the passages come reports of the nearest communities, of each layer by turns.
+
+*Adaptive filtering* (section 3.2.2): with a model ASK has it take points from what each layer gave, layer by layer, and
+writes the answer from them, the best first; the paper puts what the model says without any evidence beside them, which
+is left out here. Without a model an answer has the best sentences of each layer.
+
+What was found is looked up in the state that asks: who is gone leads nowhere, and more are asked for in its place; what
+is newer than the communities is found by its own resemblance.
+
+In: a query, the index ``communities`` and the file that goes with it. Out: evidence, with a group of hits a layer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+import numpy as np
+
+from ...arguments import Option
+from ...errors import IndexUnavailableError
+from ...retrieval.distillation import Distiller, Point, distilled
+from ...retrieval.evidence import Evidence, Hit, HitGroup
+from ...retrieval.query import Query, evidence_of, option
+from ...structures.indexes.index_reading import bound_index
+from ...structures.ranking import best
+from ...text.words import token_count
+from ..graphrag.communities import Communities
+from ..graphrag.community_index import COMMUNITIES
+from ..graphrag.local_search import narrowed
+from ..graphrag.report_hits import communities_for, ranked, report_of
+from ..hybrid.direct import DIRECT_OPTIONS, search_directly, weights_of
+from ..passage_graph.graph import LOWER
+from ..passage_graph.structure import GRAPH
+from .layer_index import COMMUNITY_GRAPH, CommunityGraph, layers_of
+
+#: Passages of an entity, and of a community, that leads anywhere in particular, at most.
+_MOST_NAMING, _MOST_AT_HOME = 200, 50
+#: How often more nodes are asked for in place of such as are gone.
+_AGAIN = 3
+#: Cosines are rounded to a multiple of this before they decide.
+_STEP = 1 / (1 << 16)
+
+#: Entities or communities with their cosines, best first.
+_Near = list[tuple[int, float]]
+
+
+@dataclass
+class _Reached:
+    """What led to a passage: the layer (0: entities), the node, and its cosine as a share of the layer's best."""
+
+    layer: int
+    node: int
+    share: float
+
+
+@dataclass
+class _Layers:
+    """The nearest of every layer: ``near[0]`` entities, above them communities from the finest level."""
+
+    communities: Communities
+    near: list[_Near]
+    reached: dict[int, _Reached] = field(default_factory=dict)
+
+    def name(self, layer: int) -> str:
+        """What a layer is called."""
+        return f"communities of level {self.communities.levels - layer}" if layer else "entities"
+
+
+class ArchragStrategy:
+    """The nearest entities and communities of every layer, and the passages and reports they lead to."""
+
+    name = "archrag"
+    needs = COMMUNITIES.name
+    description = "ArchRAG: the nearest entities and communities of every layer lead to passages and reports"
+    options: Mapping[str, Option] = {
+        "k": Option(5, 1, 100, "nearest entities, and communities of each layer"),
+        "ef": Option(100, 1, 10_000, "candidates kept while a layer is walked"),
+        "levels": Option(4, 0, 100, "layers of communities above the entities that are searched, from the finest"),
+        "share": Option(0.1, 0, 10, "how much it counts what leads to a passage, beside its own resemblance"),
+        "reports": Option(0.25, 0, 0.9, "share of what is found that reports of communities have"),
+        **DIRECT_OPTIONS,
+    }
+
+    def retrieve(self, query: Query) -> Evidence:
+        layers = self._nearest(query)
+        reports = self._reports(query, layers)
+        passages = self._passages(query, layers, [report for _, report in reports])
+        last = passages.hits[-1].score if passages.hits else 1.0
+        behind = [(layer, replace(report, score=max(0.0, last * report.score))) for layer, report in reports]
+        behind.sort(key=lambda one: (-one[1].score, one[1].document, one[1].start))
+        hits = ranked([*passages.hits, *(report for _, report in behind)])
+        placed = [*(0 for _ in passages.hits), *(layer for layer, _ in behind)]
+        groups = [
+            HitGroup(layers.name(layer), tuple(place for place, of in enumerate(placed) if of == layer))
+            for layer in sorted(set(placed))
+        ]
+        return replace(passages, hits=hits, groups=groups)
+
+    def distil(self, evidence: Evidence, distiller: Distiller) -> Evidence:
+        """Have the model take points from what each layer gave, a call a layer."""
+        with distiller.asked(evidence.question) as query:
+            layers = self._nearest(query)
+            given = [[hit for hit in evidence.hits if hit.kind != "report"]]
+            given += [
+                [report for one, _ in near if (report := _report(query, layers, layer, one))]
+                for layer, near in enumerate(layers.near[1:], 1)
+            ]
+        points: list[Point] = []
+        for hits in filter(None, given):
+            points += distiller.read(evidence.question, hits).points
+        return distilled(evidence, points, distiller.trace)
+
+    def _nearest(self, query: Query) -> _Layers:
+        """The nearest that are still there of every layer."""
+        communities = communities_for(query)
+        graph = bound_index(query.view, COMMUNITY_GRAPH)
+        most, ef = (int(option(query, self, name)) for name in ("k", "ef"))
+        wanted = 1 + min(communities.levels, int(option(query, self, "levels")))
+        vector = np.ascontiguousarray(query.vector, np.float32)
+        with query.trace.step("descend layers") as step:
+            found = None
+            how = "its file is missing or older; REFRESH INDEX communities makes it"
+            try:
+                found = None if graph is None else _walked(query, communities, graph, wanted, most, ef)
+            except IndexUnavailableError as error:
+                how = str(error)
+            if found is None:
+                numbers = layers_of(communities)[: wanted - 1]
+                found = [[], *(_compared(communities, layer, query, vector, most) for layer in numbers)]
+                step.detail = f"communities compared one by one, entities left out: {how}"
+            else:
+                step.detail = f"the {most} nearest of each of {wanted} layers, C-HNSW"
+            step.count = sum(map(len, found))
+        return _Layers(communities, found)
+
+    def _passages(self, query: Query, layers: _Layers, reports: Sequence[Hit]) -> Evidence:
+        """The passages that resemble the question or are led to, best first, as many as reports leave room for."""
+        with query.trace.step("passages of entities and communities") as step:
+            for layer, near in enumerate(layers.near):
+                for (node, cosine), chunks in zip(near, _led_to(query, layers, layer), strict=True):
+                    share = max(0.0, cosine) / (near[0][1] or 1.0)
+                    for chunk in chunks:
+                        before = layers.reached.get(chunk)
+                        if before is None or before.share < share:
+                            layers.reached[chunk] = _Reached(layer, node, share)
+            also = np.array(sorted(layers.reached), np.uint64)
+            also = also[query.keep_allowed(also)]
+            step.detail, step.count = f"of {sum(map(len, layers.near))} entities and communities", len(also)
+        direct = search_directly(query, weights_of(query, self), also)
+        weight = option(query, self, "share")
+        led = [layers.reached[chunk].share if chunk in layers.reached else 0.0 for chunk in direct.chunks.tolist()]
+        ranking = best(query.view, direct.chunks, direct.scores + weight * np.array(led), query.reach)
+        why = direct.paths()
+        paths = {
+            chunk: _path(query, layers, chunk) if chunk in layers.reached else why.get(chunk, "")
+            for chunk, _ in ranking
+        }
+        return evidence_of(narrowed(query, reports), self.name, ranking, paths, len(direct.chunks))
+
+    def _reports(self, query: Query, layers: _Layers) -> list[tuple[int, Hit]]:
+        """Reports of the nearest communities, of each layer by turns, within their share; each with its layer."""
+        share = option(query, self, "reports")
+        most = min(query.top - 1, math.ceil(share * query.top)) if share else 0
+        room = math.inf if query.within is None else share * query.within
+        found: list[tuple[int, Hit]] = []
+        with query.trace.step("reports of communities") as step:
+            for layer, community in _by_turns(layers.near[1:]):
+                if len(found) >= most:
+                    break
+                report = _report(query, layers, layer, community)
+                if report is not None and (size := token_count(report.text)) <= room:
+                    found.append((layer, report))
+                    room -= size
+            step.count = len(found)
+        return found
+
+
+def _walked(
+    query: Query, communities: Communities, graph: CommunityGraph, wanted: int, most: int, ef: int
+) -> list[_Near]:
+    """The nearest of each layer that are still there: more are asked for in place of such as are gone."""
+    vector = np.ascontiguousarray(query.vector, np.float32)
+    counts = [most] * wanted + [0] * (len(graph.nodes) - wanted)
+    found: list[_Near] = []
+    for _ in range(_AGAIN + 1):
+        near = graph.nearest(vector, counts, ef)[:wanted]
+        found = [
+            [(node, _rounded(cosine)) for node, cosine in layer if _is_there(query, communities, number, node)]
+            for number, layer in enumerate(near)
+        ]
+        short = [
+            len(left) < min(most, len(nodes)) and len(layer) < len(nodes)
+            for left, layer, nodes in zip(found, near, graph.nodes, strict=False)
+        ]
+        if not any(short):
+            break
+        counts[:wanted] = [count * 4 if lacks else count for count, lacks in zip(counts, short, strict=False)]
+    return [layer[:most] for layer in found]
+
+
+def _is_there(query: Query, communities: Communities, layer: int, node: int) -> bool:
+    return communities.alive(node) if layer else node in query.view.entities
+
+
+def _compared(communities: Communities, numbers: Sequence[int], query: Query, vector: np.ndarray, most: int) -> _Near:
+    """The nearest of some communities that are still there, all compared."""
+    cosines = communities.vectors(numbers) @ vector
+    found: _Near = []
+    for place in np.argsort(-cosines, kind="stable").tolist():
+        if len(found) == most:
+            break
+        if communities.alive(numbers[place]):
+            found.append((numbers[place], _rounded(float(cosines[place]))))
+    return found
+
+
+def _rounded(cosine: float) -> float:
+    return round(cosine / _STEP) * _STEP
+
+
+def _led_to(query: Query, layers: _Layers, layer: int) -> Iterator[Sequence[int]]:
+    """The passages that each of the nearest of a layer leads to."""
+    nodes = [node for node, _ in layers.near[layer]]
+    if layer:
+        for community in nodes:
+            few = layers.communities.get(community).passages <= _MOST_AT_HOME
+            yield [chunk for chunk, _ in layers.communities.passages(community)] if few else []
+        return
+    graph = query.view.part(GRAPH)
+    entities = np.array(nodes, np.uint32)
+    rows = graph.entity_rows(entities, graph.degrees(entities), _MOST_NAMING)
+    for number in range(len(nodes)):
+        row = slice(rows.bounds[number], rows.bounds[number + 1])
+        yield rows.chunks[row][(rows.features[row] & ~np.uint16(LOWER)) != 0].tolist()
+
+
+def _by_turns(near: Sequence[_Near]) -> Iterator[tuple[int, int]]:
+    """Communities with their layers: the nearest of each layer, then the next of each."""
+    for turn in zip_longest(*near):
+        for layer, one in enumerate(turn, 1):
+            if one is not None:
+                yield layer, one[0]
+
+
+def _report(query: Query, layers: _Layers, layer: int, community: int) -> Hit | None:
+    """The report of a community that was found."""
+    cosine = dict(layers.near[layer])[community]
+    return report_of(
+        query, layers.communities, community, path=f"near the question, {layers.name(layer)}", score=cosine
+    )
+
+
+def _path(query: Query, layers: _Layers, chunk: int) -> str:
+    """What led to a passage."""
+    reached = layers.reached[chunk]
+    entity = None if reached.layer else query.view.entities.get(reached.node).name
+    homes = [reached.node] if reached.layer else layers.communities.of_entity(reached.node)[-1:]
+    parts = [
+        f'community "{layers.communities.title(home)}" (level {layers.communities.get(home).level})'
+        for home in homes
+        if layers.communities.alive(home)
+    ]
+    return " → ".join([*parts, *([entity] if entity else [])])

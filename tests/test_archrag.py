@@ -1,0 +1,330 @@
+"""Strategy ``archrag``: entities and communities of every layer, what they lead to, and the file they are found in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from model_server import Planned, Server, stream
+from theme_texts import THEMES, theme_documents, theme_text
+
+from kvstore import Store
+from kvstore.errors import InputError
+from kvstore.retrieval.evidence import Evidence
+from kvstore.structures.indexes.index_reading import bound_index
+from kvstore.systems.archrag.layer_index import COMMUNITY_GRAPH
+
+MakeStore = Callable[..., Store]
+SMALL = {"least": 2, "neighbours": "knn"}
+LINKED = SMALL | {"exact_below": 0, "m": 4}
+QUESTION = "Who was joined with Lake Tarn in the orchard?"
+OVERVIEW = "What do people remember of the railway?"
+
+
+@pytest.fixture
+def themed(make_store: MakeStore) -> Store:
+    """A store of texts on four themes, and their communities."""
+    store = make_store()
+    with store.transaction() as transaction:
+        for key, text in theme_documents(10).items():
+            transaction.put(key, text)
+    store.create_index("communities", SMALL)
+    return store
+
+
+def asked(store: Any, question: str = QUESTION, **clauses: Any) -> Evidence:
+    found: Evidence = store.retrieve(question, using="archrag", **clauses)
+    return found
+
+
+def told(evidence: Evidence) -> list[tuple[Any, ...]]:
+    """What does not depend on numbers that are handed out."""
+    return [
+        (hit.document, hit.chunk, hit.text, hit.path, round(hit.score, 6), hit.kind, hit.spans) for hit in evidence.hits
+    ]
+
+
+def step_of(evidence: Evidence, name: str) -> str:
+    return next(step.detail for step in evidence.steps if step.name == name)
+
+
+def state_of(store: Store) -> tuple[str, str]:
+    """How the file stands."""
+    rows = {row[0]: row for row in store.execute("SHOW INDEXES").fetchall()}
+    return rows["community_graph"][1], rows["community_graph"][4]
+
+
+def test_entities_and_communities_of_every_layer_lead_to_passages_and_reports(themed: Store) -> None:
+    evidence = asked(themed)
+    chunks = [hit for hit in evidence.hits if hit.kind == "chunk"]
+    assert len(evidence.hits) == 8 and {hit.document.partition("-")[0] for hit in chunks[:4]} == {"orchard"}
+    assert evidence.hits[: len(chunks)] == chunks
+    assert {hit.kind for hit in evidence.hits[len(chunks) :]} == {"report"}
+    assert [hit.rank for hit in evidence.hits] == list(range(1, 9))
+    names = "|".join(THEMES["orchard"])
+    assert all('community "' in hit.path and "(level " in hit.path for hit in chunks[:4])
+    assert any(hit.path.rpartition(" → ")[2] in names for hit in chunks[:4])
+    entities, *above = [group.title for group in evidence.groups]
+    assert entities == "entities" and all(title.startswith("communities of level ") for title in above)
+    assert sorted(place for group in evidence.groups for place in group.hits) == list(range(8))
+    assert "nearest of each of" in step_of(evidence, "descend layers")
+
+
+def test_the_index_is_asked_for(make_store: MakeStore) -> None:
+    store = make_store()
+    store.put("one", "Port Ellery is a harbour.")
+    with pytest.raises(InputError, match="CREATE INDEX communities"):
+        asked(store)
+    store.create_index("communities")
+    assert [hit.document for hit in asked(store, "What is Port Ellery?").hits] == ["one"]
+    for wrong in ("k = 0", "ef = 0", "share = -1", "reports = 1", "depth = 1"):
+        with pytest.raises(InputError, match="archrag"):
+            store.execute(f"RETRIEVE 'x' USING archrag WITH ({wrong})")
+
+
+def test_reports_and_layers_can_be_left_out(themed: Store) -> None:
+    evidence = asked(themed, options={"reports": 0})
+    assert {hit.kind for hit in evidence.hits} == {"chunk"} and len(evidence.groups) == 1
+    only_names = asked(themed, options={"levels": 0})
+    assert {hit.kind for hit in only_names.hits} == {"chunk"}
+    hybrid = [hit.document for hit in themed.retrieve(QUESTION, using="hybrid").hits]
+    assert [hit.document for hit in asked(themed, options={"share": 0, "reports": 0}).hits] == hybrid
+    assert len(asked(themed, top=1).hits) == 1
+
+
+def test_within_and_where_hold_for_passages_and_reports(themed: Store) -> None:
+    from kvstore.text.words import token_count
+
+    evidence = asked(themed, within=120)
+    assert evidence.hits and sum(token_count(hit.text) for hit in evidence.hits) <= 120
+    evidence = asked(themed, where="key LIKE 'harbour-%'")
+    assert evidence.hits
+    assert {span.document.partition("-")[0] for hit in evidence.hits for span in hit.spans} == {"harbour"}
+
+
+def test_without_a_model_an_answer_has_the_best_sentences_of_each_layer(themed: Store) -> None:
+    answer = themed.ask(OVERVIEW, using="archrag")
+    groups = answer.evidence.groups
+    assert answer.extractive and 1 < len(answer.citations) <= len(groups)
+    assert answer.citations[0].kind == "chunk" and answer.citations[-1].kind == "report"
+    assert all(citation.text for citation in answer.citations)
+
+
+# -- The file
+
+
+def test_with_links_the_same_is_found_as_without(themed: Store, make_store: MakeStore) -> None:
+    linked = make_store("linked")
+    with linked.transaction() as transaction:
+        for key, text in theme_documents(10).items():
+            transaction.put(key, text)
+    linked.create_index("communities", LINKED)
+    assert "by links" in state_of(linked)[1] and "all compared" in state_of(themed)[1]
+    for question in (QUESTION, OVERVIEW):
+        assert told(asked(linked, question)) == told(asked(themed, question))
+
+
+def test_options_of_the_file_are_stated_with_the_index(make_store: MakeStore) -> None:
+    store = make_store()
+    with pytest.raises(InputError, match="'mm'; did you mean m.*method.*m, exact_below"):
+        store.execute("CREATE INDEX communities WITH (mm = 3)")
+    with pytest.raises(InputError, match="index community_graph: option m lies between 4 and 100"):
+        store.execute("CREATE INDEX communities WITH (m = 3)")
+    with pytest.raises(InputError, match="name that one"):
+        store.execute("CREATE INDEX community_graph")
+
+
+def test_a_lost_or_damaged_file_is_told_and_communities_are_compared(themed: Store, make_store: MakeStore) -> None:
+    whole = asked(themed)
+    path = themed.path / "community_graph.index"
+    sound = path.read_bytes()
+    place = sound.rindex(b"\0" * 64) // 2
+    for damaged in (None, sound[: len(sound) // 2], sound[:place] + b"\x55" * 200 + sound[place + 200 :]):
+        themed.close()
+        path.unlink()
+        if damaged is not None:
+            path.write_bytes(damaged)
+        themed = make_store()
+        evidence = asked(themed)
+        detail = step_of(evidence, "descend layers")
+        assert "compared one by one" in detail and "REFRESH" in detail
+        assert [hit.kind for hit in evidence.hits] == [hit.kind for hit in whole.hits]
+        themed.refresh("communities")
+        # A file that is damaged inside is only known to be once that is met.
+        path.unlink()
+        path.write_bytes(sound)
+    themed.execute("DROP INDEX communities")
+    assert not path.exists()
+    themed.create_index("communities", SMALL)
+    assert told(asked(themed)) == told(whole)
+
+
+def test_a_snapshot_goes_on_while_a_newer_file_takes_the_place_of_its_own(themed: Store) -> None:
+    with themed.snapshot() as snapshot:
+        before = asked(snapshot)
+        themed.delete("railway-1")
+        themed.refresh("communities")
+        again = asked(snapshot)
+        assert "compared one by one" in step_of(again, "descend layers")
+        assert [hit.kind for hit in again.hits] == [hit.kind for hit in before.hits]
+    assert "nearest of each" in step_of(asked(themed), "descend layers")
+
+
+def test_a_file_that_is_as_new_as_the_communities_is_not_made_again(themed: Store) -> None:
+    path = themed.path / "community_graph.index"
+    number = path.stat().st_ino
+    themed.refresh("communities")
+    assert path.stat().st_ino == number
+    themed.put("more", theme_text("theatre", 77))
+    themed.refresh("communities")
+    assert path.stat().st_ino != number and state_of(themed)[0] == "ready"
+    with themed.state() as state:
+        graph = bound_index(state, COMMUNITY_GRAPH)
+        assert graph is not None and graph.change == state.counters.change
+
+
+# -- The laws
+
+
+def test_a_new_document_is_found_and_a_deleted_one_is_not_without_refresh(themed: Store) -> None:
+    themed.put("new", "Lake Tarn was joined with the xylographic Society of Brunnen in the orchard.")
+    evidence = asked(themed, "What is xylographic and was joined with Lake Tarn?")
+    assert evidence.hits[0].document == "new"
+    themed.refresh("communities")
+    themed.delete("new")
+    for question in (QUESTION, "What is xylographic?", "Society of Brunnen"):
+        answer = themed.ask(question, using="archrag")
+        said = repr((answer.evidence.hits, answer.evidence.abstracts, answer.evidence.groups, answer.citations))
+        assert "xylographic" not in said and "Brunnen" not in said
+        assert "was joined with the" not in answer.text
+    # A whole theme gone: its entities and communities lead nowhere, others come in their place.
+    for key in [key for key in themed.keys("") if key.startswith("orchard")]:
+        themed.delete(key)
+    evidence = asked(themed)
+    assert evidence.hits and "orchard" not in {hit.document.partition("-")[0] for hit in evidence.hits}
+    assert not any(name in repr(evidence.hits) for name in THEMES["orchard"])
+    for key in list(themed.keys("")):
+        themed.delete(key)
+    assert asked(themed).hits == []
+
+
+def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, str, int]]) -> None:
+    """Nothing of what is gone is told, what is new is found; after REFRESH answers are a fresh store's."""
+    options = LINKED if len(changes) % 2 else SMALL
+    store = make_store(name)
+    store.create_index("communities", options)
+    texts: dict[str, str] = {}
+    for change, (kind, theme, number) in enumerate(changes):
+        key = f"{theme}-{number % 6}"
+        if kind == "put":
+            texts[key] = f"{theme_text(theme, number)} Mark{change}x was here with Token{change}x."
+            store.put(key, texts[key])
+            assert key in {hit.document for hit in asked(store, f"Who was here with Token{change}x?").hits}
+        elif kind == "delete" and key in texts:
+            del texts[key]
+            store.delete(key)
+        elif kind == "refresh":
+            store.refresh("communities")
+        said = repr([(answer.text, answer.evidence.hits) for answer in [store.ask(OVERVIEW, using="archrag")]])
+        present = " ".join(texts.values())
+        marks = {f"{what}{at}x" for at in range(len(changes)) for what in ("Mark", "Token")}
+        assert not [mark for mark in marks if mark in said and mark not in present]
+    store.refresh("communities")
+    fresh = make_store(f"{name}-fresh")
+    for key, text in sorted(texts.items()):
+        fresh.put(key, text)
+    fresh.create_index("communities", options)
+    for question in (QUESTION, OVERVIEW, "Captain Orlov and the harbour"):
+        assert told(asked(store, question)) == told(asked(fresh, question))
+        assert store.ask(question, using="archrag").text == fresh.ask(question, using="archrag").text
+    for one in (store, fresh):
+        assert one.check() == []
+        one.close()
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "put", "put", "delete", "refresh"]), st.sampled_from([*THEMES][:3]), st.integers(0, 30)
+    ),
+    max_size=20,
+)
+
+
+def check_histories(make_store: MakeStore, examples: int) -> None:
+    number = iter(range(10**6))
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(CHANGES)
+    def check(changes: list[tuple[str, str, int]]) -> None:
+        assert_history(make_store, f"store{next(number)}", changes)
+
+    check()
+
+
+def test_random_histories(make_store: MakeStore) -> None:
+    check_histories(make_store, 4)
+
+
+@pytest.mark.slow
+def test_many_random_histories(make_store: MakeStore) -> None:
+    check_histories(make_store, 100)
+
+
+# -- Adaptive filtering
+
+
+def with_model(store: Store, server: Server) -> None:
+    for name, value in {"base_url": server.url, "model": "stub", "least_confidence": 0, "answer_cache": False}.items():
+        store.set(name, value)
+
+
+def filtering(request: dict[str, Any]) -> Planned:
+    """A model that takes a point from the first passage of each prompt, the more the later it is asked."""
+    name = request.get("response_format", {}).get("json_schema", {}).get("name")
+    if name != "points":
+        return stream("They remember it [1].")
+    user = request["messages"][1]["content"]
+    score = 10 if "was joined" in user else 90
+    points = [{"description": "A point.", "score": score, "sources": [1]}]
+    return stream(json.dumps({"points": [*points, {"description": "Nobody says so.", "score": 99, "sources": [99]}]}))
+
+
+def test_with_a_model_each_layer_is_filtered_in_one_call_and_the_points_are_merged_in_one(
+    themed: Store, server: Server
+) -> None:
+    with_model(themed, server)
+    server.answering = filtering
+    answer = themed.ask(OVERVIEW, using="archrag")
+    assert (answer.text, answer.model, answer.problem) == ("They remember it [1].", "stub", None)
+    with themed.state() as state:
+        graph = bound_index(state, COMMUNITY_GRAPH)
+        assert graph is not None
+        layers = len(graph.nodes)
+    assert len(server.requests) == layers + 1 >= 3
+    # The merge sees points and what they were taken from, and no answer that the model gave without any.
+    merge = server.requests[-1]["messages"][1]["content"]
+    assert "A point. (importance 90)" in merge or "A point. (importance 10)" in merge
+    assert "Nobody says so" not in merge
+    assert answer.citations[0].document.partition("-")[0] in THEMES
+    steps = [step.name for step in answer.evidence.steps]
+    assert steps.count("points of passages") == layers
+
+
+def test_a_model_that_finds_nothing_in_any_layer_leaves_an_extractive_answer(themed: Store, server: Server) -> None:
+    with_model(themed, server)
+    server.answering = lambda request: stream(json.dumps({"points": []}))
+    answer = themed.ask(OVERVIEW, using="archrag")
+    assert answer.extractive and answer.problem is not None and answer.citations
+
+
+def test_the_file_of_a_store_that_was_moved_is_used(themed: Store, make_store: MakeStore, tmp_path: Path) -> None:
+    found = told(asked(themed))
+    themed.close()
+    (tmp_path / "store").rename(tmp_path / "elsewhere")
+    moved = make_store("elsewhere")
+    assert told(asked(moved)) == found and "nearest of each" in step_of(asked(moved), "descend layers")
