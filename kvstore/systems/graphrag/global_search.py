@@ -1,11 +1,11 @@
 """Strategy ``global``: what the communities of a whole store say to a question (GraphRAG, global search).
 
 *Selection* goes down the tree of communities (microsoft/graphrag, dynamic community selection): from the coarsest, as
-long as one below says at least as much to the question. How much a community says is the cosine of its centroid plus
-the share of the question's words, by rarity (BM25), that its report has; without a model nobody rates. *Map*: each
-selected community gives its points, sentences of its report and then of its passages, by the greedy cover. *Reduce*:
-the points stand together, the communities that say most first, until there is no more room (Edge et al. 2024, section
-3.1.6). What came after the last REFRESH is a community of its own.
+long as one below says at least as much to the question; one that asks for an overview stays with the coarsest. How much
+a community says is the cosine of its centroid plus the share of the question's words, by rarity (BM25), that its report
+has; without a model nobody rates. *Map*: each selected community gives its points, the sentences of its report, or of
+its passages by the greedy cover. *Reduce*: the points stand together, the communities that say most first, until there
+is no more room (Edge et al. 2024, section 3.1.6). What is in no community is one more.
 
 With a model ASK has it rate the reports on the way down, from 0 to 5; take points from the reports of those that count,
 in as many parts as prompts can hold; and write the answer from those, the best first.
@@ -26,8 +26,9 @@ from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.distillation import Distiller, Point, distilled
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.lexical_search import K1, question_terms, term_rarity
+from ...retrieval.overview import asks_overview
 from ...retrieval.query import Query, option
-from ...text.words import stemmer, term_counts
+from ...text.words import stemmer, term_counts, token_count
 from .communities import Communities
 from .community_index import COMMUNITIES
 from .report_hits import communities_for, ranked, report_hit, report_of
@@ -41,8 +42,8 @@ _READ = 50
 _NEAR, _LOOSE, _TELLING = 50, 500, 8
 #: Tokens of the report on what is in no community, where nothing limits it.
 _LOOSE_TOKENS = 400
-#: Passages of a community that a report is filled up from.
-_PASSAGES = 100
+#: Passages of a community that a report is filled up from, and the tokens of the shortest such report.
+_PASSAGES, _LEAST_TOKENS = 200, 80
 
 
 class GlobalStrategy:
@@ -61,11 +62,11 @@ class GlobalStrategy:
         communities = communities_for(query)
         tree = _Tree(query, communities)
         with query.trace.step("select communities") as step:
-            selected = _selected(tree, int(option(query, self, "levels")))
+            selected = _selected(tree, 0 if asks_overview(query.question) else int(option(query, self, "levels")))
             step.detail = f"{tree.looked_at} looked at, down to level {tree.deepest}"
             step.count = len(selected)
         with query.trace.step("points of communities") as step:
-            hits = _reports(query, communities, selected[: query.top], tree.loose)
+            hits = _reports(query, communities, selected[: query.top], tree)
             step.detail = f"{len(hits)} of {len(selected)} communities"
             step.count = sum(len(hit.spans) for hit in hits)
         return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.looked_at)
@@ -181,33 +182,53 @@ def _selected(tree: _Tree, levels: int) -> list[tuple[int | None, float]]:
 
 
 def _reports(
-    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], loose: Sequence[int]
+    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _Tree
 ) -> list[Hit]:
     """A report of each selected community; where they have so many tokens together, each fills its share by a cover of
     its passages."""
+    if query.within is not None:
+        return _within(query, communities, selected[: max(1, query.within // _LEAST_TOKENS)], tree, query.within)
     hits: list[Hit | None] = []
-    total = math.fsum(score for _, score in selected if score > 0) or 1.0
     for community, score in selected:
-        if query.within is None and community is not None:
+        if community is None:
+            hits.append(_cover_report(query, communities, community, tree.loose, score, _LOOSE_TOKENS))
+        else:
             path = f"community of level {communities.get(community).level}"
             hits.append(report_of(query, communities, community, path=path, score=score))
-            continue
-        tokens = _LOOSE_TOKENS if query.within is None else int(query.within * max(0.0, score) / total)
-        hits.append(_cover_report(query, communities, community, score, tokens, loose))
     return ranked(hit for hit in hits if hit is not None)
 
 
+def _within(
+    query: Query, communities: Communities, selected: Sequence[tuple[int | None, float]], tree: _Tree, tokens: int
+) -> list[Hit]:
+    """Reports of so many tokens together: the share of each is what it says times the passages it has, and what one
+    does not use goes to those with more."""
+    allowed = query.allowed_set
+    passages: dict[int | None, list[int]] = {}
+    for community, _ in selected:
+        found = tree.loose if community is None else [chunk for chunk, _ in communities.passages(community)]
+        passages[community] = [chunk for chunk in found if allowed is None or chunk in allowed]
+    shares = {community: max(0.0, score) * len(passages[community]) for community, score in selected}
+    left = math.fsum(shares.values())
+    hits: dict[int | None, Hit | None] = {}
+    for community, score in sorted(selected, key=lambda one: (shares[one[0]], -1 if one[0] is None else one[0])):
+        room = int(tokens * shares[community] / left) if left > 0 else 0
+        hit = _cover_report(query, communities, community, passages[community][:_PASSAGES], score, room)
+        hits[community] = hit
+        left -= shares[community]
+        tokens -= 0 if hit is None else sum(token_count(line) for line in hit.text.split("\n"))
+    ordered = (hits[community] for community, _ in selected)
+    return ranked(hit for hit in ordered if hit is not None)
+
+
 def _cover_report(
-    query: Query, communities: Communities, community: int | None, score: float, tokens: int, loose: Sequence[int]
+    query: Query, communities: Communities, community: int | None, chunks: Sequence[int], score: float, tokens: int
 ) -> Hit | None:
-    """A report of the sentences of a community's passages that have most of what these are about."""
+    """A report of the sentences of some passages that have most of what these are about."""
     view = query.view
     if community is None:
-        chunks, heading, title, path = list(loose), "", "in no community", "not in a community yet"
+        heading, title, path = "", "in no community", "not in a community yet"
     else:
-        allowed = query.allowed_set
-        found = (chunk for chunk, _ in communities.passages(community))
-        chunks = [chunk for chunk in found if allowed is None or chunk in allowed][:_PASSAGES]
         heading, title = communities.key(community), communities.title(community)
         path = f"community of level {communities.get(community).level}"
     taken = cover(cover_sentences(view, chunks), tokens, asked=words_asked(query.question))
