@@ -214,10 +214,9 @@ def _sum_up_passages(passages: Passages, draft: _Draft) -> None:
             counts.update(telling.words)
         members.update(words)
     draft.summary = _chosen(passages, found, members, len(draft.passages))
-    telling_words = sorted(
-        (word for word in members if not is_everyday(word)), key=lambda word: (-members[word], -counts[word], word)
-    )
-    draft.title = list(islice(_places(passages, found, _distinct(telling_words)), TITLE_WORDS))
+    shared = sorted(members, key=lambda word: (-members[word], -counts[word], word))
+    telling_words = _distinct(word for word in shared if not is_everyday(word))
+    draft.title = list(islice(_places(passages, found, telling_words), TITLE_WORDS))
     size = 0
     for passage in draft.passages:
         length = len(passages.texts[passage])
