@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kvstore.structures.clustering import nearest_rows as rows_module
 from kvstore.structures.clustering.affinity import (
     Edges,
-    Labels,
+    Partition,
     affinity_of_graph,
     affinity_of_vectors,
     numbered,
@@ -45,15 +45,15 @@ def edges(pairs: list[tuple[int, int, int]]) -> Edges:
     return Edges(*(np.array(column, np.int64) for column in (zip(*pairs, strict=True) if pairs else ((), (), ()))))
 
 
-def groups(labels: Labels, names: Labels) -> set[tuple[int, ...]]:
+def groups(labels: Partition, names: Partition) -> set[tuple[int, ...]]:
     """The clusters of two or more, by the names of their nodes."""
     found = (tuple(names[labels == label].tolist()) for label in range(labels.max() + 1))
     return {group for group in found if len(group) > 1}
 
 
-def assert_levels(levels: list[Labels], count: int, size: int) -> None:
+def assert_levels(levels: list[Partition], count: int, size: int) -> None:
     """Each is a partition, numbered by least nodes, and coarser than the one before."""
-    before: Labels = np.arange(count)
+    before: Partition = np.arange(count)
     for labels in levels:
         assert labels.tolist() == numbered(labels).tolist()
         of_group: dict[int, int] = {}

@@ -36,7 +36,7 @@ from bench_bridge import fill as fill_copies
 from evaluation.question_sets import fill, load
 
 import kvstore
-from kvstore.structures.clustering.affinity import Edges, Labels
+from kvstore.structures.clustering.affinity import Edges, Partition
 from kvstore.structures.state import State
 from kvstore.systems.graphrag.attributes import entity_vectors, passage_vectors
 from kvstore.systems.graphrag.community_building import build_communities
@@ -160,7 +160,7 @@ def mean(values: Iterable[float]) -> float:
     return round(statistics.fmean(values), 4)
 
 
-def modularity(edges: Edges, labels: Labels) -> float:
+def modularity(edges: Edges, labels: Partition) -> float:
     """How much more weight lies inside groups than by chance."""
     total = edges.weights.sum()
     inside = edges.weights[labels[edges.first] == labels[edges.second]].sum() / total
@@ -170,14 +170,14 @@ def modularity(edges: Edges, labels: Labels) -> float:
     return float(inside - ((degrees / (2 * total)) ** 2).sum())
 
 
-def _centres(vectors: npt.NDArray[np.float64], labels: Labels) -> tuple[npt.NDArray[np.float64], Labels]:
+def _centres(vectors: npt.NDArray[np.float64], labels: Partition) -> tuple[npt.NDArray[np.float64], Partition]:
     sizes = np.bincount(labels)
     centres = np.zeros((len(sizes), vectors.shape[1]))
     np.add.at(centres, labels, vectors)
     return centres / sizes[:, None], sizes
 
 
-def calinski_harabasz(vectors: npt.NDArray[Any], labels: Labels) -> float:
+def calinski_harabasz(vectors: npt.NDArray[Any], labels: Partition) -> float:
     """Variance between groups over variance within, each by its degrees of freedom."""
     vectors = vectors.astype(np.float64)
     centres, sizes = _centres(vectors, labels)
@@ -186,7 +186,7 @@ def calinski_harabasz(vectors: npt.NDArray[Any], labels: Labels) -> float:
     return float(between / within)
 
 
-def similarity(vectors: npt.NDArray[Any], labels: Labels) -> float:
+def similarity(vectors: npt.NDArray[Any], labels: Partition) -> float:
     """The mean cosine of a vector with the centroid of its group."""
     vectors = vectors.astype(np.float64)
     centres, _ = _centres(vectors, labels)

@@ -22,7 +22,7 @@ from ..vectors.vectors import Matrix
 from .nearest_rows import nearest_rows
 
 #: The cluster of each node; clusters are numbered in the order of their least nodes.
-Labels = npt.NDArray[np.int64]
+Partition = npt.NDArray[np.int64]
 
 #: What is fixed point: a weight of one.
 ONE = 1 << 16
@@ -31,20 +31,20 @@ ONE = 1 << 16
 class Edges(NamedTuple):
     """Undirected edges, each once: their ends, and weights of fixed point (:data:`ONE`), all int64 and above zero."""
 
-    first: Labels
-    second: Labels
-    weights: Labels
+    first: Partition
+    second: Partition
+    weights: Partition
 
 
-def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) -> list[Labels]:
+def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int = 4) -> list[Partition]:
     """Partitions of ``count`` nodes, the finest first: the cluster of each node, shape (count,) each.
 
     The strength of two clusters is the sum of the weights between them, over a power of what each has in all. At most
     ``size`` clusters join in one round; there are ``levels`` rounds, or fewer where nothing joins.
     """
-    found: list[Labels] = []
+    found: list[Partition] = []
     volumes = _volumes(count, edges)
-    of_node: Labels = np.arange(count)
+    of_node: Partition = np.arange(count)
     while len(found) < levels and len(edges.weights):
         joined = _round(len(volumes), _strengths(edges, volumes), size)
         if joined.max(initial=-1) + 1 == len(volumes):
@@ -56,15 +56,15 @@ def affinity_of_graph(count: int, edges: Edges, *, size: int = 12, levels: int =
     return found
 
 
-def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> list[Labels]:
+def affinity_of_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> list[Partition]:
     """Partitions of unit vectors, shape (n, dimension), the finest first: the cluster of each, shape (n,).
 
     A cluster is as near to another as the cosine of their centroids, which are summed in fixed point, is great. At most
     ``size`` clusters join in one round.
     """
-    found: list[Labels] = []
+    found: list[Partition] = []
     sums: npt.NDArray[Any] = vectors
-    of_node: Labels = np.arange(len(vectors))
+    of_node: Partition = np.arange(len(vectors))
     while len(found) < levels and len(sums) > 1:
         nearest, cosines = nearest_rows(sums)
         nodes = np.flatnonzero(nearest >= 0)
@@ -89,25 +89,25 @@ def strongest_edges(count: int, edges: Edges, most: int = 10) -> Edges:
     return Edges(*(column[kept] for column in edges))
 
 
-def _added(joined: Labels, rows: npt.NDArray[Any]) -> Labels:
+def _added(joined: Partition, rows: npt.NDArray[Any]) -> Partition:
     """The sums of the rows of each cluster, in fixed point."""
     order = np.argsort(joined, kind="stable")
     starts = np.searchsorted(joined[order], np.arange(int(joined.max()) + 1))
-    sums: Labels = np.empty((len(starts), rows.shape[1]), np.int64)
+    sums: Partition = np.empty((len(starts), rows.shape[1]), np.int64)
     fixed = 1 if rows.dtype == np.int64 else 1 << 20
     for place, column in enumerate(rows.T):
         sums[:, place] = np.add.reduceat(np.rint(column[order].astype(np.float64) * fixed).astype(np.int64), starts)
     return sums
 
 
-def _volumes(count: int, edges: Edges) -> Labels:
-    volumes: Labels = np.zeros(count, np.int64)
+def _volumes(count: int, edges: Edges) -> Partition:
+    volumes: Partition = np.zeros(count, np.int64)
     np.add.at(volumes, edges.first, edges.weights)
     np.add.at(volumes, edges.second, edges.weights)
     return volumes
 
 
-def _strengths(edges: Edges, volumes: Labels) -> Edges:
+def _strengths(edges: Edges, volumes: Partition) -> Edges:
     """The edges by how strong they are for their ends: the weight over the product of the volumes to the 3/16.
 
     On the names of MuSiQue the sum alone gives the highest modularity (0.662) and a last level of which one cluster is
@@ -119,7 +119,7 @@ def _strengths(edges: Edges, volumes: Labels) -> Edges:
     return edges._replace(weights=np.rint(shares).astype(np.int64))
 
 
-def _round(count: int, edges: Edges, size: int) -> Labels:
+def _round(count: int, edges: Edges, size: int) -> Partition:
     ends = np.concatenate([edges.first, edges.second])
     others = np.concatenate([edges.second, edges.first])
     strengths = np.tile(edges.weights, 2)
@@ -129,7 +129,7 @@ def _round(count: int, edges: Edges, size: int) -> Labels:
     return _joined(count, nodes, others[best], strengths[best], size)
 
 
-def _joined(count: int, nodes: Labels, nearest: Labels, strengths: Labels, size: int) -> Labels:
+def _joined(count: int, nodes: Partition, nearest: Partition, strengths: Partition, size: int) -> Partition:
     """The clusters after each of ``nodes`` has joined its nearest, the strongest pairs first, while no more than
     ``size`` are together; one whose pair does not fit stays as it is."""
     root = list(range(count))
@@ -151,21 +151,21 @@ def _joined(count: int, nodes: Labels, nearest: Labels, strengths: Labels, size:
     return numbered([find(node) for node in range(count)])
 
 
-def between(joined: Labels, edges: Edges) -> Edges:
+def between(joined: Partition, edges: Edges) -> Edges:
     """The edges between clusters that were joined: each pair once, with the sum of its weights."""
     one, other = joined[edges.first], joined[edges.second]
     apart = one != other
     low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
     clusters = int(joined.max(initial=-1)) + 1
     codes, places = np.unique(low * clusters + high, return_inverse=True)
-    weights: Labels = np.zeros(len(codes), np.int64)
+    weights: Partition = np.zeros(len(codes), np.int64)
     np.add.at(weights, places, edges.weights[apart])
     return Edges(codes // max(clusters, 1), codes % max(clusters, 1), weights)
 
 
-def numbered(labels: Sequence[int] | Labels) -> Labels:
+def numbered(labels: Sequence[int] | Partition) -> Partition:
     """Clusters numbered anew, in the order of their least nodes."""
     _, first, inverse = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
-    rank: Labels = np.empty(len(first), np.int64)
+    rank: Partition = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..vectors.vectors import Matrix
 
-Numbers = npt.NDArray[np.int64]
+RowPlaces = npt.NDArray[np.int64]
 
 #: Rows of which every pair is compared.
 _COMPARED = 20_000
@@ -31,7 +31,7 @@ _AT_ONCE, _PROPOSED = 1024, 4
 _SCALE = 1 << 20
 
 
-def nearest_rows(rows: npt.NDArray[Any]) -> tuple[Numbers, Numbers]:
+def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
     """The nearest other row of each (-1 where there is none), equals by their order, and the cosine times 10,000.
 
     ``rows`` have any length, shape (n, dimension).
@@ -43,7 +43,7 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[Numbers, Numbers]:
     _, first, which, counts = np.unique(drawn, return_index=True, return_inverse=True, return_counts=True)
     order = np.sort(first)
     if len(order) <= _COMPARED:
-        cells: Sequence[Numbers] = [order]
+        cells: Sequence[RowPlaces] = [order]
     else:
         cells = _cells(units, order, drawn)
     for members in cells:
@@ -79,7 +79,7 @@ def _drawn(units: Matrix) -> npt.NDArray[np.uint64]:
     return mixed
 
 
-def _cells(units: Matrix, rows: Numbers, drawn: npt.NDArray[np.uint64]) -> Sequence[Numbers]:
+def _cells(units: Matrix, rows: RowPlaces, drawn: npt.NDArray[np.uint64]) -> Sequence[RowPlaces]:
     """Some rows by cells, each row in those of the rows that it is nearest to among those that begin one."""
     begins = rows[drawn[rows] % _CELL == 0]
     if len(begins) <= _CELLS:
@@ -93,7 +93,7 @@ def _cells(units: Matrix, rows: Numbers, drawn: npt.NDArray[np.uint64]) -> Seque
     return np.split(rows[order // _CELLS], bounds)
 
 
-def _take_nearest(units: Matrix, asked: Numbers, among: Numbers, nearest: Numbers, cosines: Numbers) -> None:
+def _take_nearest(units: Matrix, asked: RowPlaces, among: RowPlaces, nearest: RowPlaces, cosines: RowPlaces) -> None:
     """Take note of the nearest of ``among`` to each row ``asked``, where it is nearer than what was met before."""
     if len(among) < 2:
         return

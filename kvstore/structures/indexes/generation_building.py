@@ -46,7 +46,7 @@ _log = logging.getLogger("kvstore")
 _BATCH = 2 << 20
 _REMOVED = 20_000
 
-Record = tuple[str, bytes, bytes]
+TableRecord = tuple[str, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class GenerationBuilder:
 class _Kept:
     """The rows of a generation in memory, as :class:`GenerationRows` reads them."""
 
-    def __init__(self, batches: Iterable[Sequence[Record]]) -> None:
+    def __init__(self, batches: Iterable[Sequence[TableRecord]]) -> None:
         self._values: dict[str, dict[bytes, bytes]] = {}
         for table, key, value in chain.from_iterable(batches):
             self._values.setdefault(table, {})[key] = value
@@ -215,9 +215,9 @@ class _Kept:
             yield key, self._values[table][key]
 
 
-def _batches(kind: GenerationIndex[Any], number: int, generation: Generation) -> Iterator[list[Record]]:
+def _batches(kind: GenerationIndex[Any], number: int, generation: Generation) -> Iterator[list[TableRecord]]:
     """The records of a generation, as many at a time as one commit takes."""
-    batch: list[Record] = []
+    batch: list[TableRecord] = []
     size = 0
     for table in kind.tables:
         for key, value in generation.rows.get(table, ()):
@@ -230,7 +230,7 @@ def _batches(kind: GenerationIndex[Any], number: int, generation: Generation) ->
         yield batch
 
 
-def _put(batch: Sequence[Record], view: WriteView) -> None:
+def _put(batch: Sequence[TableRecord], view: WriteView) -> None:
     for table, key, value in batch:
         view.put(table, key, value)
 

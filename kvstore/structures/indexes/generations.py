@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Bound = TypeVar("Bound")
 Made = TypeVar("Made")
 
-#: Rows of a table of a generation: keys without the generation, and plain data.
-Rows = Iterable[tuple[bytes, Any]]
+#: KeyedRows of a table of a generation: keys without the generation, and plain data.
+KeyedRows = Iterable[tuple[bytes, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Generation:
     change: int
     chunk_stop: int
     head: Mapping[str, Any]
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, KeyedRows]
 
 
 class Writing(NamedTuple):
@@ -176,7 +176,7 @@ class GenerationIndex(Index, Generic[Bound]):
 
     @abstractmethod
     def dump(self, bound: Bound, names: Logical) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-        """Rows of each table with names in place of ids, where nothing has changed since it was made."""
+        """KeyedRows of each table with names in place of ids, where nothing has changed since it was made."""
 
     def check(self, bound: Bound) -> Iterator[str]:
         """What does not fit together, as sentences."""

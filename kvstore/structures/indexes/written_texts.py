@@ -22,7 +22,7 @@ DIGEST = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenText:
     """What a model wrote, for a kind of index: plain data; ``at`` is the second since 1970."""
 
     kind: str
@@ -37,10 +37,10 @@ class WrittenTexts:
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def get(self, content: bytes) -> Written | None:
+    def get(self, content: bytes) -> WrittenText | None:
         """What was written from the sources of this digest, or None; raises CorruptionError."""
         value = self._view.get(tables.WRITTEN, content)
-        return None if value is None else Written(*records.unpack(value, tables.WRITTEN, content))
+        return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, content))
 
     def contents(self) -> Iterator[bytes]:
         """The digests of all, in order."""
@@ -50,7 +50,7 @@ class WrittenTexts:
     def of_kind(self, kind: str) -> Iterator[bytes]:
         """The digests of those written for a kind of index; raises CorruptionError."""
         for key, value in self._view.scan(tables.WRITTEN):
-            if Written(*records.unpack(value, tables.WRITTEN, bytes(key))).kind == kind:
+            if WrittenText(*records.unpack(value, tables.WRITTEN, bytes(key))).kind == kind:
                 yield bytes(key)
 
 
@@ -65,7 +65,7 @@ class WrittenTextWriter(WrittenTexts):
         """Keep what was written just now."""
         self._write.put(tables.WRITTEN, content, records.pack([kind, model, int(time.time()), dict(value)]))
 
-    def carry(self, content: bytes, written: Written) -> None:
+    def carry(self, content: bytes, written: WrittenText) -> None:
         """Keep what was kept before."""
         row = [written.kind, written.model, written.at, dict(written.value)]
         self._write.put(tables.WRITTEN, content, records.pack(row))
@@ -76,6 +76,6 @@ class WrittenTextWriter(WrittenTexts):
             self._write.delete(tables.WRITTEN, content)
 
 
-def written_text(view: View, content: bytes) -> Written | None:
+def written_text(view: View, content: bytes) -> WrittenText | None:
     """What a model wrote from the sources of this digest, or None; raises CorruptionError."""
     return WrittenTexts(view).get(content)

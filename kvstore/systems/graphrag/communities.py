@@ -15,9 +15,9 @@ import numpy as np
 
 from ...errors import CorruptionError
 from ...storage import records
-from ...structures.clustering.affinity import Labels
+from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import GenerationRows
-from ...structures.indexes.written_texts import Written, written_text
+from ...structures.indexes.written_texts import WrittenText, written_text
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.normalize import entity_key
@@ -56,9 +56,9 @@ class _Placement(NamedTuple):
     """Where names belong: the entities that are nodes, ascending; how many passages each had, and its community at
     every level (coarsest first)."""
 
-    entities: Labels
-    degrees: Labels
-    levels: Labels
+    entities: Partition
+    degrees: Partition
+    levels: Partition
 
 
 class Communities:
@@ -158,7 +158,7 @@ class Communities:
         found = (Finding((one, other), weight, SentencePlace(*place)) for one, other, weight, *place in row)
         return [finding for finding in found if self._has_chunk(finding.span.chunk)]
 
-    def written(self, community: int) -> Written | None:
+    def written(self, community: int) -> WrittenText | None:
         """What a language model wrote of it; None where nothing did, or a document that it was written from is gone
         or has changed."""
         found = written_text(self._state.lmdb, self.get(community).content)
@@ -372,7 +372,7 @@ class Communities:
         )
         return _Placement(entities, degrees, levels)
 
-    def _placed(self, chunks: Sequence[int]) -> tuple[Labels, Any]:
+    def _placed(self, chunks: Sequence[int]) -> tuple[Partition, Any]:
         """The finest community that each chunk is at home in, and the share."""
         placement = self._placement
         ids = np.array(chunks, np.uint64)

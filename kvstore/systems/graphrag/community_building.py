@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...structures.clustering.affinity import ONE, Labels
+from ...structures.clustering.affinity import ONE, Partition
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from .attributes import centroids, entity_vectors, passage_vectors
@@ -40,10 +40,10 @@ class CommunityTree:
 
     graph: EntityGraph
     options: CommunityOptions
-    levels: Labels
-    level: Labels
-    parent: Labels
-    homes: Labels
+    levels: Partition
+    level: Partition
+    parent: Partition
+    homes: Partition
     shares: npt.NDArray[np.float64]
     vectors: Matrix
 
@@ -51,11 +51,11 @@ class CommunityTree:
         return len(self.level)
 
     @property
-    def finest(self) -> Labels:
+    def finest(self) -> Partition:
         """The finest community of each node."""
         return self.levels[-1] if len(self.levels) else np.full(len(self.graph.entities), NOWHERE)
 
-    def inside(self) -> tuple[Labels, Labels, Labels]:
+    def inside(self) -> tuple[Partition, Partition, Partition]:
         """Communities, their members (nodes), and the weight of the edges of each member that do not leave the
         community; in order of communities, weights from the greatest, and nodes."""
         edges, count = self.graph.edges, len(self.graph.entities)
@@ -87,13 +87,13 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
     return CommunityTree(graph, options, levels, level, parent, homes, shares, sums)
 
 
-def _numbered(partitions: list[Labels], count: int) -> tuple[Labels, Labels, Labels]:
+def _numbered(partitions: list[Partition], count: int) -> tuple[Partition, Partition, Partition]:
     """Of each node its community at each level; of each community its level and parent."""
-    above: Labels = np.full(count, NOWHERE)
-    sizes_above: Labels = np.zeros(count, np.int64)
-    levels: list[Labels] = []
-    level: list[Labels] = []
-    parent: list[Labels] = []
+    above: Partition = np.full(count, NOWHERE)
+    sizes_above: Partition = np.zeros(count, np.int64)
+    levels: list[Partition] = []
+    level: list[Partition] = []
+    parent: list[Partition] = []
     total = 0
     for number, labels in enumerate(partitions):
         sizes = np.bincount(labels, minlength=1)[labels]
@@ -111,19 +111,21 @@ def _numbered(partitions: list[Labels], count: int) -> tuple[Labels, Labels, Lab
     return np.stack(levels), np.concatenate(level), np.concatenate(parent)
 
 
-def home_weights(strengths: npt.NDArray[np.float64], degrees: Labels) -> Labels:
+def home_weights(strengths: npt.NDArray[np.float64], degrees: Partition) -> Partition:
     """How much each name of a passage says of where it is at home, as whole numbers."""
     return np.maximum(np.rint(ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
 
 
-def homes_of(count: int, naming: Labels, levels: Labels, weights: Labels) -> tuple[Labels, npt.NDArray[np.float64]]:
+def homes_of(
+    count: int, naming: Partition, levels: Partition, weights: Partition
+) -> tuple[Partition, npt.NDArray[np.float64]]:
     """The finest community that each of ``count`` passages is at home in, and its share of what the passage names.
 
     Passage ``naming[i]`` names a member, with ``weights[i]``, of the communities ``levels[:, i]`` (coarsest first).
     """
     totals, inside = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(totals, naming, weights)
-    homes: Labels = np.full(count, NOWHERE)
+    homes: Partition = np.full(count, NOWHERE)
     left = np.ones(len(naming), np.bool_)  # the names that are members of the home so far
     for row in levels:
         left &= row != NOWHERE
@@ -140,7 +142,7 @@ def homes_of(count: int, naming: Labels, levels: Labels, weights: Labels) -> tup
     return homes, np.round(inside / np.maximum(totals, 1), 4)
 
 
-def _centroids(levels: Labels, level: Labels, vectors: Matrix) -> Matrix:
+def _centroids(levels: Partition, level: Partition, vectors: Matrix) -> Matrix:
     """The vectors of the communities."""
     found = np.zeros((len(level), vectors.shape[1]), np.float32)
     ones = np.ones(len(vectors), np.int64)

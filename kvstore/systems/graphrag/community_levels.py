@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...structures.clustering.affinity import Edges, Labels, affinity_of_graph, between
+from ...structures.clustering.affinity import Edges, Partition, affinity_of_graph, between
 from ...structures.vectors.vectors import Matrix
 from .attributes import attributed, centroids
 from .entity_graph import EntityGraph
@@ -39,7 +39,7 @@ class CommunityOptions:
     levels: int = 4
 
 
-def community_levels(graph: EntityGraph, vectors: Matrix | None, options: CommunityOptions) -> list[Labels]:
+def community_levels(graph: EntityGraph, vectors: Matrix | None, options: CommunityOptions) -> list[Partition]:
     """Partitions of the nodes of a graph, the coarsest first; none where there are no nodes.
 
     ``vectors`` are those of the nodes, which ``neighbours = knn`` needs.
@@ -55,10 +55,10 @@ def community_levels(graph: EntityGraph, vectors: Matrix | None, options: Commun
     return [*reversed(kept), *found[:1]]
 
 
-def _by_attributes(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Labels]:
+def _by_attributes(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Partition]:
     """Partitions, the finest first: round after round over a graph of the groups so far, weighed by their vectors."""
-    found: list[Labels] = []
-    of_node: Labels = np.arange(count)
+    found: list[Partition] = []
+    of_node: Partition = np.arange(count)
     masses = np.ones(count, np.int64)
     while len(found) < options.levels and len(vectors) > 1:
         weighed = attributed(len(vectors), edges, vectors, options.percentile)

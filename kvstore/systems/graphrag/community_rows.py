@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...storage import records
-from ...structures.clustering.affinity import Labels
+from ...structures.clustering.affinity import Partition
 from .community_building import NOWHERE, CommunityTree
 from .community_reports import CommunityReport
 
@@ -95,7 +95,7 @@ def _grouped_members(tree: CommunityTree) -> list[list[int]]:
 def _first_members(tree: CommunityTree) -> list[int]:
     """The first member of each community in order of names."""
     communities, nodes, _ = tree.inside()
-    first: Labels = np.full(len(tree), len(tree.graph.entities))
+    first: Partition = np.full(len(tree), len(tree.graph.entities))
     np.minimum.at(first, communities, nodes)
     return [int(tree.graph.entities[node]) for node in first.tolist()]
 
@@ -112,8 +112,8 @@ def _grouped_homes(tree: CommunityTree) -> dict[int, list[int]]:
 
 def _sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
     """How many passages are at home in each community, and of how many documents."""
-    passages: Labels = np.zeros(len(tree), np.int64)
-    documents: Labels = np.zeros(len(tree), np.int64)
+    passages: Partition = np.zeros(len(tree), np.int64)
+    documents: Partition = np.zeros(len(tree), np.int64)
     homes = tree.homes
     while (homes != NOWHERE).any():
         there = homes != NOWHERE

@@ -13,13 +13,13 @@ from types import ModuleType
 import numpy as np
 
 from ...errors import InputError
-from ...structures.clustering.affinity import Edges, Labels, numbered
+from ...structures.clustering.affinity import Edges, Partition, numbered
 
 #: The seed of the published systems.
 SEED = 0xDEADBEEF
 
 
-def leiden_of_graph(count: int, edges: Edges, *, largest: int, levels: int) -> list[Labels]:
+def leiden_of_graph(count: int, edges: Edges, *, largest: int, levels: int) -> list[Partition]:
     """Partitions of ``count`` nodes, the finest first, at most ``levels``: a group of more than ``largest`` is parted
     again, where it can be. Raises InputError where graspologic-native is not installed."""
     library = require_leiden()
@@ -28,8 +28,8 @@ def leiden_of_graph(count: int, edges: Edges, *, largest: int, levels: int) -> l
     columns = (column.tolist() for column in edges)
     named = [(str(one), str(other), float(weight)) for one, other, weight in zip(*columns, strict=True)]
     found = library.hierarchical_leiden(named, max_cluster_size=largest, seed=SEED)
-    partitions: list[Labels] = []
-    labels: Labels = np.arange(count) + len(found)  # above all numbers of groups
+    partitions: list[Partition] = []
+    labels: Partition = np.arange(count) + len(found)  # above all numbers of groups
     for level in range(min(levels, 1 + max(cluster.level for cluster in found))):
         labels = labels.copy()
         for cluster in found:
@@ -39,7 +39,7 @@ def leiden_of_graph(count: int, edges: Edges, *, largest: int, levels: int) -> l
     return [numbered(labels) for labels in reversed(partitions)]
 
 
-def leiden_round(count: int, edges: Edges, *, largest: int) -> Labels:
+def leiden_round(count: int, edges: Edges, *, largest: int) -> Partition:
     """One partition of ``count`` nodes, a group of more than ``largest`` parted as far as it can be."""
     partitions = leiden_of_graph(count, edges, largest=largest, levels=count)
     return partitions[0] if partitions else np.arange(count)

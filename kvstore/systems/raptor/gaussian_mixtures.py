@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
-from ...structures.clustering.affinity import Labels, numbered
+from ...structures.clustering.affinity import Partition, numbered
 from ...structures.vectors.vectors import Matrix
 
 #: Components that are kept, and fewer nodes than which are one group.
@@ -26,7 +26,7 @@ _LEAST = 12
 _TRIED = (1, 2, 3, 4, 6, 8, 11, 15, 20, 26, 33, 41, 50)
 
 
-def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Labels]:
+def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Partition]:
     """Partitions of unit vectors, the finest first: the group of each, shape (n,).
 
     Raises InputError where scikit-learn is missing.
@@ -37,9 +37,9 @@ def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Labels]:
         raise InputError(
             "method = gmm needs scikit-learn, which kvstore[local] brings; install it, or take method = affinity"
         ) from error
-    found: list[Labels] = []
+    found: list[Partition] = []
     nodes = vectors.astype(np.float64)
-    of_node: Labels = np.arange(len(vectors))
+    of_node: Partition = np.arange(len(vectors))
     while len(found) < levels and len(nodes) > 1:
         labels = np.zeros(len(nodes), np.int64)
         groups = 0
@@ -61,7 +61,7 @@ def gaussian_mixtures(vectors: Matrix, levels: int) -> list[Labels]:
     return found
 
 
-def _mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Labels:
+def _mixture(mixture: Any, nodes: npt.NDArray[np.float64]) -> Partition:
     if len(nodes) < _LEAST:
         return np.zeros(len(nodes), np.int64)
     points = _components(nodes)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...retrieval.cover import told_sentences
-from ...structures.clustering.affinity import Labels, affinity_of_vectors, numbered
+from ...structures.clustering.affinity import Partition, affinity_of_vectors, numbered
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.everyday import is_everyday
@@ -37,7 +37,7 @@ _SHOWN = 6_000
 _PROMPT = b"topic 1"
 
 
-class Span(NamedTuple):
+class TextPlace(NamedTuple):
     """A place in a chunk: bytes ``start`` to ``end`` of the text of its document; ids of both."""
 
     document: int
@@ -59,9 +59,9 @@ class Topic(NamedTuple):
     children: Sequence[int]
     chunks: int
     documents: int
-    title: Sequence[Span]
-    summary: Sequence[Span]
-    shown: Sequence[Span]
+    title: Sequence[TextPlace]
+    summary: Sequence[TextPlace]
+    shown: Sequence[TextPlace]
     content: bytes
 
 
@@ -98,13 +98,13 @@ class Passages:
                 places.append((stored.block, stored.row))
         return Passages(chunks, documents, starts, texts, formats, state.vectors.gather(places))
 
-    def span(self, passage: int, start: int, end: int) -> Span:
+    def span(self, passage: int, start: int, end: int) -> TextPlace:
         """A place in a passage, its bytes counted from the start of the passage."""
         before = self.starts[passage]
-        return Span(self.documents[passage], self.chunks[passage], before + start, before + end)
+        return TextPlace(self.documents[passage], self.chunks[passage], before + start, before + end)
 
 
-class _Sentence(NamedTuple):
+class _TopicSentence(NamedTuple):
     passage: int
     start: int
     end: int
@@ -112,20 +112,20 @@ class _Sentence(NamedTuple):
 
 
 @dataclass
-class _Draft:
+class _TopicDraft:
     """A topic in the making; ``passages`` are places in the canonical order."""
 
     level: int
     members: list[int]
     passages: list[int]
     parent: int | None = None
-    summary: list[_Sentence] = field(default_factory=list)
+    summary: list[_TopicSentence] = field(default_factory=list)
     title: list[tuple[str, int, int, int]] = field(default_factory=list)
     shown: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 def topic_tree(
-    passages: Passages, partitions: Sequence[Labels], soft: float, tell: Callable[[int, int], None]
+    passages: Passages, partitions: Sequence[Partition], soft: float, tell: Callable[[int, int], None]
 ) -> list[Topic]:
     """The topics of some partitions of passages, the finest first; see :func:`partitions_of`.
 
@@ -146,7 +146,7 @@ def topic_tree(
     return [_topic(passages, draft) for draft in drafts]
 
 
-def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> list[Labels]:
+def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> list[Partition]:
     """The groups of unit vectors, the finest first, by a method of this name: ``affinity`` or ``gmm``.
 
     Raises InputError where the package of the latter is missing.
@@ -162,10 +162,10 @@ def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> list[
     return found
 
 
-def _drafts(partitions: Sequence[Labels]) -> list[_Draft]:
-    drafts: list[_Draft] = []
+def _drafts(partitions: Sequence[Partition]) -> list[_TopicDraft]:
+    drafts: list[_TopicDraft] = []
     first = 0
-    below: Labels = np.empty(0, np.int64)
+    below: Partition = np.empty(0, np.int64)
     for level, labels in enumerate(map(numbered, partitions)):
         order = np.argsort(labels, kind="stable")
         groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
@@ -173,14 +173,14 @@ def _drafts(partitions: Sequence[Labels]) -> list[_Draft]:
         for group in groups:
             passages = group.tolist()
             members = passages if level == 0 else list(dict.fromkeys((first + below[group]).tolist()))
-            drafts.append(_Draft(level, members, passages))
+            drafts.append(_TopicDraft(level, members, passages))
             for member in members if level else ():
                 drafts[member].parent = len(drafts) - 1
         first, below = start, labels
     return drafts
 
 
-def _join_second(passages: Passages, drafts: Sequence[_Draft], soft: float) -> None:
+def _join_second(passages: Passages, drafts: Sequence[_TopicDraft], soft: float) -> None:
     """Let passages be members of a second topic that is nearly as near."""
     parents = [draft for draft in drafts if draft.level == 1]
     for parent in parents:
@@ -201,15 +201,15 @@ def _join_second(passages: Passages, drafts: Sequence[_Draft], soft: float) -> N
             drafts[member].members = drafts[member].passages
 
 
-def _sum_up_passages(passages: Passages, draft: _Draft) -> None:
-    found: list[_Sentence] = []
+def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
+    found: list[_TopicSentence] = []
     members: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for passage in draft.passages:
         text = passages.texts[passage].decode()
         words: set[str] = set()
         for start, end, _, telling in told_sentences(text, passages.formats[passage]):
-            found.append(_Sentence(passage, start, end, telling))
+            found.append(_TopicSentence(passage, start, end, telling))
             words.update(telling.words)
             counts.update(telling.words)
         members.update(words)
@@ -226,7 +226,7 @@ def _sum_up_passages(passages: Passages, draft: _Draft) -> None:
         size += length
 
 
-def _sum_up_topics(passages: Passages, draft: _Draft, below: Sequence[_Draft]) -> None:
+def _sum_up_topics(passages: Passages, draft: _TopicDraft, below: Sequence[_TopicDraft]) -> None:
     unique = {sentence[:3]: sentence for child in below for sentence in child.summary}
     found = [unique[place] for place in sorted(unique)]
     members: Counter[str] = Counter()
@@ -251,7 +251,9 @@ def _sum_up_topics(passages: Passages, draft: _Draft, below: Sequence[_Draft]) -
     draft.shown = sorted(set(draft.shown))
 
 
-def _chosen(passages: Passages, found: Sequence[_Sentence], spread: Mapping[str, int], parts: int) -> list[_Sentence]:
+def _chosen(
+    passages: Passages, found: Sequence[_TopicSentence], spread: Mapping[str, int], parts: int
+) -> list[_TopicSentence]:
     """The sentences that sum some up, in their order."""
     documents = [passages.documents[sentence.passage] for sentence in found]
     words = [sentence.words for sentence in found]
@@ -278,7 +280,7 @@ def _distinct(words: Iterable[str]) -> Iterator[str]:
 
 
 def _places(
-    passages: Passages, found: Sequence[_Sentence], words: Iterable[str]
+    passages: Passages, found: Sequence[_TopicSentence], words: Iterable[str]
 ) -> Iterator[tuple[str, int, int, int]]:
     """The first place of each of some words that has one: word, passage, bytes."""
     for word in words:
@@ -294,7 +296,7 @@ def _places(
                 break
 
 
-def _topic(passages: Passages, draft: _Draft) -> Topic:
+def _topic(passages: Passages, draft: _TopicDraft) -> Topic:
     digest = blake2b(_PROMPT, digest_size=16)
     for passage, start, end in draft.shown:
         digest.update(blake2b(passages.texts[passage][start:end], digest_size=16).digest())

@@ -14,7 +14,7 @@ from ...structures.indexes.generations import Generation, GenerationIndex, Gener
 from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import Logical
 from ...structures.state import State
-from .topic_building import Passages, Span, partitions_of, topic_tree
+from .topic_building import Passages, TextPlace, partitions_of, topic_tree
 from .topics import TOPICS_TABLE, Topics, topic_rows
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class TopicIndex(GenerationIndex[Topics]):
         return found + bound.described_texts()
 
     def dump(self, bound: Topics, names: Logical) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-        def places(spans: Iterable[Span]) -> tuple[Any, ...]:
+        def places(spans: Iterable[TextPlace]) -> tuple[Any, ...]:
             return tuple((names.chunk(span.chunk), span.start, span.end) for span in spans)
 
         return {

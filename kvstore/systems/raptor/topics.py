@@ -18,11 +18,11 @@ import numpy as np
 from ...storage.records import U32
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.vector_search import nearest_chunks
-from ...structures.indexes.written_texts import Written, written_text
+from ...structures.indexes.written_texts import WrittenText, written_text
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import summary_sentence
-from .topic_building import Span, Topic
+from .topic_building import TextPlace, Topic
 
 TOPICS_TABLE = "topics"
 #: As many newer chunks are placed by one search each; more by one pass over all vectors.
@@ -98,7 +98,7 @@ class Topics:
             return str(written.value["title"])
         return ", ".join(map(self._text, self._living(self.stored[topic].title)))
 
-    def spans(self, topic: int) -> list[Span]:
+    def spans(self, topic: int) -> list[TextPlace]:
         """The sentences that sum it up, in the order of documents, as far as they are there."""
         return self._living(self.stored[topic].summary)
 
@@ -109,7 +109,7 @@ class Topics:
             return str(written.value["summary"])
         return " ".join(summary_sentence(self._text(span)) for span in self.spans(topic))
 
-    def written(self, topic: int) -> Written | None:
+    def written(self, topic: int) -> WrittenText | None:
         """What a model wrote of it, while all that it wrote from is there."""
         one = self.stored[topic]
         if not self.is_whole(topic):
@@ -154,7 +154,7 @@ class Topics:
             return [topic]
         return [finest for child in one.children for finest in self._finest(child)]
 
-    def _living(self, spans: Sequence[Span]) -> list[Span]:
+    def _living(self, spans: Sequence[TextPlace]) -> list[TextPlace]:
         return [span for span in spans if self._has(span.document)]
 
     def _has(self, document: int) -> bool:
@@ -166,7 +166,7 @@ class Topics:
     def _is_there(self, chunk: int) -> bool:
         return not self._changed or self._state.chunks.find(chunk) is not None
 
-    def _text(self, span: Span) -> str:
+    def _text(self, span: TextPlace) -> str:
         return self._state.documents.text_slice(span.document, span.start, span.end)
 
     @cached_property
@@ -243,5 +243,5 @@ def topic_rows(topics: Sequence[Topic]) -> list[tuple[bytes, list[object]]]:
 def read_topic(row: Sequence[Any]) -> Topic:
     """The topic of a row."""
     level, parent, children, chunks, documents, title, summary, shown, content = row
-    title, summary, shown = ([Span(*span) for span in spans] for spans in (title, summary, shown))
+    title, summary, shown = ([TextPlace(*span) for span in spans] for spans in (title, summary, shown))
     return Topic(level, parent, children, chunks, documents, title, summary, shown, content)
