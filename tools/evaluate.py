@@ -1,7 +1,7 @@
 """Measure retrieval quality and speed on question sets and on a printed index.
 
     python tools/evaluate.py --data FOLDER[:N] ... [--manual ARCHIVE] [--strategy NAME ...] [--compare] [--triples]
-                             [--answers] [--segments] [--json]
+                             [--answers] [--segments] [--ablations STRATEGY] [--with-index KIND ...] [--json]
     python tools/evaluate.py --overview --data FOLDER ... [--strategy NAME ...] [--json]
     python tools/evaluate.py --index FILE.jsonl [--json]
 
@@ -9,13 +9,14 @@
 document needed; perhaps spans: places in them, and answer), ``:N`` its first N passages. Each passage becomes one
 document through the public API. Where questions come with spans, chunks and characters are measured instead of
 documents, and questions about whole documents are left out. ``--manual`` makes two sets by rule from an archive of HTML
-pages: what options and parameters do, and what stands under headings.
-``--compare`` measures every strategy, or those that are named, and other systems over the same chunks in the same run;
-what the first gains over each comes with a 95 % interval. ``--segments`` measures every strategy once more with its
-chunks taken together as segments. ``--overview`` takes the questions of a folder that ask for an overview of a
-document, and measures how much of the written answers is found. ``--index`` names a printed index (term, subterm, gold
-pages) beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore ingest`` does, and every term
-is looked up.
+pages: what options and parameters do, and what stands under headings. ``--compare`` measures every strategy, or those
+that are named, and other systems over the same chunks in the same run; what the first gains over each comes with a 95 %
+interval. ``--segments`` measures every strategy once more with its chunks taken together as segments. ``--ablations``
+measures a strategy as it is and without each of its parts. Indexes that a strategy needs are made, and those of
+``--with-index`` (``graph`` counts units where there are some). ``--overview`` takes the questions of a folder that ask
+for an overview of a document, and measures how much of the written answers is found. ``--index`` names a printed index
+(term, subterm, gold pages) beside the archive of HTML pages it belongs to; the pages are ingested as ``kvstore ingest``
+does, and every term is looked up.
 
 One set and one strategy print one flat object; otherwise ``rows`` has an object a set and system, and ``differences``
 what the first system gains over each other. What people read is one table over all sets and systems with the figures of
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from evaluation.ablations import ABLATIONS, ablations
 from evaluation.answers import answer_outcomes
 from evaluation.manual import manual_sets
 from evaluation.measures import Outcome, differences, summary
@@ -73,6 +75,8 @@ SHOWN = (
 @click.option("--overview", is_flag=True, help="Measure questions that ask for an overview of a document.")
 @click.option("--answers", is_flag=True, help="Measure the answers of ASK as well: words, cited places.")
 @click.option("--segments", is_flag=True, help="Measure every strategy AS SEGMENTS as well.")
+@click.option("--ablations", "ablated", type=click.Choice(list(ABLATIONS)), help="Measure without its parts as well.")
+@click.option("--with-index", "kinds", multiple=True, metavar="KIND", help="Make an index of this kind first.")
 @click.option("--model", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True, help="Embedder of the store.")
 @click.option("--language", default=FixedSettings().language, show_default=True, help="Language setting of the store.")
@@ -90,6 +94,8 @@ def main(
     overview: bool,
     answers: bool,
     segments: bool,
+    ablated: str | None,
+    kinds: tuple[str, ...],
     model: str | None,
     embedder: str,
     language: str,
@@ -123,7 +129,8 @@ def main(
                     shares += overview_rows(passages, questions.folder, chosen, tell)
             report = {"rows": shares, "differences": []}
         else:
-            asked = _Asked(strategy or (tuple(STRATEGIES) if compare else (None,)), compare, answers, segments, model)
+            measured = strategy or (tuple(STRATEGIES) if compare else () if ablated else (None,))
+            asked = _Asked(measured, compare, answers, segments, ablated, kinds, model)
             rows: list[dict[str, Any]] = []
             gains: list[dict[str, Any]] = []
             for place in data:
@@ -156,6 +163,8 @@ class _Asked:
     compare: bool
     answers: bool
     segments: bool
+    ablated: str | None
+    kinds: Sequence[str]
     model: str | None
 
     def of(
@@ -169,7 +178,10 @@ class _Asked:
     ) -> None:
         """Add a row for every system and set (called ``name``, where it is not by its own name), and the gains of the
         first system over the others; ``store`` holds the documents of all the sets."""
+        self._make_indexes(store)
         retrievers: list[Retriever] = [StrategyRetriever(store, strategy) for strategy in self.strategies]
+        if self.ablated:
+            retrievers += ablations(store, self.ablated)
         if self.segments:
             retrievers += [SegmentRetriever(store, strategy) for strategy in self.strategies]
         if self.compare:
@@ -190,6 +202,16 @@ class _Asked:
                         )
             rows += [head | row(store, questions, system, found) for system, found in measured.items() if found]
             gains += compared(dataset, measured)
+
+    def _make_indexes(self, store: kvstore.Store) -> None:
+        """Make the indexes that are wanted, and that the strategies need."""
+        strategies = [STRATEGIES[name] for name in (*self.strategies, self.ablated) if name is not None]
+        needed = [kind for strategy in strategies if (kind := getattr(strategy, "needs", None))]
+        there = {index.kind for index in store.indexes()}
+        for kind in dict.fromkeys([*self.kinds, *needed]):
+            if kind not in there:
+                tell(f"CREATE INDEX {kind}")
+                store.create_index(kind)
 
 
 def row(store: kvstore.Store, questions: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:

@@ -50,13 +50,20 @@ class Retriever(Protocol):
 class StrategyRetriever:
     """A strategy of kvstore (None: the one of the session), through the public API."""
 
-    def __init__(self, store: kvstore.Store, strategy: str | None) -> None:
+    def __init__(
+        self,
+        store: kvstore.Store,
+        strategy: str | None,
+        options: Mapping[str, float] | None = None,
+        name: str | None = None,
+    ) -> None:
         self._store = store
         self._using = strategy
-        self.name = strategy or store._context.session.strategy
+        self._options = options
+        self.name = name or strategy or store._context.session.strategy
 
     def __call__(self, question: str) -> Retrieved:
-        evidence = self._store.retrieve(question, using=self._using, top=CHUNKS)
+        evidence = self._store.retrieve(question, using=self._using, top=CHUNKS, options=self._options)
         embedding = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name == "embed question")
         return Retrieved(_passages(evidence), evidence.pool, embedding)
 

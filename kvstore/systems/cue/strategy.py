@@ -10,7 +10,7 @@ In: a query, on a store with an index ``units``. Out: evidence, with the path to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -44,6 +44,9 @@ PATH_OPTIONS: Mapping[str, Option] = {
     "hops": Option(3, 1, 8, "units of the longest path"),
     "update": Option(1, 0, 1, "how much of what a unit says is taken from what is asked after it"),
     "words": Option(1, 0, 100, "how much the question's words count in the score of a path, where the cosine counts 1"),
+    "names": Option(1, 0, 1, "whether the names of the question are anchors"),
+    "units": Option(1, 0, 1, "whether what the nearest units name is an anchor"),
+    "apart": Option(1, 0, 1, "whether each name, and those units, have a beam of their own"),
 }
 
 
@@ -58,8 +61,7 @@ class CueStrategy:
     def retrieve(self, query: Query) -> Evidence:
         _check_units(query)
         found = UnitGraph(query)
-        values = {name: option(query, self, name) for name in self.options}
-        paths = find_paths(query, found, beam_of(values))
+        paths = find_paths(query, found, {name: option(query, self, name) for name in PATH_OPTIONS})
         near = [chunk for chunk, _ in rank_by_vector(query, max(_NEAREST, query.reach))]
         with query.trace.step("passages of the paths") as step:
             through = best_paths(found, paths)
@@ -69,8 +71,10 @@ class CueStrategy:
             step.detail = f"{len(through)} on paths, {len(near)} near the question: " + ", ".join(
                 f"{score:.3f} {_place(query, chunk)}" for chunk, score in ranking[: query.top]
             )
-        why = {chunk: _path_text(query, found, path, chunk) for chunk, path in through.items()}
-        told = {chunk: why.get(chunk, "near the question") for chunk, _ in ranking}
+        told = {
+            chunk: _path_text(query, found, through[chunk], chunk) if chunk in through else "near the question"
+            for chunk, _ in ranking
+        }
         return evidence_of(query, self.name, ranking, told, len(chunks))
 
 
@@ -91,18 +95,15 @@ def _check_units(query: Query) -> None:
         raise InputError("the index units is not whole yet: REFRESH INDEX units; goes on with it")
 
 
-def beam_of(values: Mapping[str, float]) -> Beam:
-    """How beams are searched with some values of :data:`PATH_OPTIONS`; the others are as they come."""
-    taken = {name: values.get(name, one.default) for name, one in PATH_OPTIONS.items()}
-    return Beam(int(taken["nearest"]), int(taken["beam"]), int(taken["hops"]), taken["update"], taken["words"])
-
-
-def find_paths(query: Query, found: UnitGraph, beam: Beam) -> list[UnitPath]:
-    """The paths kept of all beams, after all hops."""
-    starts = anchors(query, found, beam.nearest)
+def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float]) -> list[UnitPath]:
+    """The paths kept of all beams, after all hops; ``options`` of :data:`PATH_OPTIONS` that are left out are as they
+    come."""
+    values = {name: options.get(name, one.default) for name, one in PATH_OPTIONS.items()}
+    beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
+    starts = list(_starts(found, anchors(query, found, beam.nearest), values))
     kept: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
     with query.trace.step("search paths") as step:
-        for entities in _beams(found, starts):
+        for entities in starts:
             for hop, paths in enumerate(search_paths(found, entities, beam, _scorer(query))):
                 kept[hop].update((path.rows, path) for path in paths if path.rows not in kept[hop])
         step.detail = f"{len(found.ids)} units of {found.passages} passages"
@@ -123,10 +124,14 @@ def _scorer(query: Query) -> Scorer | None:
     return partial(rerank.scores, query.question) if isinstance(rerank, ReadTogether) else None
 
 
-def _beams(found: UnitGraph, starts: Anchors) -> Iterable[Sequence[int]]:
-    yield from starts.names.values()
-    if named := dict.fromkeys(entity for row in starts.units for entity in found.named(row)):
-        yield list(named)
+def _starts(found: UnitGraph, anchored: Anchors, values: Mapping[str, float]) -> Iterator[Sequence[int]]:
+    """The entities where each beam starts."""
+    groups = list(anchored.names.values()) if values["names"] else []
+    if values["units"]:
+        groups.append(list(dict.fromkeys(entity for row in anchored.units for entity in found.named(row))))
+    if not values["apart"]:
+        groups = [list(dict.fromkeys(entity for group in groups for entity in group))]
+    yield from filter(None, groups)
 
 
 def best_paths(found: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:

@@ -35,7 +35,7 @@ from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.ranking import Ranking, best
 from ...structures.vectors.vectors import Ids
-from ..cue.strategy import beam_of, best_paths, find_paths, has_units
+from ..cue.strategy import best_paths, find_paths, has_units
 from ..cue.unit_graph import UnitGraph
 from ..passage_graph.pagerank import PageRank, chunk_node, entity_of, personalised_pagerank
 from ..passage_graph.walk import masses_of_names, paths
@@ -146,7 +146,7 @@ class GraphStrategy:
         if not option(query, self, "units") or not has_units(query.view) or not tells_passages_apart(query, parts):
             return shares
         found = UnitGraph(query)
-        through = best_paths(found, find_paths(query, found, beam_of({})))
+        through = best_paths(found, find_paths(query, found, {}))
         greatest = max((path.score for path in through.values()), default=0.0)
         if greatest > 0:
             for place, chunk in enumerate(chunks.tolist()):
