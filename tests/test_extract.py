@@ -6,10 +6,12 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from kvstore.systems import chunk_choice, written_facts
 from kvstore.systems.chunked_text import stored_text
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 from kvstore.systems.sprag.written_context import WRITTEN_CONTEXT, context_headers
+
+from .killing import dying_at, killed, watched
 
 MakeStore = Callable[..., kvstore.Store]
 
@@ -501,7 +505,7 @@ with kvstore.open(sys.argv[1], embedder="hashing") as store:
 """
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(70, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
     store: kvstore.Store, server: Server, tmp_path: Path, kills: int
 ) -> None:
@@ -540,6 +544,46 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
         assert len(written(again)) == 2 * kills
         assert again.check() == []
     assert len(answered) == len(set(answered)) == 2 * kills
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
+    make_store: MakeStore, server: Server, tmp_path: Path, kills: int
+) -> None:
+    """What is killed extracts into a store that keeps units, at points drawn from all those that its writes pass."""
+    base = make_store("base")
+    for number in range(4):
+        base.put(f"d{number}", f"Text number {number} is about harbour {number * 7}. It has a light.", title="Harbour")
+    base.create_index("units")
+    base.close()
+    server.answering = units_of
+
+    def extract(name: str, hear: Callable[[str], None]) -> None:
+        with kvstore.open(tmp_path / name) as store, watched(hear):
+            assert store.extract("units").left == 0
+
+    def held(name: str) -> Any:
+        with kvstore.open(tmp_path / name) as store:
+            assert store.check() == []
+            with store.state() as state:
+                return dump(state)
+
+    points: list[str] = []
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    extract("whole", points.append)
+    expected = held("whole")
+    drawn = random.Random(kills)
+    done = 0
+    while done < kills:
+        shutil.rmtree(tmp_path / "lived", ignore_errors=True)
+        shutil.copytree(tmp_path / "base", tmp_path / "lived")
+        server.requests.clear()
+        died = 0
+        while killed(partial(extract, "lived", dying_at(drawn.randrange(len(points))))):
+            died += 1
+        assert held("lived") == expected
+        assert 4 <= len(server.requests) <= 4 + died
+        done += max(died, 1)
 
 
 @pytest.fixture
