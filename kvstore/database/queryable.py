@@ -481,10 +481,12 @@ class Queryable(ABC):
         """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
         do."""
         evidence = strategy.retrieve(query)
+        if getattr(strategy, "overview", False) or not asks_overview(query.question):
+            return evidence
         others = [
             name for name in overview_strategies() if self._lacking_index(query.view, strategy_named(name)) is None
         ]
-        if getattr(strategy, "overview", False) or not others or not asks_overview(query.question):
+        if not others:
             return evidence
         hint = f"the question asks for an overview; USING {' or '.join(others)} gives one of all that may answer"
         evidence.steps.append(Step("hint", hint, None, None))

@@ -138,7 +138,8 @@ class Query:
 class Strategy(Protocol):
     """A way to find evidence for a question; ``description`` names its source.
 
-    One that cannot do without an index has its kind as ``needs``: a store without such an index says so.
+    One that cannot do without an index has its kind as ``needs``: a store without such an index says so. One that gives
+    an overview where a question asks for one has ``overview``, which is true: others hint at it then.
     """
 
     name: str
