@@ -176,6 +176,7 @@ def _names(words: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, str]]:
         yield from ((strategy, "strategy") for strategy in wanted)
     elif last == "DESCRIBE":
         yield from ((table, "table") for table in catalog.tables())
+        yield from ((kind, "kind") for kind in language.described_kinds())
     elif last == "INDEX":
         yield from ((kind, "index") for kind in language.index_kinds())
     elif last == "EXTRACT":

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore.errors import StatementError
 from kvstore.language import is_complete, tokens
+from kvstore.language.description_handlers import described_kinds
 from kvstore.language.parser import parse
 from kvstore.systems import INDEXES, STRATEGIES
 from kvstore_shell import cli, layout, render
@@ -356,8 +357,9 @@ def offered(before: str) -> list[str]:
         ("SELECT * FROM d", ["documents"]),
         ("SELECT k FROM documents; SELECT * FROM chunks WHERE i", ["id", "IN", "INNER", "INTERSECT", "IS"]),
         ('SELECT "en', ['"end"']),
-        ("DESCRIBE ", ["DOCUMENT", "ENTITY", "STRATEGY", "documents", "chunks"]),
+        ("DESCRIBE ", ["DOCUMENT", "ENTITY", "STRATEGY", "documents", "chunks", *described_kinds()]),
         ("DESCRIBE STRATEGY v", ["vector"]),
+        ("DESCRIBE comm", ["community"]),
         ("SHOW S", ["SETTINGS", "STATS", "STRATEGIES"]),
         ("CREATE INDEX s", [kind for kind in INDEXES if kind[0] == "s"]),
         ("CREATE INDEX Synonyms WITH (m", ["m"]),

@@ -14,6 +14,7 @@ from ..sql.tokens import Token, is_complete, tokens
 if TYPE_CHECKING:
     from ..sql.literals import literal, name
     from .cursor import Cursor
+    from .description_handlers import described_kinds
     from .extraction_handlers import extraction_kinds
     from .index_handlers import index_kinds
     from .parser import expected, keywords
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cursor",
     "Token",
+    "described_kinds",
     "expected",
     "extraction_kinds",
     "index_kinds",
@@ -34,6 +36,7 @@ __all__ = [
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
 _HOMES = {
     "Cursor": ".cursor",
+    "described_kinds": ".description_handlers",
     "expected": ".parser",
     "extraction_kinds": ".extraction_handlers",
     "index_kinds": ".index_handlers",

@@ -14,7 +14,7 @@ from typing import Any
 from ..arguments import Choice
 from ..errors import InputError
 from ..sql import descriptions
-from ..systems import STRATEGIES, strategy_named
+from ..systems import STRATEGIES, SYSTEMS, strategy_named
 from . import statements as s
 from .cursor import Cursor, Row
 from .query_handlers import select
@@ -64,6 +64,11 @@ def describe_document(context: StatementContext, statement: s.DescribeDocument) 
 
 def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> Cursor:
     return _properties(context.target.describe_entity(statement.name))
+
+
+def described_kinds() -> list[str]:
+    """The kinds of things kept by systems that DESCRIBE takes, as in ``DESCRIBE community 'key'``."""
+    return [description.name for system in SYSTEMS.values() for description in system.descriptions]
 
 
 def describe_item(context: StatementContext, statement: s.DescribeItem) -> Cursor:
