@@ -50,6 +50,7 @@ def fill(store: kvstore.Store, *, own_vectors: bool = True) -> None:
     store.put_triples("b", [("Cryostat", "cools", "Detector")])
     store.merge("Detector", "Instrument")
     store.create_index("synonyms", {"similarity": 0.9})
+    store.create_index("units")
     store.lookup("Cryostat")
     store.flush()
 
@@ -152,7 +153,7 @@ def test_a_damaged_derived_table_is_found_and_made_again(
         (tables.STATED_EDGES, "the user's edge between tree nodes"),
         (tables.ALIASES, "what "),
         (tables.TRIPLES, "the triples of document"),
-        (tables.INDEXES, "the options of the index 'synonyms'"),
+        (tables.INDEXES, "the options of the index 'units'"),
     ],
 )
 def test_what_a_user_stated_and_is_damaged_is_lost_and_said_to_be(store: kvstore.Store, table: str, lost: str) -> None:

@@ -244,3 +244,27 @@ def test_clauses_that_can_stand_alone(sentence: str, clauses: list[str]) -> None
         return [subject + text[c.start : c.end] for subject, c in zip(subjects, found, strict=True)]
 
     assert list(pipeline.read([sentence], read)) == [clauses]
+
+
+def test_a_chunk_of_one_unit_keeps_its_exact_vector(make_store: Callable[..., kvstore.Store]) -> None:
+    store, fresh = make_store(), make_store("fresh")
+    store.create_index("units")
+    text = "Robert Fortune brought tea to Darjeeling."
+    for each in (store, fresh):
+        each.put("a", text)
+        each.put("b", text, title="Another")
+
+    def vectors(store: kvstore.Store) -> list[bytes]:
+        with store.state() as state:
+            return [state.vectors_of(state.documents.get(number)).tobytes() for number in sorted(
+                record.id for record in state.documents.scan())]  # fmt: skip
+
+    before = vectors(store)
+    assert before == vectors(fresh), "what is stored of a unit is less exact, and serves no chunk"
+    store.update("a", meta={"year": 1850})
+    store.put("b", text, title="A third")
+    store.put("b", text, title="Another")
+    with store._context.environment.write() as view:
+        view.clear("vector_space")
+    store.repair()
+    assert sorted(vectors(store)) == sorted(before)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 
-from ..extraction.extraction import embedding_text
+from ..extraction.extraction import ANY_SPACE, embedding_text
 from ..structures.derived_parts import vector_id
 from ..structures.documents.documents import DocumentRecord, heading_path
 from ..structures.state import State
@@ -18,20 +18,22 @@ from ..systems.kept_derivations import kept_derivations
 from .facts import stated_of
 
 
-def reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[str, Matrix]:
-    """The vectors, by text, that documents (keys and texts) can take over from those they take the place of."""
-    kept: dict[str, Matrix] = {}
+def reusable_embeddings(view: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
+    """The vectors, by space and text, that documents (keys and texts) can take over from those they take the place
+    of."""
+    kept: dict[tuple[str, str], Matrix] = {}
     for key, texts in documents:
         record = view.documents.find(key)
         if record is not None:
-            kept.update({} if record.own_vectors else _chunk_vectors(view, record, texts))
+            exact = {} if record.own_vectors else _chunk_vectors(view, record, texts)
+            kept.update({(ANY_SPACE, text): vector for text, vector in exact.items()})
             kept.update(derived_vectors(view, record, texts))
     return kept
 
 
-def derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
-    """The vectors of those of some texts that are in the parts of a stored document."""
-    kept: dict[str, Matrix] = {}
+def derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
+    """The vectors, by space and text, of those of some texts that are in the parts of a stored document."""
+    kept: dict[tuple[str, str], Matrix] = {}
     for one in kept_derivations(view.lmdb):
         if not one.covers(record.id):
             continue
@@ -40,7 +42,8 @@ def derived_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dic
         if parts.vectors.ids_at(places) != [vector_id(record.id, text) for text in range(len(places))]:
             continue  # damaged: other vectors stand there
         stored = one.derivation.texts(part, text_of(view, record, one.derivation.facts))
-        kept.update(_vectors_at(parts.vectors, dict(zip(stored, places, strict=False)), texts))
+        found = _vectors_at(parts.vectors, dict(zip(stored, places, strict=False)), texts)
+        kept.update({(one.label, text): vector for text, vector in found.items()})
     return kept
 
 

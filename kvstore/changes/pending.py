@@ -146,7 +146,7 @@ def complete(
     pending: Pending,
     state: State,
     embed: Callable[[Sequence[str]], Matrix],
-    reuse: Callable[[str, Set[str]], dict[str, Matrix]] | None = None,
+    reuse: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None = None,
 ) -> None:
     """Derive and embed what waiting changes still lack, so that they can be applied to ``state``.
 
@@ -165,7 +165,7 @@ def complete(
     pending.parts = {}
     labels: list[tuple[str, str, Any]] = []
     missing: list[dict[str, Sequence[str]]] = []
-    known: dict[str, Matrix] = {}
+    known: dict[tuple[str, str], Matrix] = {}
     for key, changed in stated.items():
         record = None if key in pending.documents else state.documents.find(key)
         if record is None:

@@ -216,7 +216,7 @@ class _Rebuild:
             return None
         return vectors if np.isfinite(vectors).all() else None
 
-    def _derived_before(self, key: str, texts: Set[str]) -> dict[str, Matrix]:
+    def _derived_before(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
         """The stored vectors of those of some texts that are derived of a document."""
         with suppress(KvstoreError):  # what cannot be read is embedded anew
             record = self._before.documents.find(key)
@@ -226,7 +226,7 @@ class _Rebuild:
     def _prepared(self, waiting: Sequence[tuple[DocumentRecord, Extracted, Matrix | None]]) -> list[Prepared]:
         given: list[dict[str, Matrix]] = []
         missing: list[dict[str, Sequence[str]]] = []
-        carried: dict[str, Matrix] = {}
+        carried: dict[tuple[str, str], Matrix] = {}
         for record, extracted, vectors in waiting:
             given.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
             missing.append(texts_without_vectors(extracted, given[-1], self._settings, self._kept))

@@ -44,6 +44,11 @@ from .prose import Prose, read_prose
 from .relation import Relation, tree_of
 from .validation import ValidDocument, content_digest, validate
 
+#: Vectors by space and text. What the embedder gave serves every space, under :data:`ANY_SPACE`; what a space holds may
+#: be less exact, and serves that one.
+EmbeddedTexts = Mapping[tuple[str, str], npt.NDArray[np.float32]]
+ANY_SPACE = ""
+
 #: Makes something of embedding texts.
 TextsKnown = Callable[[list[str]], None]
 
@@ -243,19 +248,26 @@ def _related(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
 def vectors_for(
     documents: Sequence[Mapping[str, Sequence[str]]],
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
-    kept: Mapping[str, npt.NDArray[np.float32]],
+    kept: EmbeddedTexts,
 ) -> list[dict[str, npt.NDArray[np.float32]]]:
     """The vectors of each document's texts, by space, shape (texts, dimension).
 
     ``kept`` has vectors of texts that need not be made again. ``embed`` is called once for all that are missing, each
     once, and not for no text.
     """
-    every = (text for spaces in documents for texts in spaces.values() for text in texts)
-    missing = list(dict.fromkeys(text for text in every if text not in kept))
-    known = {**kept, **dict(zip(missing, embed(missing), strict=True))} if missing else kept
+    every = ((space, text) for spaces in documents for space, texts in spaces.items() for text in texts)
+    absent = ((space, text) for space, text in every if (space, text) not in kept and (ANY_SPACE, text) not in kept)
+    missing = list(dict.fromkeys(text for _, text in absent))
+    made = dict(zip(missing, embed(missing), strict=True)) if missing else {}
+
+    def vector(space: str, text: str) -> npt.NDArray[np.float32]:
+        found = kept.get((space, text))
+        found = kept.get((ANY_SPACE, text)) if found is None else found
+        return made[text] if found is None else found
+
     return [
         {
-            space: np.stack([known[text] for text in texts]) if texts else np.empty((0, 0), np.float32)
+            space: np.stack([vector(space, text) for text in texts]) if texts else np.empty((0, 0), np.float32)
             for space, texts in spaces.items()
         }
         for spaces in documents

@@ -26,7 +26,7 @@ from itertools import repeat
 from typing import Any, BinaryIO
 
 from ..errors import KvstoreError, OutOfMemoryError
-from ..extraction.extraction import vectors_for
+from ..extraction.extraction import ANY_SPACE, vectors_for
 from ..models.embedder import open_embedder
 from ..models.language import open_language
 from ..models.sentence_transformer import SentenceTransformerEmbedder
@@ -210,7 +210,8 @@ class _Worker:
         documents = [item.extracted for _, item in found if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})
         if self._embedder is not None:
-            known = {text: vector for future in embedded for text, vector in future.result().items()}
+            made = (item for future in embedded for item in future.result().items())
+            known = {(ANY_SPACE, text): vector for text, vector in made}
             texts = [texts_without_vectors(document, (), self._job.settings, kept) for document in documents]
             vectors = iter(vectors_for(texts, self._embedder.embed, known))
         for number, item in found:
