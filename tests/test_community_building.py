@@ -200,6 +200,19 @@ def test_texts_change_where_documents_do(make_store: MakeStore) -> None:
     assert all(after[group] == before[group] for group in before if "theatre lyra" in group)
 
 
+@pytest.mark.parametrize("neighbours", ["none", "knn"])
+def test_no_more_than_the_largest_are_in_one(make_store: MakeStore, neighbours: str) -> None:
+    store = filled(make_store, "store", theme_documents(12).items())
+    with store.state() as state:
+        tree = build_communities(state, CommunityOptions(neighbours=neighbours, largest=3, least=2))
+    assert len(tree.levels) > 1
+    members = groups(tree)
+    for community, names in members.items():
+        below = [members[child] for child in np.flatnonzero(tree.parent == community).tolist()]
+        alone = len(names) - sum(map(len, below))
+        assert alone + len(below) <= 3
+
+
 def test_nothing_is_no_community(make_store: MakeStore) -> None:
     store = make_store()
     for _ in range(2):

@@ -24,8 +24,9 @@ import kvstore
 from kvstore.errors import StatementError
 from kvstore.language import is_complete, tokens
 from kvstore.language.description_handlers import described_kinds
+from kvstore.language.index_handlers import index_kinds
 from kvstore.language.parser import parse
-from kvstore.systems import INDEXES, STRATEGIES
+from kvstore.systems import STRATEGIES
 from kvstore_shell import cli, layout, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
@@ -361,10 +362,10 @@ def offered(before: str) -> list[str]:
         ("DESCRIBE STRATEGY v", ["vector"]),
         ("DESCRIBE comm", ["community"]),
         ("SHOW S", ["SETTINGS", "STATS", "STRATEGIES"]),
-        ("CREATE INDEX s", [kind for kind in INDEXES if kind[0] == "s"]),
+        ("CREATE INDEX s", [kind for kind in index_kinds() if kind[0] == "s"]),
         ("CREATE INDEX Synonyms WITH (m", ["m"]),
         ("CREATE INDEX nothing WITH (", []),
-        ("DROP INDEX ", list(INDEXES)),
+        ("DROP INDEX ", [*index_kinds()]),
         ("REFRESH INDEX v", ["vectors"]),
         ("SET s", ["strategy"]),
         ("SET strategy = le", ["lexical"]),
