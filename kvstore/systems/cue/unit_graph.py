@@ -20,11 +20,11 @@ from ...retrieval.query import Query
 from ...structures.derived_parts import vector_owner
 from ...structures.documents.documents import heading_path
 from ...structures.ranking import best
-from ...structures.vectors.vectors import Ids, Matrix, cosines
+from ...structures.vectors.vectors import Matrix, cosines
 from ...text.words import chunk_terms, stemmer
 from ..passage_graph import graph
 from ..passage_graph.structure import GRAPH
-from .units import UNITS
+from .units import UNITS, StoredUnit
 
 #: Passages of an entity whose units are read: of one that has more, those nearest to the question.
 _NEAREST_PASSAGES = 50
@@ -33,8 +33,9 @@ _MOST_PASSAGES = 2000
 
 Rows = npt.NDArray[np.int64]
 
-#: What an edge of the passage graph has where a unit may name the entity: in its text, or in the title.
-_NAMING = np.uint16(graph.CAPITALISED | graph.TITLE_WHOLE | graph.TITLE_PART)
+#: What an edge of the passage graph has where the title names the entity, and where a unit may.
+_TITLE = graph.TITLE_WHOLE | graph.TITLE_PART
+_NAMING = np.uint16(graph.CAPITALISED | _TITLE)
 
 
 class UnitGraph:
@@ -52,11 +53,11 @@ class UnitGraph:
         self._shares: dict[int, float] = {}
         self._row_of: dict[int, int] = {}
         self._of_entity: dict[int, Rows] = {}
-        self._of_chunk: dict[int, list[tuple[int, frozenset[int]]]] = {}
-        #: By row: the unit's id, its chunk, and the entities that it names.
+        self._of_chunk: dict[int, list[StoredUnit]] = {}
+        self._entities: dict[int, list[int]] = {}
+        #: By row: the unit's id, and its chunk.
         self.ids: list[int] = []
         self.chunks: list[int] = []
-        self.entities: list[frozenset[int]] = []
         self.vectors: Matrix = np.empty((0, view.settings.dimension), np.float32)
         self.cosines: npt.NDArray[np.float64] = np.empty(0)
         self.squares: npt.NDArray[np.float64] = np.empty(0)
@@ -73,13 +74,16 @@ class UnitGraph:
             stored = self._query.view.part(GRAPH)
             bounds, chunks, features = stored.entity_rows(missing, stored.degrees(missing), _MOST_PASSAGES)
             naming = ((features & _NAMING) != 0) & self._query.keep_allowed(chunks)
-            passages = {
-                entity: self._nearest(chunks[start:stop][naming[start:stop]])
-                for entity, start, stop in zip(missing.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-            }
+            passages: dict[int, dict[int, int]] = {}
+            for entity, start, stop in zip(missing.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+                kept = naming[start:stop]
+                of_chunk = dict(
+                    zip(chunks[start:stop][kept].tolist(), features[start:stop][kept].tolist(), strict=True)
+                )
+                passages[entity] = {chunk: of_chunk[chunk] for chunk in self._nearest(list(of_chunk))}
             self._read({chunk for found in passages.values() for chunk in found})
             for entity, found in passages.items():
-                rows = [row for chunk in found for row, named in self._of_chunk[chunk] if entity in named]
+                rows = [row for chunk, how in found.items() for row in self._naming(entity, chunk, how)]
                 self._of_entity[entity] = np.array(rows, np.int64)
         return {entity: self._of_entity[entity] for entity in wanted}
 
@@ -90,7 +94,10 @@ class UnitGraph:
 
     def named(self, row: int) -> list[int]:
         """The entities that a unit names, in the order of their names."""
-        return sorted(self.entities[row], key=self._key)
+        if row not in self._entities:
+            (named,) = self._units.entities_of([self.ids[row]])
+            self._entities[row] = sorted(named, key=self._key)
+        return self._entities[row]
 
     def words(self, row: int) -> int:
         """Which of the question's words a unit has, in its text or above it, as bits."""
@@ -135,11 +142,17 @@ class UnitGraph:
         headings = heading_path(documents.outline(stored.document), stored.section) if stored.section >= 0 else []
         return documents.get(stored.document).title, headings
 
-    def _nearest(self, chunks: Ids) -> list[int]:
-        if len(chunks) <= _NEAREST_PASSAGES:
-            found: list[int] = chunks.tolist()
+    def _naming(self, entity: int, chunk: int, features: int) -> list[int]:
+        """The rows of a chunk's units that name an entity, or whose title does."""
+        units = self._of_chunk[chunk]
+        if not features & _TITLE:
+            units = self._units.naming(entity, units, not features & graph.LOWER)
+        return [self._row_of[unit.id] for unit in units]
+
+    def _nearest(self, found: list[int]) -> list[int]:
+        if len(found) <= _NEAREST_PASSAGES:
             return found
-        view = self._query.view
+        view, chunks = self._query.view, np.array(found, np.uint64)
         return [
             chunk for chunk, _ in best(view, chunks, cosines_of(view, chunks, self._query.vector), _NEAREST_PASSAGES)
         ]
@@ -151,15 +164,10 @@ class UnitGraph:
             return
         found = self._units.of_chunks(missing)
         ids = [unit.id for units in found for unit in units]
-        named = [frozenset(entities) for entities in self._units.entities_of(ids)]
-        first = len(self.ids)
-        for chunk, units in zip(missing, found, strict=True):
-            rows = range(len(self.ids), len(self.ids) + len(units))
-            self.ids += [unit.id for unit in units]
-            self.chunks += [chunk] * len(units)
-            self._of_chunk[chunk] = [(row, named[row - first]) for row in rows]
-        self._row_of.update((id, row) for row, id in enumerate(ids, first))
-        self.entities += named
+        self._row_of.update((id, row) for row, id in enumerate(ids, len(self.ids)))
+        self._of_chunk.update(zip(missing, found, strict=True))
+        self.ids += ids
+        self.chunks += [unit.chunk for units in found for unit in units]
         vectors = self._units.vectors(ids)
         self.vectors = np.concatenate((self.vectors, vectors))
         self.squares = np.concatenate((self.squares, np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)))

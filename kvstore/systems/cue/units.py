@@ -16,8 +16,7 @@ import numpy as np
 
 from ...structures.derived_parts import DerivedParts, vector_id, vector_owner
 from ...structures.documents.documents import DocumentRecord
-from ...structures.names.mention_recognition import Mention, mentions_in
-from ...structures.names.mentions import Occurrence
+from ...structures.names.mention_recognition import mentions_in
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix, cosines, nearest
 from ...text.normalize import fold
@@ -83,7 +82,7 @@ class Units:
         self._document = lru_cache(512)(self._read)
         self._title_names = lru_cache(512)(self._read_title_names)
         self._mentions = lru_cache(2048)(self._read_mentions)
-        self._text = lru_cache(32)(state.documents.text)
+        self._text = lru_cache(512)(state.documents.text)
 
     @cached_property
     def _kept(self) -> KeptDerivation | None:
@@ -162,6 +161,16 @@ class Units:
             found += [unit.id for unit, entities in zip(units, named, strict=True) if entity in entities]
         return found
 
+    def naming(self, entity: int, units: Sequence[StoredUnit], written: bool = False) -> list[StoredUnit]:
+        """Of the units of one chunk, those that name an entity in what they say; ``written`` says that the chunk writes
+        it as a name wherever it does, so that no text need be read."""
+        if not units or units[0].source != RULE:
+            return [unit for unit in units if entity in self._named(unit)]
+        places = self._mentions(units[0].chunk).get(entity, [])
+        if not written:
+            places = [place for place in places if self._is_written(units[0].document, place)]
+        return [unit for unit in units if any(_within(place, _spans(unit)) for place in places)]
+
     def _read(self, document: int) -> _UnitsOfDocument:
         return _UnitsOfDocument(self._state, self._parts, document)
 
@@ -190,33 +199,52 @@ class Units:
     def _named(self, unit: StoredUnit) -> Iterable[int]:
         """The entities that a unit names in what it says."""
         if unit.source == RULE:
-            spans = [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
-            mentions = self._mentions(unit.chunk)
-            return (m.entity for m in mentions if any(start <= m.start and m.end <= end for start, end in spans))
+            spans = _spans(unit)
+            return (
+                entity
+                for entity, places in self._mentions(unit.chunk).items()
+                if any(_within(place, spans) and self._is_written(unit.document, place) for place in places)
+            )
         said = self._said(unit)
         found = list(mentions_in(self._state.filter, fold(said), self._state.settings.name_words))
         text = said.encode()
         outer = (mention for mention, inside in nested(found) if not inside)
         return (m.entity for m in outer if written_as(text[m.start : m.end].decode()) == (True, False))
 
-    def _read_mentions(self, chunk: int) -> list[Mention]:
-        """The names in a chunk that are written as names and stand in no longer one, in bytes of the document."""
-        occurrences: list[Occurrence] = self._state.mentions.in_chunk(chunk)
+    def _read_mentions(self, chunk: int) -> dict[int, list[tuple[int, int]]]:
+        """Where the names in a chunk stand that are in no longer one, in bytes of the document, by entity.
+
+        The same that :func:`~kvstore.systems.passage_graph.rows.nested` tells, from the places alone.
+        """
+        found: dict[int, list[tuple[int, int]]] = {}
+        occurrences = self._state.mentions.in_chunk(chunk)
         if not occurrences:
-            return []
-        record = self._state.chunks.get(chunk)
-        text = self._text(record.document)
-        mentions = []
-        for entity, start, length in occurrences:
-            first = record.start + start
-            mentions.append(Mention(entity, first, first + length, text[first : first + length].decode()))
-        outer = (mention for mention, inside in nested(mentions) if not inside)
-        return [mention for mention in outer if written_as(mention.key) == (True, False)]
+            return found
+        base = self._state.chunks.get(chunk).start
+        reach, last = -1, (-1, -1)
+        for start, length, entity in sorted((start, -length, entity) for entity, start, length in occurrences):
+            place = (base + start, base + start - length)
+            if place[1] > reach or place == last:
+                reach, last = place[1], place
+                found.setdefault(entity, []).append(place)
+        return found
+
+    def _is_written(self, document: int, place: tuple[int, int]) -> bool:
+        """Whether a name is written as one: with a capital or a digit."""
+        return written_as(self._text(document)[place[0] : place[1]].decode()) == (True, False)
 
     def _read_title_names(self, document: int) -> frozenset[int]:
         title = self._document(document).record.title
         names, parts = names_of_heading(title or "", self._state.filter, self._state.settings.name_words)
         return frozenset(names | parts)
+
+
+def _spans(unit: StoredUnit) -> list[tuple[int, int]]:
+    return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
+
+
+def _within(place: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= place[0] and place[1] <= end for start, end in spans)
 
 
 def _best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
