@@ -324,6 +324,30 @@ def test_they_go_with_the_text_they_were_written_from_and_stay_with_the_rest(
         assert state.lmdb.count("unit_texts") == 0
 
 
+def units_told(store: kvstore.Store) -> list[tuple[Any, ...]]:
+    return store.execute("SELECT document, source, text FROM units ORDER BY document, chunk, ordinal").fetchall()
+
+
+def test_they_stand_in_place_of_sentences_in_the_same_commit(filled: kvstore.Store, server: Server) -> None:
+    server.answering = units_of
+    filled.create_index("units")
+    assert ("tea", "rule", "Robert Fortune took it to India.") in units_told(filled)
+    filled.extract("units", where="key = 'tea'")
+    told = [row for row in units_told(filled) if row[0] == "tea"]
+    assert told == [("tea", "tiny", "TEA IS MADE FROM LEAVES."), ("tea", "tiny", "ROBERT FORTUNE TOOK IT TO INDIA.")]
+    assert {row[1] for row in units_told(filled) if row[0] != "tea"} == {"rule"}
+    evidence = filled.retrieve("Who took tea to India? Robert Fortune?", using="cue")
+    assert "ROBERT FORTUNE TOOK IT" in next(hit.path for hit in evidence.hits if hit.document == "tea")
+    filled.put("tea", TEXTS["tea"] + " It rained.", title="Tea")
+    assert {row[1] for row in units_told(filled)} == {"rule"}
+    filled.extract("units")
+    for key in TEXTS:
+        filled.delete(key)
+    assert units_told(filled) == []
+    with filled.state() as state:
+        assert not any(state.lmdb.count(table) for table in ("unit_texts", "units_parts", "units_vectors"))
+
+
 def test_they_are_exported_imported_repaired_and_told_by_dump(
     filled: kvstore.Store, server: Server, make_store: MakeStore, tmp_path: Path
 ) -> None:
