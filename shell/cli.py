@@ -149,10 +149,26 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
             console.read(file)
 
 
+def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> str | None:
+    if form is not None and form not in kvstore.FORMATS:
+        from kvstore import language
+
+        known = (*kvstore.FORMATS, *language.written_formats())
+        if form not in known:
+            raise click.BadParameter(f"{form!r} is not one of {', '.join(known)}")
+    return form
+
+
 @cli.command()
 @_STORE
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--as", "form", type=click.Choice(kvstore.FORMATS), help="What the files are (default: by their names).")
+@click.option(
+    "--as",
+    "form",
+    callback=_known_format,
+    metavar="FORMAT",
+    help=f"What the files are: {', '.join(kvstore.FORMATS)}, or units (default: by their names).",
+)
 @click.option(
     "--include", multiple=True, metavar="PATTERN", help="Of folders, take these files, such as '*.adoc' (repeatable)."
 )

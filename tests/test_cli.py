@@ -221,6 +221,15 @@ def test_a_script_that_is_not_utf8(kv: Run, store: str) -> None:
 # Wrong usage ---------------------------------------------------------------------------------------------------------
 
 
+def test_units_are_ingested(kv: Run, tmp_path: Path) -> None:
+    (tmp_path / "tea.md").write_text("Tea is made from leaves.")
+    (tmp_path / "units.jsonl").write_text('{"id": "tea.md", "units": ["Tea is made from the leaves of a bush."]}')
+    assert kv("ingest", "s", str(tmp_path / "tea.md"), "--embedder", "hashing")[0] == 0
+    assert kv("ingest", "s", str(tmp_path / "units.jsonl"), "--as", "units")[0] == 0
+    with kvstore.open("s") as store:
+        assert store.describe_document("tea.md")["written_units"] == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

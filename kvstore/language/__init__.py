@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..sql.literals import literal, name
     from .cursor import Cursor
     from .description_handlers import described_kinds
-    from .extraction_handlers import extraction_kinds
+    from .extraction_handlers import extraction_kinds, written_formats
     from .index_handlers import index_kinds
     from .parser import expected, keywords
 
@@ -31,6 +31,7 @@ __all__ = [
     "literal",
     "name",
     "tokens",
+    "written_formats",
 ]
 
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
@@ -43,6 +44,7 @@ _HOMES = {
     "keywords": ".parser",
     "literal": "..sql.literals",
     "name": "..sql.literals",
+    "written_formats": ".extraction_handlers",
 }
 
 
