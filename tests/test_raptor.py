@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -294,3 +294,76 @@ def test_topics_say_nothing_of_what_is_gone_and_know_what_is_new(
     answer = grouped.ask(OVERVIEW, using="raptor")
     assert "heron" not in answer.text.lower()
     assert "lanterns" in answer.text.lower()
+
+
+class History:
+    """A store with topics that documents come to and leave, each with a word that no other has."""
+
+    def __init__(self, store: kvstore.Store, seed: int) -> None:
+        self.store = store
+        self.rng = random.Random(seed)
+        self.documents: dict[str, str] = {}
+        self.marks: set[str] = set()
+        self._change()
+        store.execute("CREATE INDEX topics WITH (size = 4)")
+
+    def live(self) -> None:
+        for _ in range(self.rng.randrange(1, 4)):
+            self._change()
+        if self.rng.random() < 0.3:
+            self.store.execute("REFRESH INDEX topics")
+
+    def _change(self) -> None:
+        key = f"d{self.rng.randrange(8)}"
+        if key in self.documents and self.rng.random() < 0.5:
+            del self.documents[key]
+            self.store.delete(key)
+            return
+        mark = f"mark{self.rng.randrange(10**9)}"
+        about = self.rng.sample(SUBJECTS, 2)
+        self.marks.add(mark)
+        self.documents[key] = (
+            f"The {mark} praises {about[0]}. {mark.capitalize()} also loves {about[1]} and {about[0]}."
+        )
+        self.store.put(key, self.documents[key], title=f"Of {mark}")
+
+    def found(self, store: kvstore.Store) -> Iterator[tuple[str, list[Hit]]]:
+        for question in (OVERVIEW, "Who loves violins?"):
+            for mode in MODES:
+                options = {"mode": mode, "width": 20}
+                yield (
+                    f"{question} {mode}",
+                    store.retrieve(question, using="raptor", top=60, within=9000, options=options).hits,
+                )
+
+
+def live_through(make_store: Callable[..., kvstore.Store], seed: int) -> None:
+    history = History(make_store(f"lived{seed}"), seed)
+    for _ in range(6):
+        history.live()
+        living = " ".join(history.documents.values()).lower()
+        for asked, hits in history.found(history.store):
+            told = " ".join(f"{hit.text} {hit.title} {hit.path}" for hit in hits).lower()
+            assert not [mark for mark in history.marks if mark in told and mark not in living], asked
+            if OVERVIEW in asked and "leaves" not in asked:
+                assert not [mark for mark in history.marks if mark in living and mark not in told], asked
+    history.store.execute("REFRESH INDEX topics")
+    fresh = make_store(f"fresh{seed}")
+    with fresh.transaction() as transaction:
+        for key in sorted(history.documents):
+            mark = history.documents[key].split()[1]
+            transaction.put(key, history.documents[key], title=f"Of {mark}")
+    fresh.execute("CREATE INDEX topics WITH (size = 4)")
+    assert list(history.found(history.store)) == list(history.found(fresh))
+
+
+def test_topics_follow_a_history_in_what_raptor_finds(make_store: Callable[..., kvstore.Store]) -> None:
+    for seed in range(3):
+        live_through(make_store, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(5))
+def test_topics_follow_100_histories_in_what_raptor_finds(make_store: Callable[..., kvstore.Store], part: int) -> None:
+    for seed in range(100 + 20 * part, 120 + 20 * part):
+        live_through(make_store, seed)

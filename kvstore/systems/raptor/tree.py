@@ -269,13 +269,15 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
     trees, topics, nearest = _near(query)
     kept: list[_TreeNode] = []
     with query.trace.step("go down") as step:
-        level: list[_TreeNode]
-        if topics is None:
-            roots = {node.tree.record.id: node.tree.record.root for node in nearest}
-            level = [_AbstractNode(trees.of(document), root) for document, root in roots.items() if root is not None]
-        else:
-            tops = dict.fromkeys(next(reversed(topics.topics_of(node.chunk)), None) for node in nearest)
-            level = [_TopicNode(trees, topics, top) for top in tops if top is not None]
+        roots: dict[tuple[str, int], _TreeNode] = {}
+        for node in nearest:
+            above = [] if topics is None else topics.topics_of(node.chunk)
+            root = node.tree.record.root
+            if above and topics is not None:
+                roots["topic", above[-1]] = _TopicNode(trees, topics, above[-1])
+            elif root is not None:  # newer chunks may be like none that topics were made of
+                roots["abstract", root] = _AbstractNode(node.tree, root)
+        level = list(roots.values())
         counts: list[str] = []
         while level:
             best = sorted(level, key=lambda node: node.order)[:width]
