@@ -152,7 +152,7 @@ class Console:
             )
         except KeyboardInterrupt:
             line.close()
-            if line.of_ingest:
+            if line.goes_on:
                 self.tell(f"interrupted; {line.kept()}; the same statement goes on from there")
             elif line.of_kept_index:
                 self.tell(f"interrupted; {line.kept()}; REFRESH INDEX {line.of_kept_index} goes on from there")

@@ -52,9 +52,9 @@ class ProgressLine:
             self._stream.flush()
 
     @property
-    def of_ingest(self) -> bool:
-        """Whether it tells of an ingest."""
-        return isinstance(self._last, IngestProgress)
+    def goes_on(self) -> bool:
+        """Whether the same statement goes on from what it tells of."""
+        return isinstance(self._last, IngestProgress | ExtractionProgress)
 
     @property
     def of_kept_index(self) -> str | None:
@@ -62,11 +62,13 @@ class ProgressLine:
         return self._last.kind if isinstance(self._last, IndexProgress) and self._last.kept else None
 
     def kept(self) -> str:
-        """What an ingest that ends now has committed, or how far an index is, in words."""
+        """What an ingest that ends now has committed, or how far an index or an EXTRACT is, in words."""
         if isinstance(self._last, IndexProgress):
             done, total = f"{self._last.done:,}", f"{self._last.total:,} {self._last.unit}"
             return f"{done} of {total} are done and kept"
-        if not isinstance(self._last, IngestProgress) or not self._last.documents:
+        if isinstance(self._last, ExtractionProgress):
+            return f"what the model wrote in {self._last.done:,} of {self._last.total:,} requests is kept"
+        if self._last is None or not self._last.documents:
             return "nothing was committed"
         documents, chunks = self._last.documents, self._last.chunks
         kept = "document is" if documents == 1 else "documents are"

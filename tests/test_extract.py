@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -26,6 +28,8 @@ from kvstore.systems import chunk_choice, written_facts
 from kvstore.systems.chunked_text import stored_text
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 from kvstore.systems.sprag.written_context import WRITTEN_CONTEXT, context_headers
+from kvstore_shell.cli import run
+from kvstore_shell.progress import ProgressLine
 
 from .killing import dying_at, killed, watched
 
@@ -506,6 +510,56 @@ def test_ctrl_c_keeps_what_is_paid_for(filled: kvstore.Store, server: Server, mo
     with pytest.raises(KeyboardInterrupt):
         filled.extract("units")
     assert len(written(filled)) == len(server.requests) == 1
+
+
+def test_the_shell_says_what_is_kept_and_how_far_it_is(
+    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answering(request: dict[str, Any]) -> Planned:
+        if len(server.requests) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            return Planned([HANG])
+        return units_of(request)
+
+    server.answering = answering
+    filled.close()
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((120, 24)))
+    assert run(["shell", str(filled.path), "-c", "EXTRACT units"]) == 130
+    told = capsys.readouterr().err
+    assert "interrupted; what the model wrote in 2 of 4 requests is kept; the same statement goes on from there" in told
+    with kvstore.open(filled.path) as again:
+        assert len(written(again)) == 2
+    line = ProgressLine(sys.stderr)
+    line.show(kvstore.ExtractionProgress("units", 1, 4, 1234))
+    assert line.kept() == "what the model wrote in 1 of 4 requests is kept"
+
+
+def bleu(text: list[str], others: list[list[str]]) -> float:
+    """BLEU as Papineni et al. have it, one precision after another."""
+    logs = []
+    for order in range(1, 5):
+        grams = Counter(tuple(text[n : n + order]) for n in range(len(text) - order + 1))
+        if not grams:
+            continue
+        most: Counter[tuple[str, ...]] = Counter()
+        for other in others:
+            most |= Counter(tuple(other[n : n + order]) for n in range(len(other) - order + 1))
+        matched = sum(min(count, most[gram]) for gram, count in grams.items())
+        logs.append(math.log((matched or 0.1) / grams.total()))
+    nearest = min((abs(len(other) - len(text)), len(other)) for other in others)[1]
+    return math.exp(min(0.0, 1 - nearest / len(text)) + sum(logs) / len(logs))
+
+
+def test_bleu_is_that_of_each_chunk_against_all_others(store: kvstore.Store) -> None:
+    drawn = random.Random(3)
+    texts = {f"d{n}": " ".join(drawn.choices("ab cd ef gh".split(), k=drawn.randint(1, 12))) for n in range(9)}
+    for key, text in texts.items():
+        store.put(key, text)
+    with store.state() as state:
+        _, worths = chunk_choice.worths_of("bleu", state)
+    words = [text.split() for text in texts.values()]
+    expected = [bleu(text, words[:n] + words[n + 1 :]) for n, text in enumerate(words)]
+    assert worths.tolist() == pytest.approx(expected)
 
 
 def test_a_change_meanwhile_is_no_matter(filled: kvstore.Store, server: Server) -> None:
