@@ -1,0 +1,150 @@
+"""Measure what REFRESH of an index in generations costs: topics, communities.
+
+    python tools/bench_refresh.py --data FOLDER[:N] [--kind NAME]... [--trials N] [--store FOLDER] [--json]
+    python tools/bench_refresh.py --store STORE --opened [--kind NAME]... [--json]
+
+The passages of ``--data`` become documents (``--opened``: the store is there already). Of each kind: *refresh_s*,
+seconds of processor time of making it whole; *more_memory_mib*, what that adds to the largest size of the process (with
+the pages of the store that are read); *texts*, how many a model would be asked for; *texts_anew*, the share of those
+that would be asked for again after one document is changed by a sentence, the mean of ``--trials`` draws;
+*commit_ms_with* and *commit_ms_without*, the processor time of replacing a document, a median, with the index and
+without it, in turns.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import statistics
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from evaluation.question_sets import fill, load
+
+import kvstore
+from kvstore.structures.indexes.generations import bound_generation
+from kvstore.systems import generation_kinds
+
+#: Documents replaced in a turn, with an index or without, and how many turns there are of each.
+_COMMITS, _TURNS = 40, 4
+
+
+@click.command()
+@click.option("--data", help="A question set: FOLDER, or FOLDER:N.")
+@click.option("--kind", "kinds", multiple=True, default=("topics", "communities"), show_default=True)
+@click.option("--trials", default=5, show_default=True, help="Documents that are changed, one at a time.")
+@click.option("--store", type=click.Path(path_type=Path), help="Keep the store in this folder, and use it again.")
+@click.option("--opened", is_flag=True, help="Take the store as it is; nothing is put but what is measured.")
+@click.option("--embedder", default="all-MiniLM-L6-v2", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(
+    data: str | None,
+    kinds: Sequence[str],
+    trials: int,
+    store: Path | None,
+    opened: bool,
+    embedder: str,
+    as_json: bool,
+) -> None:
+    """Measure what REFRESH costs."""
+    if opened == (data is not None) or (opened and store is None):
+        raise click.UsageError("name --data, or --store with --opened")
+    with tempfile.TemporaryDirectory() as scratch:
+        path = store or Path(scratch) / "store"
+        with kvstore.open(path) if opened else kvstore.open(path, embedder=embedder) as found:
+            if data is not None:
+                fill(found, load(data, None), False, lambda line: click.echo(line, err=True))
+            rows = [measured(found, kind, trials) for kind in kinds]
+    if as_json:
+        print(json.dumps({"rows": rows}))
+    else:
+        for row in rows:
+            print("  ".join(f"{name} {value}" for name, value in row.items()))
+
+
+def measured(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any]:
+    """What one kind costs; the store is as before then, but for a sentence in the documents that were changed."""
+    if any(index.kind == kind for index in store.indexes()):
+        store.drop_index(kind)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    store.create_index(kind)
+    seconds = time.process_time() - started
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+    texts = contents(store, kind)
+    (index,) = (index for index in store.indexes() if index.kind == kind)
+    keys = sorted(store.keys(""))
+    drawn = random.Random(0).sample(keys, min(trials, len(keys)))
+    anew = [len(contents_after(store, kind, key) - texts) for key in drawn]
+    with_index, without = commits(store, kind, keys)
+    return {
+        "kind": kind,
+        "chunks": store.statistics()["chunks"],
+        "refresh_s": round(seconds, 2),
+        "more_memory_mib": memory >> 10,
+        "texts": len(texts),
+        "texts_anew": round(statistics.mean(anew) / max(1, len(texts)), 4) if anew else None,
+        "commit_ms_with": round(1000 * with_index, 3),
+        "commit_ms_without": round(1000 * without, 3),
+        "detail": index.detail,
+    }
+
+
+def contents(store: kvstore.Store, kind: str) -> set[bytes]:
+    """What each text that a model may write is written from, as digests."""
+    (known,) = (index for index in generation_kinds() if index.name == kind)
+    with store.state() as state:
+        bound = bound_generation(state, known)
+        return set() if bound is None else {writing.content for writing in known.writings(bound)}
+
+
+def contents_after(store: kvstore.Store, kind: str, key: str) -> set[bytes]:
+    """The same once a document is changed, which is put back then."""
+    text = text_of(store, key)
+    store.update(key, text=f"{text} It was looked at again last week.")
+    store.refresh(kind)
+    found = contents(store, kind)
+    store.update(key, text=text)
+    store.refresh(kind)
+    return found
+
+
+def text_of(store: kvstore.Store, key: str) -> str:
+    """The text of a document that there is."""
+    document = store.get(key)
+    assert document is not None
+    return document.text
+
+
+def commits(store: kvstore.Store, kind: str, keys: Sequence[str]) -> tuple[float, float]:
+    """The median of the processor time of replacing a document, with an index and without it; it is dropped then."""
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    deque(replaced(store, keys[-_COMMITS:], "read first"), maxlen=0)  # what is loaded once is loaded
+    for turn in range(2 * _TURNS):
+        there = turn % 2 == 0
+        if there and turn:
+            store.create_index(kind)
+        elif not there:
+            store.drop_index(kind)
+        start = turn // 2 * _COMMITS  # the same documents in both
+        seconds[there] += replaced(store, keys[start:][:_COMMITS] or keys[:_COMMITS], f"turn {turn}")
+    return statistics.median(seconds[True]), statistics.median(seconds[False])
+
+
+def replaced(store: kvstore.Store, keys: Sequence[str], said: str) -> Iterator[float]:
+    """The processor time of each replacement."""
+    for key in keys:
+        text = text_of(store, key)
+        started = time.process_time()
+        store.update(key, text=f"{text} This is {said}.")
+        yield time.process_time() - started
+
+
+if __name__ == "__main__":
+    main()
