@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_server import Planned, Server, stream
+from model_server import Planned, Server, refusal, stream
 
 import kvstore
 from kvstore import errors
@@ -391,6 +391,18 @@ def test_the_largest_first_within_some_tokens(toyed: kvstore.Store, server: Serv
     assert write(toyed, limit=left.tokens) == 1
     assert titles(toyed).keys() == {"m", "t"}
     assert len(server.requests) == 2
+
+
+def test_what_is_paid_for_is_kept_when_the_server_goes(toyed: kvstore.Store, server: Server) -> None:
+    server.answering = lambda request: answering(request) if len(server.requests) < 2 else refusal(404, "gone")
+    with pytest.raises(errors.ModelError):
+        write(toyed)
+    assert titles(toyed).keys() == {"t"}
+    asked = [request["messages"] for request in server.requests]
+    server.answering = answering
+    assert write(toyed) == 1
+    assert server.requests[-1]["messages"] != asked[0], "what was written is not asked for again"
+    assert titles(toyed).keys() == {"m", "t"}
 
 
 def test_statements_ask_a_model_and_say_first_what_that_takes(toyed: kvstore.Store, server: Server) -> None:

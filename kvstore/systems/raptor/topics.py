@@ -41,7 +41,9 @@ class Topics:
         self.stored: Sequence[Topic] = rows.memory("topics", _stored)
         self._of_chunk: Mapping[int, Sequence[int]] = rows.memory("of_chunk", _finest_of_chunks)
         self._state = state
+        #: Of documents and chunks that were asked for whether they are there.
         self._documents: dict[int, bool] = {}
+        self._chunks: dict[int, bool] = {}
 
     def at(self, level: int) -> list[int]:
         """The topics of a level, 0 being the finest, that have a living chunk; together they have every chunk."""
@@ -164,7 +166,12 @@ class Topics:
         return found
 
     def _is_there(self, chunk: int) -> bool:
-        return not self._changed or self._state.chunks.find(chunk) is not None
+        if not self._changed:
+            return True
+        found = self._chunks.get(chunk)
+        if found is None:
+            found = self._chunks[chunk] = self._state.chunks.find(chunk) is not None
+        return found
 
     def _text(self, span: TextPlace) -> str:
         return self._state.documents.text_slice(span.document, span.start, span.end)
