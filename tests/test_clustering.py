@@ -16,7 +16,7 @@ from kvstore.structures.clustering.affinity import (
     numbered,
     strongest_edges,
 )
-from kvstore.structures.clustering.nearest_rows import nearest_rows
+from kvstore.structures.clustering.nearest_rows import near_rows, nearest_rows
 from kvstore.structures.vectors.vectors import Matrix
 
 
@@ -151,3 +151,27 @@ def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch
     monkeypatch.setattr(rows_module, "_CELL", 40)
     found, _ = nearest_rows(vectors)
     assert (found == exact).mean() > 0.9
+
+
+def test_near_rows_are_those_of_largest_cosine() -> None:
+    vectors = clouds(400)
+    products = vectors @ vectors.T
+    np.fill_diagonal(products, -np.inf)
+    wanted = np.sort(products, axis=1)[:, -7:]
+    found = near_rows(vectors, 7)
+    assert np.allclose(np.sort(np.take_along_axis(products, found, axis=1), axis=1), wanted, atol=1e-4)
+    assert all(len({*row}) == 7 for row in found.tolist())
+    few = near_rows(vectors[:3], 5)
+    assert [sorted(row) for row in few.tolist()] == [[-1, -1, -1, 1, 2], [-1, -1, -1, 0, 2], [-1, -1, -1, 0, 1]]
+    assert near_rows(vectors[:1], 2).tolist() == [[-1, -1]] and near_rows(vectors[:0], 2).shape == (0, 2)
+
+
+def test_most_near_rows_are_found_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = clouds(3000)
+    exact = near_rows(vectors, 10)
+    monkeypatch.setattr(rows_module, "_COMPARED", 100)
+    monkeypatch.setattr(rows_module, "_CELL", 32)
+    found = near_rows(vectors, 10)
+    assert all(len(set(row) - {-1}) == sum(one != -1 for one in row) for row in found.tolist())
+    shared = [len({*one} & {*other}) for one, other in zip(exact.tolist(), found.tolist(), strict=True)]
+    assert sum(shared) >= 0.8 * 10 * len(vectors)

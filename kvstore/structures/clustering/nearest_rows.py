@@ -1,4 +1,4 @@
-"""The nearest other row of every row of a matrix, by cosine: what affinity clustering asks of vectors.
+"""The nearest other rows of every row of a matrix, by cosine: what clustering asks of vectors.
 
 In: rows of fixed point. Out: for each row the nearest and their cosine in ten thousandths. Up to :data:`_COMPARED` rows
 every pair is compared. Above, rows are looked for among those of the same cells: a row in 256 begins a cell, each row
@@ -54,6 +54,38 @@ def nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowPlaces, RowPlaces]:
         nearest[equal[0]], nearest[equal[1:]] = equal[1], equal[:-1]
         cosines[equal] = 10_000
     return nearest, cosines
+
+
+def near_rows(rows: npt.NDArray[Any], most: int) -> RowPlaces:
+    """About the ``most`` nearest other rows of each, shape (n, most), in no order; -1 where there are fewer."""
+    units = _units(rows)
+    every = np.arange(len(units))
+    found = np.full((len(units), most), -1, np.int64)
+    cosines = np.full((len(units), most), -np.inf, np.float32)
+    for members in [every] if len(every) <= _COMPARED else _cells(units, every, _drawn(units)):
+        for start in range(0, len(members), _AT_ONCE):
+            _take_near(units, members[start : start + _AT_ONCE], members, found, cosines)
+    return found
+
+
+def _take_near(units: Matrix, asked: RowPlaces, among: RowPlaces, found: RowPlaces, cosines: Matrix) -> None:
+    """Take note of the rows of ``among`` (ascending) that are nearer to those ``asked`` than some of those found."""
+    if len(among) < 2:
+        return
+    products = units[asked] @ units[among].T
+    # Itself, and what another cell has brought, is not found again.
+    for column in (asked, *found[asked].T):
+        places = np.minimum(np.searchsorted(among, column), len(among) - 1)
+        known = among[places] == column
+        products[known, places[known]] = -np.inf
+    most = found.shape[1]
+    count = min(most, len(among) - 1)
+    places = np.argpartition(-products, count - 1, axis=1)[:, :count]
+    both = np.concatenate((cosines[asked], np.take_along_axis(products, places, axis=1)), axis=1)
+    rows = np.concatenate((found[asked], among[places]), axis=1)
+    best = np.argpartition(-both, most - 1, axis=1)[:, :most]
+    cosines[asked] = np.take_along_axis(both, best, axis=1)
+    found[asked] = np.where(cosines[asked] == -np.inf, -1, np.take_along_axis(rows, best, axis=1))
 
 
 def _units(rows: npt.NDArray[Any]) -> Matrix:

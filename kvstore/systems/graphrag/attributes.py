@@ -14,15 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...structures.clustering.affinity import ONE, Edges
+from ...structures.clustering.nearest_rows import near_rows
 from ...structures.state import State
-from ...structures.vectors.hnsw import HnswGraph
 from ...structures.vectors.vectors import Matrix
 from .entity_graph import EntityGraph
 
-#: Nodes of which every pair is compared; of more, a graph of near neighbours proposes.
-_COMPARED = 20_000
-#: Vectors read, and nodes compared with all others, at a time.
-_READ, _AT_ONCE = 8192, 512
+#: Vectors read, and pairs multiplied, at a time.
+_READ = 8192
 #: The cosine from which two nodes are joined where no edges say what is near.
 _NEAR = 0.8
 #: The least cosine that joins is rounded down to a multiple of this, so that a document more or less seldom moves it.
@@ -87,7 +85,7 @@ def attributed(count: int, edges: Edges, vectors: Matrix, percentile: float) -> 
         most = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
     else:
         least, most = _NEAR, max(1, int(np.sqrt(count) // 2))
-    near = _near(vectors, int(1.5 * most) + 1)
+    near = near_rows(vectors, int(1.5 * most) + 1)
     known = np.sort(edges.first * count + edges.second)
     first = np.repeat(np.arange(count), near.shape[1])
     others = near.ravel()
@@ -116,27 +114,4 @@ def _cosines(vectors: Matrix, first: npt.NDArray[np.int64], second: npt.NDArray[
         part = slice(start, start + _READ)
         one, other = vectors[first[part]].astype(np.float64), vectors[second[part]].astype(np.float64)
         found[part] = np.rint(np.einsum("ij,ij->i", one, other) * ONE).astype(np.int64)
-    return found
-
-
-def _near(vectors: Matrix, most: int) -> npt.NDArray[np.int64]:
-    """About the ``most`` nearest other rows of each, shape (n, most at most); -1 where there are fewer."""
-    count = len(vectors)
-    most = min(most, count - 1)
-    found = np.full((count, max(most, 0)), -1, np.int64)
-    if most < 1:
-        return found
-    if count <= _COMPARED:
-        for start in range(0, count, _AT_ONCE):
-            products = vectors[start : start + _AT_ONCE] @ vectors.T
-            rows = np.arange(len(products))
-            products[rows, start + rows] = -np.inf
-            found[start : start + _AT_ONCE] = np.argpartition(-products, most - 1, axis=1)[:, :most]
-        return found
-    graph = HnswGraph.new(vectors.shape[1], m=16, ef_construction=100)
-    graph.add(np.arange(count, dtype=np.uint64), vectors)
-    for row in range(count):
-        labels, _ = graph.search(vectors[row], max(64, most + 1))
-        others = labels[labels != row][:most].astype(np.int64)
-        found[row, : len(others)] = others
     return found
