@@ -22,7 +22,7 @@ from .evidence import TextSpan
 #: How often a word counts that the question has.
 _ASKED = 2.0
 #: Fewer words say nothing.
-_FEWEST = 3
+_FEWEST = 2
 
 
 class CoverSentence(NamedTuple):
