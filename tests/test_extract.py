@@ -23,6 +23,7 @@ from model_server import HANG, Planned, Server, quoted, refusal, stream
 import kvstore
 from kvstore import errors
 from kvstore.changes.dump import dump
+from kvstore.changes.linking import Linker
 from kvstore.models.token_estimate import message_tokens, token_estimate
 from kvstore.systems import chunk_choice, written_facts
 from kvstore.systems.chunked_text import stored_text
@@ -377,6 +378,16 @@ def test_they_are_exported_imported_repaired_and_told_by_dump(
     (lost,) = filled.repair().lost
     assert "written_units of document" in lost
     assert len(written(filled)) == 3
+
+
+def test_what_is_written_costs_no_change_of_what_follows_from_the_text(
+    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answering = units_of
+    touched: list[int] = []
+    monkeypatch.setattr(Linker, "touch", lambda self, document, chunks: touched.append(document))
+    filled.extract("units")
+    assert (len(written(filled)), touched) == (4, [])
 
 
 def test_units_are_ingested(filled: kvstore.Store, server: Server, tmp_path: Path) -> None:

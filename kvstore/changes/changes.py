@@ -189,7 +189,8 @@ class Changes:
         if isinstance(fact, DocumentFact) and record is not None:
             for link in fact.links(self.state, value):
                 work.linker.change_link(*link, by)
-            work.linker.touch(record.id, record.chunk_ids())
+            if fact.followed:
+                work.linker.touch(record.id, record.chunk_ids())
 
     def _state_relations(self, extracted: Extracted, document: int, ids: Mapping[str, int], linker: Linker) -> None:
         """Store what a document says of its names; ``ids`` are those of the names introduced."""

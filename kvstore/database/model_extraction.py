@@ -28,6 +28,8 @@ from .transaction import Transaction
 
 #: Tokens that stand around each passage of a request, at most.
 _FRAME = 20
+#: Documents of which the passages are kept at hand.
+_MOST_READ = 16
 #: Answers one after another that cannot be used, after which a model is not asked further.
 _MOST_INVALID = 10
 
@@ -142,6 +144,8 @@ class ModelExtraction:
         self._within = within
         self._by = by
         self._allowed = allowed
+        #: The passages of the documents that were asked for last, by id: those of an id stay what they are.
+        self._read: dict[int, dict[bytes, SourcePassage]] = {}
 
     def forecast(self) -> ExtractionForecast:
         """What it would do; nothing is sent."""
@@ -222,9 +226,13 @@ class ModelExtraction:
             record = state.documents.find(request.document)
             if record is None or record.format == PAIRS:
                 return []
-            wanted = dict.fromkeys(request.digests)
-            found = {one.digest: one for one in self._fact.passages(stored_text(state, record, {}))}
-            return [found[digest] for digest in wanted if digest in found]
+            if record.id not in self._read:
+                passages = self._fact.passages(stored_text(state, record, {}))
+                self._read[record.id] = {passage.digest: passage for passage in passages}
+                if len(self._read) > _MOST_READ:
+                    del self._read[next(iter(self._read))]
+            found = self._read[record.id]
+            return [found[digest] for digest in dict.fromkeys(request.digests) if digest in found]
 
     def _plan(self) -> _Plan:
         with self._context.state() as state:

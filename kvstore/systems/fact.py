@@ -150,8 +150,11 @@ class DocumentFact(StatedFact[str, Value]):
     """A kind of fact that belongs to a document with a text, by the document's key, and goes with that text, or with
     the parts of it that it was stated of (:meth:`fitted`).
 
-    Its table has a row by the document's id: a list of what its line says behind the document's key.
+    Its table has a row by the document's id: a list of what its line says behind the document's key. Where it is
+    ``followed``, structures hear of a document whose facts have changed; derivations name the facts that they follow.
     """
+
+    followed: bool = True
 
     def fitted(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
         """What of a value is said of a document as it is now, None where nothing is.

@@ -76,6 +76,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     """
 
     adds = True
+    followed = False
     about: str
     in_files: bool = False
     passage_tokens: int = 1200
