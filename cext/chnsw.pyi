@@ -16,6 +16,8 @@ class LayeredGraph:
         down: npt.NDArray[np.uint32],
         entry: npt.NDArray[np.uint32],
         checks: npt.NDArray[np.uint32],
+        bounds: npt.NDArray[np.uint32],
+        members: npt.NDArray[np.uint32],
     ) -> None: ...
     def search(
         self,
@@ -34,7 +36,7 @@ class LayeredGraphBuilder:
         vectors: npt.NDArray[np.float32],
         order: npt.NDArray[np.uint32],
         m: int = 16,
-        ef_construction: int = 200,
+        ef_construction: int = 100,
     ) -> None: ...
     def advance(self, count: int) -> int: ...
     def arrays(

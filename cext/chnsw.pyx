@@ -2,13 +2,15 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """C-HNSW: graphs of near neighbours, one a layer, joined by links from each node to the nearest one a layer below.
 
-In: layers of unit vectors, layer 0 first, which is the widest. Built: for each node its links inside the layer and its
-link down. Searched: the nearest nodes of every layer in one descent, over arrays as they lie in a mapped file.
+In: layers of unit vectors, layer 0 first, which is the widest, and the members that each node has in the layer below.
+Built: for each node its links inside the layer and its link down. Searched: the nearest nodes of every layer in one
+descent, over arrays as they lie in a mapped file.
 
 ArchRAG (arXiv 2502.09891), section 3.1.3, Algorithms 2 and 3, with these repaired: the walk goes on while there are
 candidates, and ends at one that is farther than the last of ``ef`` results (Malkov, Yashunin 2018, Algorithm 2); the
 link down is the nearest node that a search of the finished layer below finds, not what an insertion happened to meet;
-the next layer is entered at the links of all results, not of one; the first entry of a layer is the node nearest to
+the next layer is entered at the links of all candidates kept, not of one, and at their members, which lie around them
+and are told by the hierarchy without a search; the first entry of a layer is the node nearest to
 its mean, not a random one, and every node of the layer can be reached from it.
 
 The outcome is a function of the vectors, of the order given and of the options: no random numbers, ties go to the
@@ -35,7 +37,7 @@ WHOLE = 64
 
 cdef uint32_t _NONE = 0xFFFFFFFF
 #: Candidates looked at for the link down.
-cdef size_t DOWN_EF = 200
+cdef size_t DOWN_EF = 100
 
 #: A cosine with what orders ties: -(number) where the largest is wanted first.
 ctypedef pair[float, int64_t] Near
@@ -51,7 +53,9 @@ cdef struct Layered:
     const uint32_t* checks
     uint8_t* checked
     const uint32_t* first
-    Py_ssize_t dimension, wide, narrow
+    const uint32_t* bounds
+    const uint32_t* members
+    Py_ssize_t dimension, wide, narrow, all_members
 
 
 cdef inline uint32_t* row_of(const Layered& graph, uint32_t node) noexcept nogil:
@@ -238,11 +242,11 @@ cdef class LayeredGraph:
     For n nodes of dimension d in layers 0 … L: ``layers`` (L + 2) the first node of each layer and n; ``vectors``
     (n, d); ``links0`` and ``links`` the links of the nodes of layer 0 and of the others, :data:`NONE` where there is
     none; ``down`` the link down of the others; ``entry`` (L + 1) where a layer is entered that no link leads to;
-    ``checks`` (n) the checksum of each node, verified when it is first met. Where nodes have no room for links, all are
-    compared. Raises ValueError where shapes do not fit or an entry is not in its layer.
+    ``checks`` (n) the checksum of each node, verified when it is first met; ``members`` those of the others, of the
+    first from ``bounds[0]`` to ``bounds[1]`` and so on. Where nodes have no room for links, all are compared. Raises ValueError where shapes do not fit or an entry is not in its layer.
     """
 
-    cdef const uint32_t[::1] _layers, _down, _entry, _checks
+    cdef const uint32_t[::1] _layers, _down, _entry, _checks, _bounds, _members
     cdef const float[:, ::1] _vectors
     cdef const uint32_t[:, ::1] _links0, _links
     cdef vector[uint8_t] _checked
@@ -252,18 +256,20 @@ cdef class LayeredGraph:
     def __cinit__(self, const uint32_t[::1] layers not None, const float[:, ::1] vectors not None,
                   const uint32_t[:, ::1] links0 not None, const uint32_t[:, ::1] links not None,
                   const uint32_t[::1] down not None, const uint32_t[::1] entry not None,
-                  const uint32_t[::1] checks not None) -> None:
+                  const uint32_t[::1] checks not None, const uint32_t[::1] bounds not None,
+                  const uint32_t[::1] members not None) -> None:
         cdef Py_ssize_t nodes = vectors.shape[0], layer
         check_layers(layers, nodes)
         cdef Py_ssize_t above = nodes - layers[1]
         if not (links0.shape[0] == layers[1] and links.shape[0] == down.shape[0] == above
-                and entry.shape[0] == layers.shape[0] - 1 and checks.shape[0] == nodes):
+                and entry.shape[0] == layers.shape[0] - 1 and checks.shape[0] == nodes
+                and bounds.shape[0] == above + 1):
             raise ValueError(f"arrays of {nodes} nodes in layers that begin at {list(layers)} do not fit each other")
         for layer in range(entry.shape[0]):
             if layers[layer] < layers[layer + 1] and not layers[layer] <= entry[layer] < layers[layer + 1]:
                 raise ValueError(f"layer {layer} is entered at node {entry[layer]}, which is not in it")
         self._layers, self._vectors, self._links0, self._links = layers, vectors, links0, links
-        self._down, self._entry, self._checks = down, entry, checks
+        self._down, self._entry, self._checks, self._bounds, self._members = down, entry, checks, bounds, members
         self._checked.assign(nodes, 0)
         self._graph.vectors = &vectors[0, 0] if nodes and vectors.shape[1] else NULL
         self._graph.links0 = <uint32_t*> &links0[0, 0] if layers[1] and links0.shape[1] else NULL
@@ -272,6 +278,8 @@ cdef class LayeredGraph:
         self._graph.checks = &checks[0] if nodes else NULL
         self._graph.checked = self._checked.data()
         self._graph.first = &layers[0]
+        self._graph.bounds, self._graph.all_members = &bounds[0], members.shape[0]
+        self._graph.members = &members[0] if members.shape[0] else NULL
         self._graph.dimension, self._graph.wide = vectors.shape[1], links0.shape[1]
         self._graph.narrow = links.shape[1]
         self._idle = []
@@ -283,8 +291,8 @@ cdef class LayeredGraph:
         ``counts`` (L + 1) says how many of each layer; a layer of 0 is only passed through, and the descent ends at the
         lowest that has more. Nodes and cosines of layer l are those from ``bounds[l]`` to ``bounds[l + 1]``;
         ``compared`` counts the cosines computed. At least ``ef`` candidates are kept in a layer, and in one of at most
-        ``whole`` nodes all are compared. Without ``linked`` each layer is entered where it begins, not where the links
-        of the layer above lead. Raises ValueError for shapes that do not fit, and for a node that fails its checksum.
+        ``whole`` nodes all are compared. Without ``linked`` each layer is entered where it begins, not where the layer
+        above leads. Raises ValueError for shapes that do not fit, and for a node that fails its checksum.
         """
         cdef Py_ssize_t levels = self._entry.shape[0], layer
         cdef size_t i
@@ -336,13 +344,23 @@ cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
     return 0
 
 
+cdef void enter_below(Walk* walk, const Layered& graph, uint32_t node) noexcept nogil:
+    """Let the layer below a node be entered where its link down leads, and at its members."""
+    cdef Py_ssize_t above = node - graph.first[1], place = graph.bounds[above], end = graph.bounds[above + 1]
+    walk.starts.push_back(graph.down[above])
+    if end > graph.all_members:
+        end = graph.all_members
+    while place < end:
+        walk.starts.push_back(graph.members[place])
+        place += 1
+
+
 cdef bint descend(Walk* walk, const Layered& graph, const float* query, const int64_t* counts, const uint32_t* entry,
                   Py_ssize_t levels, size_t ef, bint linked, Py_ssize_t whole,
                   vector[vector[Near]]& results) noexcept nogil:
     """Search the layers from the highest to the lowest that is wanted; False where a node fails its checksum."""
     cdef Py_ssize_t layer, lowest = 0
     cdef size_t i, count, most
-    cdef uint32_t node
     while lowest < levels and counts[lowest] <= 0:
         lowest += 1
     walk.compared, walk.damaged = 0, -1
@@ -356,7 +374,7 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
         count = counts[layer] if counts[layer] > 0 else 1
         most = ef if ef > count else count
         if graph.first[layer + 1] - graph.first[layer] <= whole:
-            if not compare_layer(walk, graph, layer, count):
+            if not compare_layer(walk, graph, layer, most):
                 return False
         else:
             if not linked or walk.starts.empty():
@@ -367,14 +385,13 @@ cdef bint descend(Walk* walk, const Layered& graph, const float* query, const in
                 walk.starts.push_back(entry[layer])
                 if not walk_layer(walk, graph, layer, most):
                     return False
-            if walk.found.size() > count:
-                walk.found.resize(count)
         walk.starts.clear()
         if linked and layer:
             for i in range(walk.found.size()):
-                node = graph.down[<Py_ssize_t> walk.found[i].second - graph.first[1]]
-                walk.starts.push_back(node)
+                enter_below(walk, graph, <uint32_t> walk.found[i].second)
         if counts[layer] > 0:
+            if walk.found.size() > count:
+                walk.found.resize(count)
             results[layer] = walk.found
     return True
 
@@ -398,9 +415,10 @@ cdef class LayeredGraphBuilder:
     cdef Py_ssize_t _layer, _inserted
     cdef vector[Near] _candidates
     cdef vector[uint32_t] _chosen, _left
+    cdef vector[const float*] _chosen_rows
 
     def __cinit__(self, const uint32_t[::1] layers not None, const float[:, ::1] vectors not None,
-                  const uint32_t[::1] order not None, Py_ssize_t m=16, Py_ssize_t ef_construction=200) -> None:
+                  const uint32_t[::1] order not None, Py_ssize_t m=16, Py_ssize_t ef_construction=100) -> None:
         cdef Py_ssize_t nodes = vectors.shape[0], layer, place
         cdef vector[uint8_t] seen
         check_layers(layers, nodes)
@@ -515,32 +533,38 @@ cdef class LayeredGraphBuilder:
     cdef void _choose(self, size_t most) noexcept nogil:
         """Choose links among ``_candidates`` (best first): those that no chosen one is nearer to than the node itself,
         then the best of the rest (Malkov, Yashunin 2018, Algorithm 4, with keepPrunedConnections)."""
-        cdef size_t i, j
-        cdef bint apart
+        cdef size_t i
         cdef uint32_t other
         self._chosen.clear()
+        self._chosen_rows.clear()
         self._left.clear()
         for i in range(self._candidates.size()):
             if self._chosen.size() == most:
                 break
             other = <uint32_t> self._candidates[i].second
-            apart = True
-            if self._chosen.size():
-                look_for(&self._walk, vector_of(self._graph, other), self._graph.dimension)
-                self._walk.fresh = self._chosen
-                compare(&self._walk, self._graph)
-                for j in range(self._chosen.size()):
-                    if not self._walk.cosines[j] < self._candidates[i].first:
-                        apart = False
-                        break
-            if apart:
+            if self._is_apart(other, self._candidates[i].first):
                 self._chosen.push_back(other)
+                self._chosen_rows.push_back(vector_of(self._graph, other))
             else:
                 self._left.push_back(other)
         for i in range(self._left.size()):
             if self._chosen.size() == most:
                 break
             self._chosen.push_back(self._left[i])
+
+    cdef bint _is_apart(self, uint32_t other, float cosine) noexcept nogil:
+        """Whether every chosen node is farther from another than its cosine with the node that links are chosen for."""
+        cdef float[4] cosines
+        cdef size_t place = 0, count, i
+        look_for(&self._walk, vector_of(self._graph, other), self._graph.dimension)
+        while place < self._chosen_rows.size():
+            count = min(<size_t> 4, self._chosen_rows.size() - place)
+            dot_gathered(&self._chosen_rows[place], count, self._graph.dimension, self._walk.wanted.data(), cosines)
+            for i in range(count):
+                if not cosines[i] < cosine:
+                    return False
+            place += count
+        return True
 
     cdef void _set(self, uint32_t node) noexcept nogil:
         """Let a node have the chosen links."""

@@ -26,13 +26,17 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def made(sizes: list[int], dimension: int, seed: int = 0, noise: float = 0.8) -> list[Matrix]:
-    """Layers of unit vectors, of which each lies around one of the layer above."""
+    """Layers of unit vectors, of which each lies around one of the layer above, its parent (see :func:`parents`)."""
     draw = np.random.default_rng(seed)
     layers = [draw.standard_normal((sizes[-1], dimension))]
-    for size in reversed(sizes[:-1]):
-        above = layers[0][draw.integers(0, len(layers[0]), size)]
-        layers.insert(0, above + noise * draw.standard_normal((size, dimension)))
+    for size, of in zip(reversed(sizes[:-1]), reversed(parents(sizes)), strict=True):
+        layers.insert(0, layers[0][of] + noise * draw.standard_normal((size, dimension)))
     return [(layer / np.linalg.norm(layer, axis=1, keepdims=True)).astype(np.float32) for layer in layers]
+
+
+def parents(sizes: list[int]) -> list[npt.NDArray[np.int64]]:
+    """The node of the next layer that each node is around."""
+    return [np.arange(size) % max(1, above) for size, above in pairwise(sizes)]
 
 
 def digests(layers: list[Matrix], seed: int = 1) -> list[npt.NDArray[np.uint64]]:
@@ -41,7 +45,8 @@ def digests(layers: list[Matrix], seed: int = 1) -> list[npt.NDArray[np.uint64]]
 
 
 def built(layers: list[Matrix], *, m: int = 16, exact_below: int = 0) -> dict[str, npt.NDArray[Any]]:
-    arrays = layered_arrays(layers, digests(layers), m=m, exact_below=exact_below)
+    of = [np.where(len(above), of, -1) for of, above in zip(parents([*map(len, layers)]), layers[1:], strict=True)]
+    arrays = layered_arrays(layers, of, digests(layers), m=m, exact_below=exact_below)
     assert arrays is not None
     return arrays
 
@@ -71,6 +76,11 @@ def arrays(layers: list[Matrix]) -> dict[str, npt.NDArray[Any]]:
     return built(layers)
 
 
+def opened_graph(arrays: Arrays) -> LayeredGraph:
+    names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
+    return LayeredGraph(*(arrays[name] for name in names))
+
+
 def recall(graph: LayeredVectors, layers: list[Matrix], queries: Matrix, ef: int, count: int = 5) -> list[float]:
     """The share of the ``count`` nearest nodes that is found, by layer."""
     found = np.zeros(len(layers))
@@ -91,14 +101,25 @@ def test_cosines_are_those_of_an_exact_search_to_the_last_bit(layers: list[Matri
         assert near == exactly(layers[layer], query, 5)
 
 
-def test_links_between_layers_spare_comparisons(layers: list[Matrix], arrays: Arrays) -> None:
-    graph = LayeredGraph(*arrays.values())
-    counts = np.full(4, 5, np.int64)
-    linked, unlinked = (
-        sum(graph.search(query, counts, 10, linked=linked, whole=0)[3] for query in questions(layers, 50))
-        for linked in (True, False)
-    )
-    assert linked < 0.85 * unlinked
+def test_ways_down_spare_comparisons(layers: list[Matrix], arrays: Arrays) -> None:
+    """As many of the nearest are found by fewer comparisons where a layer is entered from the one above it."""
+    graph, counts, queries = opened_graph(arrays), np.full(4, 5, np.int64), questions(layers, 50)
+    nearest = [[exactly(layer, query, 5) for layer in layers] for query in queries]
+
+    def compared(linked: bool) -> int:
+        for ef in range(5, 200, 5):
+            found, total = 0, 0
+            for query, wanted in zip(queries, nearest, strict=True):
+                nodes, _, bounds, count = graph.search(query, counts, ef, linked=linked, whole=0)
+                total += count
+                for layer, (low, high) in enumerate(pairwise(bounds.tolist())):
+                    rows = set((nodes[low:high] - arrays["layers"][layer]).tolist())
+                    found += len(rows & {row for row, _ in wanted[layer]})
+            if found >= 0.99 * 5 * len(layers) * len(queries):
+                return total
+        raise AssertionError("not found")
+
+    assert compared(True) < 0.85 * compared(False)
 
 
 def test_a_graph_is_a_function_of_its_vectors_and_digests(layers: list[Matrix], arrays: Arrays) -> None:
@@ -132,6 +153,16 @@ def reached(arrays: Arrays, layer: int) -> set[int]:
                 seen.add(other)
                 ahead.append(other)
     return seen
+
+
+def test_members_are_those_of_the_layer_below_by_their_parents(arrays: Arrays) -> None:
+    assert arrays["bounds"][[0, 1, 400, 440, 446]].tolist() == [0, 8, 3000, 3400, 3440]
+    assert arrays["members"][:8].tolist() == list(range(0, 3000, 400))
+    some = layered_arrays(
+        [np.eye(3, dtype=np.float32)] * 2, [np.array([2, -1, 0])], digests(made([3, 3], 2)), m=4, exact_below=0
+    )
+    assert some is not None
+    assert some["bounds"].tolist() == [1, 2, 2, 3] and some["members"].tolist() == [1, 2, 0]
 
 
 @settings(max_examples=30)
@@ -197,6 +228,7 @@ def test_a_build_can_be_cancelled_and_says_how_far_it_is(layers: list[Matrix]) -
     cancelled = iter([False, False, True])
     given_up = layered_arrays(
         layers,
+        parents([*map(len, layers)]),
         digests(layers),
         m=8,
         exact_below=0,
@@ -221,6 +253,7 @@ def test_a_build_can_be_cancelled_and_says_how_far_it_is(layers: list[Matrix]) -
         ("entry", np.zeros(4, np.uint32)),
         ("entry", np.zeros(5, np.uint32)),
         ("checks", np.zeros(9, np.uint32)),
+        ("bounds", np.zeros(9, np.uint32)),
     ],
 )
 def test_arrays_that_do_not_fit_each_other_are_refused(arrays: Arrays, name: str, wrong: npt.NDArray[Any]) -> None:
@@ -243,14 +276,14 @@ def test_links_that_lead_anywhere_do_no_harm(arrays: Arrays) -> None:
     """Where nobody has damaged the file but it was made wrong: every checksum is right."""
     draw = np.random.default_rng(3)
     wrong = {**arrays, "checks": np.zeros_like(arrays["checks"])}
-    for name in ("links0", "links", "down"):
+    for name in ("links0", "links", "down", "bounds", "members"):
         wrong[name] = draw.integers(0, 2**32, arrays[name].shape, np.uint32)
     wrong["vectors"] = draw.standard_normal(arrays["vectors"].shape).astype(np.float32)
     wrong["vectors"][::3] = np.nan
     first = arrays["layers"]
     # Whoever builds a graph gives it its checksums: here the one of a graph without any order.
     for checks in (arrays["checks"], checksums_of(wrong)):
-        graph = LayeredGraph(*{**wrong, "checks": checks}.values())
+        graph = opened_graph({**wrong, "checks": checks})
         for ef in (1, 20, 5000):
             try:
                 nodes, _, bounds, _ = graph.search(wrong["vectors"][1], np.full(4, 5, np.int64), ef, whole=0)

@@ -248,7 +248,7 @@ def test_parts_that_are_not_there_are_refused() -> None:
         lambda: kernel.longest(None, None),  # type: ignore[arg-type]
         lambda: row_products(None, None, None),  # type: ignore[arg-type]
         lambda: push(seeds=None),
-        lambda: LayeredGraph(None, None, None, None, None, None, None),  # type: ignore[arg-type]
+        lambda: LayeredGraph(None, None, None, None, None, None, None, None, None),  # type: ignore[arg-type]
         lambda: LayeredGraphBuilder(None, None, None),  # type: ignore[arg-type]
     ):
         with pytest.raises(TypeError):
@@ -516,9 +516,11 @@ def any_layers(chance: Chance) -> None:
     while builder.advance(chance.draw.choice([1, 7, 1000])):
         with contextlib.suppress(REFUSED):
             builder.arrays()
-    arrays = [first, vectors, *builder.arrays()]
+    above = nodes - (int(first[1]) if len(first) > 1 else 0)
+    bounds = np.sort(chance.draw.choices(range(nodes + 1), k=above + 1)).astype(np.uint32)
+    arrays = [first, vectors, *builder.arrays(), bounds, np.arange(nodes, dtype=np.uint32)]
     for _ in range(chance.draw.choice([0, 0, 1, 2])):
-        number = chance.draw.randrange(7)
+        number = chance.draw.randrange(9)
         shape = arrays[number].shape
         arrays[number] = chance.array(arrays[number].dtype.str, *shape)
     graph = LayeredGraph(*arrays)

@@ -7,10 +7,11 @@ stored together, and attributed communities built of them (ArchRAG, arXiv 2502.0
 entities, above it communities from the finest to the coarsest. Every question asks for the nearest 5 of each layer.
 ``--store`` keeps the store, or uses the one that is there.
 
-``equal`` compares both at the least ef at which each finds 0.99 of the nearest in every layer; ``ef 20`` tells what
-cross links spare. ``distances`` counts cosines a question over all layers: those of hnswlib by walking its own graph
-again, which must find what it found (in 98 of 100; among equals it may go another way). Times are those of a question,
-in microseconds, in one thread, through Python: the best of five rounds that take turns. Prints one JSON object.
+``equal`` compares both at the least ef at which each finds 0.99 of the nearest in every layer; ``ef 20`` tells what is
+found at that; ``unlinked`` is the same graph, each layer entered where it begins. ``distances`` counts cosines a
+question over all layers: those of hnswlib by walking its own graph again, which must find what it found (in 98 of 100;
+among equals it may go another way). Times are those of a question, in microseconds, in one thread, through Python: the
+best of five rounds that take turns. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ from kvstore_cext.chnsw import LayeredGraph
 
 Matrix = npt.NDArray[np.float32]
 #: Nearest nodes asked for a layer; what both graphs are built with.
-TOP, M, EF_CONSTRUCTION = 5, 16, 200
+TOP, M, EF_CONSTRUCTION = 5, 16, 100
 #: Candidates kept in a layer, tried one after the other, and the recall that is wanted.
-EFS, WANTED = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200), 0.99
+EFS, WANTED = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125, 150, 200), 0.99
 #: Documents put in one commit.
 BATCH = 500
 
@@ -62,9 +63,9 @@ def main(folders: Sequence[Path], embedder: str, queries: int, kept: Path | None
     """Build both over the layers of attributed communities, and ask every question of both."""
     questions = [row["question"] for folder in folders for row in rows(folder / "questions.jsonl")]
     with tempfile.TemporaryDirectory() as scratch:
-        layers = stored_layers(kept or Path(scratch) / "store", folders, embedder)
+        layers, parents = stored_layers(kept or Path(scratch) / "store", folders, embedder)
         asked = open_embedder(embedder).embed(questions[:queries])
-        report = measure(layers, np.ascontiguousarray(asked), Path(scratch))
+        report = measure(layers, parents, np.ascontiguousarray(asked), Path(scratch))
     print(json.dumps({"data": [folder.name for folder in folders], **report}))
 
 
@@ -73,8 +74,8 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
-def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> list[Matrix]:
-    """The vectors of entities, and of communities from the finest to the coarsest."""
+def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[list[Matrix], list[npt.NDArray[Any]]]:
+    """The vectors of entities, and of communities from the finest to the coarsest; the parents of all but these."""
     known = path.exists()
     with kvstore.open(path, embedder=embedder) as store:
         for folder in folders if not known else ():
@@ -87,23 +88,31 @@ def stored_layers(path: Path, folders: Sequence[Path], embedder: str) -> list[Ma
             state = snapshot._view
             tree = build_communities(state, CommunityOptions(neighbours="knn"))
             entities = entity_vectors(tree.graph, passage_vectors(state, tree.graph))
-    coarsest_last = range(int(tree.level.max(initial=-1)), -1, -1)
-    return [entities, *(tree.vectors[tree.level == level] for level in coarsest_last)]
+    layers, parents, above = [entities], [], tree.finest
+    for level in range(int(tree.level.max(initial=-1)), -1, -1):
+        here = np.flatnonzero(tree.level == level)
+        places = np.full(len(tree) + 1, -1)  # the last: of none
+        places[here] = np.arange(len(here))
+        parents.append(places[above])
+        above = tree.parent[here]
+        layers.append(tree.vectors[here])
+    return layers, parents
 
 
-def measure(layers: list[Matrix], questions: Matrix, scratch: Path) -> dict[str, Any]:
+def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Matrix, scratch: Path) -> dict[str, Any]:
     """Both over the same layers."""
     nearest = [exactly(layer, questions) for layer in layers]
     started = time.perf_counter()
     digests = [np.random.default_rng(0).permutation(len(layer)).astype(np.uint64) for layer in layers]
-    arrays = layered_arrays(layers, digests, m=M, exact_below=0)
+    arrays = layered_arrays(layers, parents, digests, m=M, exact_below=0)
     assert arrays is not None
     built = time.perf_counter() - started
     started = time.perf_counter()
     separate = [hnswlib_graph(layer) for layer in layers]
     built_apart = time.perf_counter() - started
 
-    graph = LayeredGraph(*arrays.values())
+    names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
+    graph = LayeredGraph(*(arrays[name] for name in names))
     counts = np.full(len(layers), TOP, np.int64)
 
     def together(linked: bool) -> Callable[[Matrix, int], tuple[list[npt.NDArray[Any]], int]]:
@@ -127,9 +136,8 @@ def measure(layers: list[Matrix], questions: Matrix, scratch: Path) -> dict[str,
         for one in separate:
             one.knn_query(question, k=min(TOP, one.element_count), num_threads=1)
 
-    sides = {
-        name: quality(search, questions, nearest) for name, search in (("chnsw", together(True)), ("hnswlib", apart))
-    }
+    searches = {"chnsw": together(True), "unlinked": together(False), "hnswlib": apart}
+    sides = {name: quality(search, questions, nearest) for name, search in searches.items()}
     at_20, unlinked = (at_ef(together(linked), questions, nearest, 20) for linked in (True, False))
     ours, theirs = timed(
         [(ask_together, sides["chnsw"]["ef"], []), (ask_apart, sides["hnswlib"]["ef"], separate)], questions
@@ -144,6 +152,8 @@ def measure(layers: list[Matrix], questions: Matrix, scratch: Path) -> dict[str,
         "equal": {
             "chnsw": {**sides["chnsw"], "us": round(ours, 1)},
             "hnswlib": {**sides["hnswlib"], "us": round(theirs, 1)},
+            "unlinked": sides["unlinked"],
+            "ratio_to_unlinked": round(sides["chnsw"]["distances"] / sides["unlinked"]["distances"], 3),
             "distances_ratio": round(sides["chnsw"]["distances"] / sides["hnswlib"]["distances"], 3),
             "time_ratio": round(ours / theirs, 3),
         },

@@ -1,8 +1,8 @@
 """C-HNSW: one graph over all layers of a hierarchy of unit vectors (ArchRAG, arXiv 2502.09891, section 3.1.3).
 
-In: the vectors of each layer, the widest first, and a digest of each node's name. Out: named arrays that an index file
-keeps, and the nearest nodes of every layer in one descent over these arrays where they lie, read or mapped. The kernel
-``kvstore_cext.chnsw`` says how they are built and walked.
+In: the vectors of each layer, the widest first, who is a member of whom, and a digest of each node's name. Out: named
+arrays that an index file keeps, and the nearest nodes of every layer in one descent over these arrays where they lie,
+read or mapped. The kernel ``kvstore_cext.chnsw`` says how they are built and walked.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ LAYERED_OPTIONS: Mapping[str, Option] = {
 #: Arrays of which the kernel verifies what it meets, node by node: nobody need read them before.
 CHECKED_IN_PLACE = ("vectors", "links0", "links", "down")
 #: Candidates looked at for the links of a node.
-_EF_CONSTRUCTION = 200
+_EF_CONSTRUCTION = 100
 #: Nodes inserted between two looks at whether to go on.
 _STEP = 500
 
 
 def layered_arrays(
     layers: Sequence[Matrix],
+    parents: Sequence[npt.NDArray[np.int64]],
     digests: Sequence[npt.NDArray[np.uint64]],
     *,
     m: int,
@@ -44,12 +45,15 @@ def layered_arrays(
 ) -> dict[str, npt.NDArray[Any]] | None:
     """The arrays of a graph over unit vectors, shape (nodes, dimension) a layer, layer 0 first; None once cancelled.
 
-    A function of the vectors and of ``digests``, which say for each node when it is inserted, ties by number: an order
-    that does not follow the names' and does not change with what else there is. ``progress`` hears nodes done of all.
+    A function of the vectors, of ``parents``, which say of all layers but the highest for each node which one of the
+    next layer it is a member of (-1: none), and of ``digests``, which say for each node when it is inserted, ties by
+    number: an order that does not follow the names' and does not change with what else there is. ``progress`` hears
+    nodes done of all.
     """
     first = np.cumsum([0, *map(len, layers)], dtype=np.uint32)
     vectors = np.ascontiguousarray(np.concatenate(layers), np.float32)
-    arrays: dict[str, npt.NDArray[Any]] = {"layers": first, "vectors": vectors}
+    bounds, members = _members(first.astype(np.int64), parents)
+    arrays: dict[str, npt.NDArray[Any]] = {"layers": first, "vectors": vectors, "bounds": bounds, "members": members}
     if len(vectors) < exact_below:
         above = len(vectors) - len(layers[0])
         arrays |= {"links0": np.empty((len(layers[0]), 0), np.uint32), "links": np.empty((above, 0), np.uint32)}
@@ -69,6 +73,18 @@ def layered_arrays(
     return arrays | dict(built)
 
 
+def _members(
+    first: npt.NDArray[np.int64], parents: Sequence[npt.NDArray[np.int64]]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Where the members of each node above layer 0 begin and end, and all of them."""
+    above = [np.where(of < 0, -1, of + start) for of, start in zip(parents, first[1:], strict=False)]
+    owners = np.concatenate((*above, np.empty(0, np.int64)))
+    members = np.argsort(owners, kind="stable")
+    ordered = owners[members]
+    bounds = np.searchsorted(ordered, np.arange(first[1], first[-1] + 1))
+    return bounds.astype(np.uint32), members.astype(np.uint32)
+
+
 class LayeredVectors:
     """The graph that :func:`layered_arrays` made, searched where its arrays lie; any number of threads may.
 
@@ -76,7 +92,7 @@ class LayeredVectors:
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        names = ("layers", "vectors", "links0", "links", "down", "entry", "checks")
+        names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
         try:
             self._graph = LayeredGraph(*(arrays[name] for name in names))
         except (TypeError, ValueError) as error:

@@ -27,6 +27,7 @@ from ...structures.vectors.chnsw import CHECKED_IN_PLACE, LAYERED_OPTIONS, Layer
 from ...structures.vectors.vectors import Matrix
 from ..graphrag.attributes import entity_vectors, passage_vectors
 from ..graphrag.communities import Communities
+from ..graphrag.community_building import NOWHERE
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.entity_graph import entity_graph
 
@@ -69,13 +70,19 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
             graph = entity_graph(state)
             layers = [entity_vectors(graph, passage_vectors(state, graph))]
             nodes, names = [graph.entities], [graph.keys]
+            of = [(communities.of_entity(entity) or [NOWHERE])[-1] for entity in graph.entities.tolist()]
+            parents = []
             for numbers in layers_of(communities):
+                places = {number: place for place, number in enumerate(numbers)}
+                parents.append(np.array([places.get(parent, NOWHERE) for parent in of], np.int64))
+                above = (communities.get(number).parent for number in numbers)
+                of = [NOWHERE if parent is None else parent for parent in above]
                 layers.append(communities.vectors(numbers))
                 nodes.append(np.array(numbers, np.uint32))
                 names.append([communities.key(number) for number in numbers])
-        options = record.counts(LAYERED_OPTIONS)
-        tell, stop = tools.progress, tools.cancelled
-        arrays = layered_arrays(layers, list(map(_digests, names)), progress=tell, cancelled=stop, **options)
+        digests = list(map(_digests, names))
+        tell, stop, options = tools.progress, tools.cancelled, record.counts(LAYERED_OPTIONS)
+        arrays = layered_arrays(layers, parents, digests, progress=tell, cancelled=stop, **options)
         if arrays is None:
             return None
         return Content({"change": communities.change}, {**arrays, "nodes": np.concatenate(nodes)})

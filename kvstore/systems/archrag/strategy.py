@@ -82,7 +82,7 @@ class ArchragStrategy:
     description = "ArchRAG: the nearest entities and communities of every layer lead to passages and reports"
     options: Mapping[str, Option] = {
         "k": Option(5, 1, 100, "nearest entities, and communities of each layer"),
-        "ef": Option(100, 1, 10_000, "candidates kept while a layer is walked"),
+        "ef": Option(50, 1, 10_000, "candidates kept while a layer is walked"),
         "levels": Option(4, 0, 100, "layers of communities above the entities that are searched, from the finest"),
         "share": Option(0.1, 0, 10, "how much it counts what leads to a passage, beside its own resemblance"),
         "reports": Option(0.25, 0, 0.9, "share of what is found that reports of communities have"),
