@@ -1,7 +1,7 @@
 """Strategy ``drift``: local searches that follow on from what communities say (GraphRAG, DRIFT search).
 
 *Primer*: the communities nearest to the question by vector. *Follow-up*: what they lead to is asked
-of the local search, round after round, each with half the weight of the one before. *Reduce*: the passages of all
+of the local search, round after round, each round with half the weight of the one before. *Reduce*: the passages of all
 searches stand together. The published search has a model make up an answer to look for, and questions to follow up, and
 draws both at random; here nothing is random. Without a model the follow-ups are the strongest names of the primer that
 the question does not have, each with the question.
@@ -34,7 +34,7 @@ from .report_hits import communities_for, ranked, report_of
 
 #: Communities of the primer, and passages of each search, whose names lead on.
 _PRIMER, _LEADING = 3, 5
-#: What a round weighs, as a share of the one before.
+#: What the searches of a round weigh together, as a share of the round before.
 _FURTHER = 0.5
 #: How little the first ranks stand out where the searches are joined.
 _CONSTANT = 10
@@ -62,10 +62,10 @@ class DriftStrategy:
             selected = [community for community, _ in communities.nearest(query.vector, _PRIMER)]
             step.detail = "; ".join(communities.title(one) for one in selected)
             step.count = len(selected)
-        searches: list[tuple[float, Ranking]] = [(1.0, near[0]), (1.0, near[1])]
-        paths: dict[int, str] = {chunk: "near the question" for ranking in near for chunk, _ in ranking}
-        if starts:
-            searches.append((1.0, self._search(query, starts, "", paths)))
+        paths: dict[int, str] = {}
+        with query.trace.step("search of the question") as step:
+            searches = [(1.0, self._search(query, starts, "", paths, near))]
+            step.count = len(searches[0][1])
         self._follow(query, communities, starts, selected, searches, paths)
         ranking = _joined(query, searches)
         reports = self._primer(query, communities, selected)
@@ -115,14 +115,16 @@ class DriftStrategy:
                     for entity in new
                 ]
                 step.detail, step.count = ", ".join(keys.values()), sum(map(len, found))
-            searches += [(_FURTHER**number, ranking) for ranking in found]
+            searches += [(_FURTHER**number / len(found), ranking) for ranking in found]
             leading = [ranking[:_LEADING] for ranking in found]
             names = [start.entity for start in near_entities(query, leading, followed, width)]
 
     @staticmethod
-    def _search(query: Query, starts: Sequence[Start], path: str, paths: dict[int, str]) -> Ranking:
+    def _search(
+        query: Query, starts: Sequence[Start], path: str, paths: dict[int, str], near: Sequence[Ranking] = ()
+    ) -> Ranking:
         """A local search, whose paths are added where a passage has none yet."""
-        ranking, found = passages_of_entities(query, starts)
+        ranking, found = passages_of_entities(query, starts, near)
         for chunk, why in found.items():
             paths.setdefault(chunk, f"{path}{why}")
         return ranking

@@ -5,7 +5,7 @@ long as one below says at least as much to the question; one that asks for an ov
 a community says is the cosine of its centroid plus the share of the question's words, by rarity (BM25), that its report
 has; without a model nobody rates. *Map*: each selected community gives its points, the sentences of its report, or of
 its passages by the greedy cover. *Reduce*: the points stand together, the communities that say most first, until there
-is no more room (Edge et al. 2024, section 3.1.6). What is in no community is one more.
+is no more room (Edge et al. 2024, section 3.1.6). What is in no community, and what is newer than these, is one more.
 
 With a model ASK has it rate the reports on the way down, from 0 to 5; take points from the reports of those that count,
 in as many parts as prompts can hold; and write the answer from those, the best first.
@@ -28,6 +28,7 @@ from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.lexical_search import K1, question_terms, term_rarity
 from ...retrieval.overview import asks_overview
 from ...retrieval.query import Query, option
+from ...structures.ranking import in_order
 from ...text.words import stemmer, term_counts, token_count
 from .communities import Communities
 from .community_index import COMMUNITIES
@@ -67,7 +68,8 @@ class GlobalStrategy:
             step.count = len(selected)
         with query.trace.step("points of communities") as step:
             hits = _reports(query, communities, selected[: query.top], tree)
-            step.detail = f"{len(hits)} of {len(selected)} communities"
+            rest = f", {tree.left_out} newer chunks left out" if tree.left_out else ""
+            step.detail = f"{len(hits)} of {len(selected)} communities{rest}"
             step.count = sum(len(hit.spans) for hit in hits)
         return Evidence(query.question, self.name, hits, [], query.trace.steps, tree.looked_at)
 
@@ -84,7 +86,8 @@ class GlobalStrategy:
 class _Tree:
     """The tree of communities as far as it may answer, and how much each says to the question.
 
-    ``loose`` are chunks that may answer and are in no community: those near the question, and newer ones.
+    ``loose`` are chunks that may answer and are told apart from the communities: those in none near the question, and
+    ``newer`` ones, the nearest first; ``left_out`` says how many more there are.
     """
 
     def __init__(self, query: Query, communities: Communities) -> None:
@@ -97,10 +100,15 @@ class _Tree:
         self._most = sum(self._rarities.values()) * (K1 + 1) or 1.0
         allowed = query.allowed_chunks
         near = [chunk for chunk, _ in rank_by_vector(query, _NEAR)]
-        looked_through = dict.fromkeys((*near, *(communities.newer() if allowed is None else allowed.tolist())))
+        newer = np.array(communities.newer(), np.uint64)
+        self.newer = frozenset(newer[query.keep_allowed(newer)].tolist())
+        looked_through = dict.fromkeys((*near, *(() if allowed is None else allowed.tolist())))
         homes = {chunk: communities.of_chunk(chunk) for chunk in looked_through}
         self._possible = None if allowed is None else {one for found in homes.values() for one in found}
-        self.loose = [chunk for chunk, found in homes.items() if not found][:_LOOSE]
+        apart = [chunk for chunk, found in homes.items() if not found or chunk in self.newer]
+        apart = list(dict.fromkeys((*apart, *in_order(view, self.newer))))
+        self.loose = apart[: _LOOSE if query.within is not None or asks_overview(query.question) else _TELLING]
+        self.left_out = len(apart) - len(self.loose)
         self.looked_at = 0
         self.deepest = 0
 
@@ -207,7 +215,9 @@ def _within(
     passages: dict[int | None, list[int]] = {}
     for community, _ in selected:
         found = tree.loose if community is None else [chunk for chunk, _ in communities.passages(community)]
-        passages[community] = [chunk for chunk in found if allowed is None or chunk in allowed]
+        # What is newer is told apart.
+        old = (chunk for chunk in found if community is None or chunk not in tree.newer)
+        passages[community] = [chunk for chunk in old if allowed is None or chunk in allowed]
     shares = {community: max(0.0, score) * len(passages[community]) for community, score in selected}
     left = math.fsum(shares.values())
     hits: dict[int | None, Hit | None] = {}
@@ -227,7 +237,7 @@ def _cover_report(
     """A report of the sentences of some passages that have most of what these are about."""
     view = query.view
     if community is None:
-        heading, title, path = "", "in no community", "not in a community yet"
+        heading, title, path = "", "in no community", "in no community, or newer than these"
     else:
         heading, title = communities.key(community), communities.title(community)
         path = f"community of level {communities.get(community).level}"

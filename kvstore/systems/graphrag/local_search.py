@@ -4,8 +4,8 @@ The question's entities are those it names; where they are fewer than ``entities
 name come behind them, as the published search takes the entities whose descriptions are nearest (Edge et al. 2024;
 microsoft/graphrag, "Local Search"). What is found is parted among three kinds of text by shares: reports of the
 communities that most of the entities are in, lines about the entities from the forest, and passages. A passage counts
-by the entities it names, each by its weight and rarity, and by its cosine: the published order, by the first entity and
-then by relations, puts everything about the first name ahead of passages about two of them.
+by the entities it names, each by its weight and rarity, by its cosine and by the question's words: the published order,
+by the first entity and then by relations, puts everything about the first name ahead of passages about two of them.
 
 In: a query, and the index ``communities``. Out: evidence: passages, behind them reports (hits of the kind ``report``);
 lines about the entities as its context. A question that leads to no entity is answered by the nearest passages.
@@ -25,7 +25,7 @@ from ...arguments import Option
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.hierarchy import Hierarchy
-from ...retrieval.lexical_search import rank_by_words
+from ...retrieval.lexical_search import question_terms, rank_by_words, word_scores_of
 from ...retrieval.ordered_addresses import nodes_in_order
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognise
@@ -79,8 +79,8 @@ class LocalStrategy:
         if not starts:
             return evidence_of(query, self.name, near[0], "near the question (no entity is known)", len(near[0]))
         with query.trace.step("passages of the entities") as step:
-            ranking, paths = passages_of_entities(query, starts)
-            step.detail, step.count = "by the entities they name, and cosine", len(ranking)
+            ranking, paths = passages_of_entities(query, starts, near)
+            step.detail, step.count = "by the entities they name, cosine and words", len(ranking)
         reports = self._reports(query, communities, starts)
         evidence = evidence_of(narrowed(query, reports), self.name, ranking, paths, len(ranking))
         return replace(evidence, hits=ranked([*evidence.hits, *reports]), context=self._relations(query, starts))
@@ -161,8 +161,14 @@ def _starts(query: Query, near: Sequence[Ranking], most: int) -> list[Start]:
     return named + found
 
 
-def passages_of_entities(query: Query, starts: Sequence[Start]) -> tuple[Ranking, dict[int, str]]:
-    """Passages by the entities they name and their cosines with the question, best first, and why each is there."""
+def passages_of_entities(
+    query: Query, starts: Sequence[Start], near: Sequence[Ranking] = ()
+) -> tuple[Ranking, dict[int, str]]:
+    """Passages by the entities they name, their cosines with the question, and its words, each as a share of the best;
+    best first, and why each is there.
+
+    ``near`` are rankings by vector and by words, whose passages are candidates too.
+    """
     view = query.view
     entities = np.array([start.entity for start in starts], np.uint32)
     graph = view.part(GRAPH)
@@ -172,18 +178,24 @@ def passages_of_entities(query: Query, starts: Sequence[Start]) -> tuple[Ranking
     chunks = np.array(sorted(scores), np.uint64)
     chunks = chunks[query.keep_allowed(chunks)]
     kept = best(view, chunks, np.array([scores[chunk] for chunk in chunks.tolist()]), _CANDIDATES + query.reach)
-    if not kept:
+    ids = np.unique(np.array([chunk for ranking in (kept, *near) for chunk, _ in ranking], np.uint64))
+    if not len(ids):
         return [], {}
-    ids = np.array(sorted(chunk for chunk, _ in kept), np.uint64)
-    by_names = np.array([scores[chunk] for chunk in ids.tolist()])
-    cosines = np.maximum(cosines_of(view, ids, query.vector).astype(np.float64), 0.0)
-    total = by_names / by_names.max() + cosines / (cosines.max() or 1.0)
+    total = _shares(np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]))
+    total += _shares(cosines_of(view, ids, query.vector).astype(np.float64))
+    total += _shares(word_scores_of(view, question_terms(view, query.question), ids))
     ranking = best(view, ids, total, query.reach)
-    paths = {
-        chunk: "names " + ", ".join(dict.fromkeys(starts[number].key for number in owners[chunk]))
-        for chunk, _ in ranking
-    }
-    return ranking, paths
+    return ranking, {chunk: _path(starts, owners.get(chunk, ())) for chunk, _ in ranking}
+
+
+def _path(starts: Sequence[Start], owners: Iterable[int]) -> str:
+    names = ", ".join(dict.fromkeys(starts[number].key for number in owners))
+    return f"names {names}" if names else "near the question"
+
+
+def _shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Scores as shares of the best, none below 0."""
+    return np.maximum(scores, 0.0) / (scores.max(initial=0.0) or 1.0)
 
 
 def _rarities(query: Query, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
