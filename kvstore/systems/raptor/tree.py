@@ -67,7 +67,7 @@ class _TreeNode(ABC):
         return (-self.cosine, *self.place, self.level)
 
 
-class _Tree:
+class _DocumentTree:
     """The abstract tree of a document, and the cosines of its nodes with a question."""
 
     def __init__(self, query: Query, record: DocumentRecord) -> None:
@@ -99,7 +99,7 @@ def _cosine(centre: npt.NDArray[np.float64], query: Query) -> float:
 
 @dataclass(frozen=True)
 class _ChunkNode(_TreeNode):
-    tree: _Tree
+    tree: _DocumentTree
     chunk: int
     level = -1
 
@@ -125,7 +125,7 @@ class _ChunkNode(_TreeNode):
 
 @dataclass(frozen=True)
 class _AbstractNode(_TreeNode):
-    tree: _Tree
+    tree: _DocumentTree
     number: int
 
     @cached_property
@@ -232,11 +232,11 @@ class _Trees:
 
     def __init__(self, query: Query) -> None:
         self.query = query
-        self._trees: dict[int, _Tree] = {}
+        self._trees: dict[int, _DocumentTree] = {}
 
-    def of(self, document: int) -> _Tree:
+    def of(self, document: int) -> _DocumentTree:
         if document not in self._trees:
-            self._trees[document] = _Tree(self.query, self.query.view.documents.get(document))
+            self._trees[document] = _DocumentTree(self.query, self.query.view.documents.get(document))
         return self._trees[document]
 
     def chunk(self, chunk: int) -> _ChunkNode:
