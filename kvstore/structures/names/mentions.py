@@ -7,6 +7,7 @@ headings), each a list of three numbers an occurrence. Damage is a CorruptionErr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -107,10 +108,6 @@ class MentionWriter(Mentions):
 
 
 def _occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
-    row = iter(records.unpack(value, tables.MENTIONS, key))
-    found = []
-    start = 0
-    for entity, distance, length in zip(row, row, row, strict=True):
-        start += distance
-        found.append(Occurrence(entity, start, length))
-    return found
+    row = records.unpack(value, tables.MENTIONS, key)
+    # Of each an entity, its distance from the start of the one before, and its length.
+    return list(map(Occurrence._make, zip(row[::3], accumulate(row[1::3]), row[2::3], strict=True)))

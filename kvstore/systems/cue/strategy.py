@@ -28,7 +28,7 @@ from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from .anchors import Anchors, anchors, quoted
 from .path_search import Beam, Scorer, UnitPath, search_paths
-from .unit_graph import UnitGraph
+from .unit_graph import STARTING, UnitGraph
 from .units import UNITS
 
 #: The nearest passages, which are candidates beside those that paths lead to.
@@ -103,6 +103,7 @@ def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float]) -> 
     starts = list(_starts(found, anchors(query, found, beam.nearest), values))
     kept: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
     with query.trace.step("search paths") as step:
+        found.of_entities((entity for entities in starts for entity in entities), STARTING)
         for entities in starts:
             for hop, paths in enumerate(search_paths(found, entities, beam, _scorer(query))):
                 kept[hop].update((path.rows, path) for path in paths if path.rows not in kept[hop])

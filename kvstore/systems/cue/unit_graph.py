@@ -26,8 +26,10 @@ from ..passage_graph import graph
 from ..passage_graph.structure import GRAPH
 from .units import UNITS, StoredUnit
 
-#: Passages of an entity whose units are read: of one that has more, those nearest to the question.
-_NEAREST_PASSAGES = 50
+#: Passages of an entity whose units are read, where a path begins and where it goes on: of one that has more, those
+#: nearest to the question.
+STARTING = 50
+_REACHED = 20
 #: An entity in more passages is walked neither to nor through.
 _MOST_PASSAGES = 2000
 
@@ -66,8 +68,8 @@ class UnitGraph:
         self._above = lru_cache(None)(self._headed)
         self._key = lru_cache(None)(lambda entity: view.entities.get(entity).key)
 
-    def of_entities(self, entities: Iterable[int]) -> Mapping[int, Rows]:
-        """The rows of the units of some entities, by entity."""
+    def of_entities(self, entities: Iterable[int], most: int = _REACHED) -> Mapping[int, Rows]:
+        """The rows of the units of some entities, by entity; of ``most`` passages of each that is read now."""
         wanted = list(dict.fromkeys(entities))
         missing = np.array([entity for entity in wanted if entity not in self._of_entity], np.uint32)
         if len(missing):
@@ -80,7 +82,7 @@ class UnitGraph:
                 of_chunk = dict(
                     zip(chunks[start:stop][kept].tolist(), features[start:stop][kept].tolist(), strict=True)
                 )
-                passages[entity] = {chunk: of_chunk[chunk] for chunk in self._nearest(list(of_chunk))}
+                passages[entity] = {chunk: of_chunk[chunk] for chunk in self._nearest(list(of_chunk), most)}
             self._read({chunk for found in passages.values() for chunk in found})
             for entity, found in passages.items():
                 rows = [row for chunk, how in found.items() for row in self._naming(entity, chunk, how)]
@@ -149,13 +151,11 @@ class UnitGraph:
             units = self._units.naming(entity, units, not features & graph.LOWER)
         return [self._row_of[unit.id] for unit in units]
 
-    def _nearest(self, found: list[int]) -> list[int]:
-        if len(found) <= _NEAREST_PASSAGES:
+    def _nearest(self, found: list[int], most: int) -> list[int]:
+        if len(found) <= most:
             return found
         view, chunks = self._query.view, np.array(found, np.uint64)
-        return [
-            chunk for chunk, _ in best(view, chunks, cosines_of(view, chunks, self._query.vector), _NEAREST_PASSAGES)
-        ]
+        return [chunk for chunk, _ in best(view, chunks, cosines_of(view, chunks, self._query.vector), most)]
 
     def _read(self, chunks: Iterable[int]) -> None:
         """Have the units of some chunks as rows."""

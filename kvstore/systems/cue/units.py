@@ -166,7 +166,7 @@ class Units:
         it as a name wherever it does, so that no text need be read."""
         if not units or units[0].source != RULE:
             return [unit for unit in units if entity in self._named(unit)]
-        places = self._mentions(units[0].chunk).get(entity, [])
+        places = self._mentions(units[0].chunk, units[0].document).get(entity, [])
         if not written:
             places = [place for place in places if self._is_written(units[0].document, place)]
         return [unit for unit in units if any(_within(place, _spans(unit)) for place in places)]
@@ -202,7 +202,7 @@ class Units:
             spans = _spans(unit)
             return (
                 entity
-                for entity, places in self._mentions(unit.chunk).items()
+                for entity, places in self._mentions(unit.chunk, unit.document).items()
                 if any(_within(place, spans) and self._is_written(unit.document, place) for place in places)
             )
         said = self._said(unit)
@@ -211,7 +211,7 @@ class Units:
         outer = (mention for mention, inside in nested(found) if not inside)
         return (m.entity for m in outer if written_as(text[m.start : m.end].decode()) == (True, False))
 
-    def _read_mentions(self, chunk: int) -> dict[int, list[tuple[int, int]]]:
+    def _read_mentions(self, chunk: int, document_number: int) -> dict[int, list[tuple[int, int]]]:
         """Where the names in a chunk stand that are in no longer one, in bytes of the document, by entity.
 
         The same that :func:`~kvstore.systems.passage_graph.rows.nested` tells, from the places alone.
@@ -220,7 +220,8 @@ class Units:
         occurrences = self._state.mentions.in_chunk(chunk)
         if not occurrences:
             return found
-        base = self._state.chunks.get(chunk).start
+        document = self._document(document_number)
+        base = document.spans[document.ordinals[chunk]].start
         reach, last = -1, (-1, -1)
         for start, length, entity in sorted((start, -length, entity) for entity, start, length in occurrences):
             place = (base + start, base + start - length)
