@@ -52,6 +52,12 @@ class Mentions:
         values = self._view.get_many(tables.MENTIONS, keys)
         return [[] if value is None else _occurrences(value, key) for key, value in zip(keys, values, strict=True)]
 
+    def places_in(self, chunk: int) -> Iterator[tuple[int, int, int]]:
+        """The same as :meth:`in_chunk` as plain numbers, for many chunks at a time: entity, start and length."""
+        key = records.u64(chunk)
+        value = self._view.get(tables.MENTIONS, key)
+        return iter(()) if value is None else _numbers(value, key)
+
     def in_headings(self, document: int) -> list[HeadingOccurrence]:
         """Occurrences in a document's title and headings, in order of rank, abstract and entity."""
         key = records.u64(document)
@@ -108,6 +114,10 @@ class MentionWriter(Mentions):
 
 
 def _occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
+    return list(map(Occurrence._make, _numbers(value, key)))
+
+
+def _numbers(value: memoryview, key: bytes) -> Iterator[tuple[int, int, int]]:
+    """Of each occurrence the entity, the start (stored is its distance from the one before), and the length."""
     row = records.unpack(value, tables.MENTIONS, key)
-    # Of each an entity, its distance from the start of the one before, and its length.
-    return list(map(Occurrence._make, zip(row[::3], accumulate(row[1::3]), row[2::3], strict=True)))
+    return zip(row[::3], accumulate(row[1::3]), row[2::3], strict=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.query import Query
 from ...retrieval.recognition import Seed, recognise
 from ...structures.indexes.index_reading import bound_index
+from ...structures.ranking import Ranking
 from ...text.words import FUNCTION_WORDS
 from ..passage_graph.graph import TITLE_LINK
 from ..passage_graph.structure import GRAPH
@@ -27,7 +27,7 @@ from .unit_graph import UnitGraph
 from .units import UNITS
 
 #: Passages of which units are compared with the question, for each unit that is wanted.
-_PASSAGES = 3
+PASSAGES = 3
 _WORDS = re.compile(r"[^\W_][\w'’-]*(?:\s+[^\W_][\w'’-]*)*")
 
 
@@ -39,15 +39,15 @@ class Anchors:
     units: list[int]
 
 
-def anchors(query: Query, found: UnitGraph, nearest: int) -> Anchors:
-    """What a question starts at: its names, and so many units."""
+def anchors(query: Query, found: UnitGraph, nearest: int, near: Ranking) -> Anchors:
+    """What a question starts at: its names, and so many units of the passages ``near`` it."""
     seeds = recognise(query, as_written=True)
     with query.trace.step("anchors from names") as step:
         names = {seed.key: _with_titles(query, seed.identity.entities) for seed in seeds}
         names |= _nearest_names(query, seeds, nearest)
         step.detail = ", ".join(_shown(query, name, entities) for name, entities in names.items()) or "none"
         step.count = len(names)
-    chunks = [chunk for chunk, _ in rank_by_vector(query, _PASSAGES * nearest)]
+    chunks = [chunk for chunk, _ in near[: PASSAGES * nearest]]
     with query.trace.step("anchors from units") as step:
         ids, cosines = query.view.part(UNITS).nearest(query.vector, nearest, chunks)
         rows = found.rows(ids.tolist())

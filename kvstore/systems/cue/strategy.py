@@ -23,10 +23,10 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import question_terms, word_scores_of
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.reranking import ReadTogether
-from ...structures.ranking import best
+from ...structures.ranking import Ranking, best
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids
-from .anchors import Anchors, anchors, quoted
+from .anchors import PASSAGES, Anchors, anchors, quoted
 from .path_search import Beam, Scorer, UnitPath, search_paths
 from .unit_graph import STARTING, UnitGraph
 from .units import UNITS
@@ -61,11 +61,12 @@ class CueStrategy:
     def retrieve(self, query: Query) -> Evidence:
         _check_units(query)
         found = UnitGraph(query)
-        paths = find_paths(query, found, {name: option(query, self, name) for name in PATH_OPTIONS})
-        near = [chunk for chunk, _ in rank_by_vector(query, max(_NEAREST, query.reach))]
+        options = {name: option(query, self, name) for name in PATH_OPTIONS}
+        near = rank_by_vector(query, max(_NEAREST, PASSAGES * int(options["nearest"]), query.reach))
+        paths = find_paths(query, found, options, near)
         with query.trace.step("passages of the paths") as step:
             through = best_paths(found, paths)
-            chunks = np.unique(np.array([*near, *through], np.uint64))
+            chunks = np.unique(np.array([*(chunk for chunk, _ in near), *through], np.uint64))
             ranking = best(query.view, chunks, _scores(query, chunks, through), query.reach)
             step.count = len(chunks)
             step.detail = f"{len(through)} on paths, {len(near)} near the question: " + ", ".join(
@@ -95,12 +96,12 @@ def _check_units(query: Query) -> None:
         raise InputError("the index units is not whole yet: REFRESH INDEX units; goes on with it")
 
 
-def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float]) -> list[UnitPath]:
-    """The paths kept of all beams, after all hops; ``options`` of :data:`PATH_OPTIONS` that are left out are as they
-    come."""
+def find_paths(query: Query, found: UnitGraph, options: Mapping[str, float], near: Ranking) -> list[UnitPath]:
+    """The paths kept of all beams, after all hops; ``near`` are the passages nearest to the question, and ``options``
+    of :data:`PATH_OPTIONS` that are left out are as they come."""
     values = {name: options.get(name, one.default) for name, one in PATH_OPTIONS.items()}
     beam = Beam(int(values["nearest"]), int(values["beam"]), int(values["hops"]), values["update"], values["words"])
-    starts = list(_starts(found, anchors(query, found, beam.nearest), values))
+    starts = list(_starts(found, anchors(query, found, beam.nearest, near), values))
     kept: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.hops)]
     with query.trace.step("search paths") as step:
         found.of_entities((entity for entities in starts for entity in entities), STARTING)

@@ -14,12 +14,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.dense_search import cosines_of
 from ...retrieval.lexical_search import question_terms, term_rarity
 from ...retrieval.query import Query
 from ...structures.derived_parts import vector_owner
 from ...structures.documents.documents import heading_path
-from ...structures.ranking import best
+from ...structures.indexes.vector_search import nearest_chunks
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.words import chunk_terms, stemmer
 from ..passage_graph import graph
@@ -29,7 +28,7 @@ from .units import UNITS, StoredUnit
 #: Passages of an entity whose units are read, where a path begins and where it goes on: of one that has more, those
 #: nearest to the question.
 STARTING = 50
-_REACHED = 20
+_REACHED = 8
 #: An entity in more passages is walked neither to nor through.
 _MOST_PASSAGES = 2000
 
@@ -154,8 +153,9 @@ class UnitGraph:
     def _nearest(self, found: list[int], most: int) -> list[int]:
         if len(found) <= most:
             return found
-        view, chunks = self._query.view, np.array(found, np.uint64)
-        return [chunk for chunk, _ in best(view, chunks, cosines_of(view, chunks, self._query.vector), most)]
+        # Vectors that are in memory, or in an index, need not be read from the store.
+        nearest, _ = nearest_chunks(self._query.view, self._query.vector, most, np.array(sorted(found), np.uint64))
+        return [chunk for chunk, _ in nearest]
 
     def _read(self, chunks: Iterable[int]) -> None:
         """Have the units of some chunks as rows."""

@@ -217,13 +217,11 @@ class Units:
         The same that :func:`~kvstore.systems.passage_graph.rows.nested` tells, from the places alone.
         """
         found: dict[int, list[tuple[int, int]]] = {}
-        occurrences = self._state.mentions.in_chunk(chunk)
-        if not occurrences:
-            return found
         document = self._document(document_number)
         base = document.spans[document.ordinals[chunk]].start
         reach, last = -1, (-1, -1)
-        for start, length, entity in sorted((start, -length, entity) for entity, start, length in occurrences):
+        places = self._state.mentions.places_in(chunk)
+        for start, length, entity in sorted((start, -length, entity) for entity, start, length in places):
             place = (base + start, base + start - length)
             if place[1] > reach or place == last:
                 reach, last = place[1], place

@@ -134,19 +134,21 @@ class GraphStrategy:
         found = walk(query, self, names, parts, nearest)
         if found is None:
             return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
-        scores = found.scores * np.exp(option(query, self, "units") * self._path_shares(query, parts, found.chunks))
+        scores = found.scores * np.exp(
+            option(query, self, "units") * self._path_shares(query, parts, found.chunks, nearest[0])
+        )
         ranking = best(query.view, found.chunks, scores, query.reach)
         why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, why, len(found.chunks))
 
-    def _path_shares(self, query: Query, parts: Decomposition, chunks: Ids) -> npt.NDArray[np.float64]:
+    def _path_shares(self, query: Query, parts: Decomposition, chunks: Ids, near: Ranking) -> npt.NDArray[np.float64]:
         """The scores of the best paths of units through some chunks, as shares of the best of all; 0 where no path
         leads, or there are no units."""
         shares = np.zeros(len(chunks))
         if not option(query, self, "units") or not has_units(query.view) or not tells_passages_apart(query, parts):
             return shares
         found = UnitGraph(query)
-        through = best_paths(found, find_paths(query, found, {}))
+        through = best_paths(found, find_paths(query, found, {}, near))
         greatest = max((path.score for path in through.values()), default=0.0)
         if greatest > 0:
             for place, chunk in enumerate(chunks.tolist()):
