@@ -243,7 +243,7 @@ def _of_places(view: State, places: Mapping[int, Iterable[tuple[int, int]]]) -> 
     return found
 
 
-class _Part(NamedTuple):
+class _DocumentPart(NamedTuple):
     """Neighbouring chunks of a document, the first and the last by their ids, and the section that they are of."""
 
     first_chunk: int
@@ -251,10 +251,10 @@ class _Part(NamedTuple):
     section: int
 
 
-def _parts(view: State, documents: Sequence[DocumentRecord], most: int) -> list[list[_Part]]:
+def _parts(view: State, documents: Sequence[DocumentRecord], most: int) -> list[list[_DocumentPart]]:
     """Each document cut into parts where its abstracts are, in order of the text: the longest is cut first, until there
     are ``most`` of all. Where an abstract has more below it than there may be parts, neighbours stay together."""
-    cut: list[list[_Part]] = [[] for _ in documents]
+    cut: list[list[_DocumentPart]] = [[] for _ in documents]
     whole = [(-record.chunk_count, number, record.root or 0) for number, record in enumerate(documents)]
     heapq.heapify(whole)
     parts = len(whole)
@@ -265,11 +265,13 @@ def _parts(view: State, documents: Sequence[DocumentRecord], most: int) -> list[
         into = min(len(below), most - parts + 1)
         parts += max(1, into) - 1
         if into < 2:
-            cut[number].append(_Part(record.first_chunk, record.last_chunk, record.section))
+            cut[number].append(_DocumentPart(record.first_chunk, record.last_chunk, record.section))
         elif into == len(below):
             for child, node in zip(record.children, below, strict=True):
                 heapq.heappush(whole, (node.first_chunk - node.last_chunk - 1, number, child))
         else:
             groups = [below[len(below) * n // into : len(below) * (n + 1) // into] for n in range(into)]
-            cut[number] += [_Part(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups]
+            cut[number] += [
+                _DocumentPart(group[0].first_chunk, group[-1].last_chunk, record.section) for group in groups
+            ]
     return [sorted(found) for found in cut]
