@@ -1,0 +1,119 @@
+"""What is refreshed keeps the laws: after any history no strategy tells a word of a document that is gone, each finds a
+document that has just come, and after REFRESH all is as in a fresh store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from theme_texts import THEMES, theme_text
+
+import kvstore
+from kvstore.changes.dump import dump
+from kvstore.systems import SYSTEMS, generation_kinds
+
+KINDS = ("topics", "communities")
+#: The strategies that read what is refreshed.
+STRATEGIES = [strategy.name for name in ("raptor", "graphrag", "archrag") for strategy in SYSTEMS[name].strategies]
+#: Those that look for single passages, and so find a new document by its name; the others answer of the whole.
+FINDING = [name for name in STRATEGIES if name != "global"]
+OPTIONS: dict[str, Any] = {"embedder": "hashing", "settings": {"language": "rules"}}
+
+KEYS = [f"{theme}-{number}" for theme in THEMES for number in range(5)]
+#: Documents put, in some version, or taken out (a negative one), and REFRESH (no key).
+HISTORIES = st.lists(st.tuples(st.sampled_from([*KEYS, None]), st.integers(-2, 2)), min_size=5, max_size=25)
+
+
+def word_of(key: str, version: int) -> str:
+    """A name that only this version of a document has."""
+    theme, _, number = key.partition("-")
+    return f"Zqx{theme}{number}v{version}"
+
+
+def text_of(key: str, version: int) -> str:
+    theme, _, number = key.partition("-")
+    return f"{theme_text(theme, int(number))} Warden {word_of(key, version)} was there as well."
+
+
+def told(store: kvstore.Store) -> Iterator[tuple[str, str]]:
+    """What statements and strategies tell, by who tells it."""
+    for table in ("topics", "topic_members", "communities", "community_members"):
+        yield table, repr(store.execute(f"SELECT * FROM {table}").fetchall())
+    for kind in KINDS:
+        yield f"EXPAND {kind}", repr(store.outline(kind, depth=5))
+    for name in STRATEGIES:
+        for question in ("What are the documents about?", "Who was joined with Port Ellery at the harbour?"):
+            yield name, repr(store.retrieve(question, using=name))
+            yield f"ASK {name}", repr(store.ask(question, using=name))
+
+
+def refreshed(store: kvstore.Store) -> dict[str, Any]:
+    """The rows of what is refreshed, as the dump has them."""
+    with store.state() as state:
+        rows = dump(state)
+    return {table: rows[table] for kind in generation_kinds() for table in kind.tables if table in rows}
+
+
+def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]]) -> None:
+    """A history, held against the store of what is left of it."""
+    versions: dict[str, int] = {}
+    gone: set[str] = set()
+    newest: str | None = None
+    with kvstore.open(path, **OPTIONS) as store:
+        for first in KEYS[::2]:
+            versions[first] = 9
+            store.put(first, text_of(first, 9))
+        for kind in KINDS:
+            store.create_index(kind)
+        for key, version in history:
+            if key is None:
+                store.refresh()
+                continue
+            if key in versions:
+                gone.add(word_of(key, versions.pop(key)))
+            if version < 0:
+                store.delete(key)
+                newest = None if key == newest else newest
+            else:
+                store.put(key, text_of(key, version))
+                versions[key], newest = version, key
+        words = gone - {word_of(*stored) for stored in versions.items()}
+        for who, what in told(store):
+            assert not [word for word in words if word in what], who
+        if newest is not None:
+            word = word_of(newest, versions[newest])
+            for name in FINDING:
+                found = store.retrieve(f"What is known of Warden {word}?", using=name, top=20)
+                assert word in repr(found.hits), f"{name} does not find {newest}"
+        store.refresh()
+        after = refreshed(store)
+        assert store.check() == []
+    with kvstore.open(fresh_path, **OPTIONS) as fresh:
+        for key in sorted(versions, reverse=True):
+            fresh.put(key, text_of(key, versions[key]))
+        for kind in KINDS:
+            fresh.create_index(kind)
+        assert refreshed(fresh) == after
+
+
+@settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=HISTORIES)
+def test_some_histories_leave_nothing_behind(
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("refreshed")
+    lives(folder / "lived", folder / "fresh", history)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=HISTORIES)
+def test_a_hundred_histories_leave_nothing_behind(
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("refreshed")
+    lives(folder / "lived", folder / "fresh", history)
