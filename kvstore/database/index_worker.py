@@ -58,7 +58,7 @@ class Indexing:
         self._open_indexes = open_indexes
         self._environment = open_indexes.environment
         self._builder = IndexBuilder(open_indexes.environment, settings, embed)
-        self._generations = GenerationBuilder(open_indexes.environment, settings, embed)
+        self._generations = GenerationBuilder(open_indexes, settings, embed)
         maintained = MaintainedIndexBuilder(open_indexes.environment, settings, embed)
         self._builders: list[tuple[Any, IndexFiller]] = [
             (FileIndex, self._builder),

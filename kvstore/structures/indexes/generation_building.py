@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from ...errors import IndexUnavailableError, InvalidAnswerError, TokenLimitError
 from ...settings import FixedSettings
 from ...storage import index_file, records
-from ...storage.environment import Environment
 from ...storage.view import WriteView
 from .. import tables
+from ..open_indexes import OpenIndexes
 from ..state import State
 from ..vectors.vectors import Matrix
 from .generations import Generation, GenerationIndex, GenerationRows, Writing, bound_generation
@@ -69,9 +69,10 @@ class GenerationBuilder:
     """Builds the generations of a store; ``embed`` gives unit vectors of texts."""
 
     def __init__(
-        self, environment: Environment, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
+        self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
-        self._environment = environment
+        self._open_indexes = open_indexes
+        self._environment = open_indexes.environment
         self._settings = settings
         self._embed = embed
 
@@ -192,7 +193,7 @@ class GenerationBuilder:
     @contextmanager
     def _state(self) -> Iterator[State]:
         with self._environment.snapshot() as snapshot:
-            yield State(snapshot, self._settings)
+            yield State(snapshot, self._settings, self._open_indexes)
 
 
 class _Kept:
