@@ -29,6 +29,7 @@ class FixedSettings:
     punctuation marks, 16 to 2,000); ``name_words`` the longest name in words that is recognised in a text (1 to 32);
     ``stemmer`` a Snowball language or ``none``; ``language`` says how names are found: by ``rules`` alone (and no
     relations in prose), or by the parse too of ``en`` (which kvstore ships) or of a spaCy pipeline by its name;
+    ``chunk_context`` 1 has vectors made of a sentence about its document too, beside a chunk's headings and text;
     ``hash_seed`` seeds the entity filter's hash.
     """
 
@@ -38,6 +39,7 @@ class FixedSettings:
     name_words: int = 12
     stemmer: str = "english"
     language: str = "en"
+    chunk_context: int = 0
     tokenizer: str = TOKENIZER
     hash_seed: int = 0x6B76_7374
 
@@ -54,6 +56,7 @@ class FixedSettings:
         _check_range("chunk_tokens", self.chunk_tokens, 16, 2000)
         _check_range("name_words", self.name_words, 1, 32)
         _check_range("dimension", self.dimension, 1, 65536)
+        _check_range("chunk_context", self.chunk_context, 0, 1)
         _check_range("hash_seed", self.hash_seed, 0, 2**64 - 1)
 
     def check_same(self, wanted: Mapping[str, Any], path: object) -> None:

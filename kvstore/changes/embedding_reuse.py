@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 
-from ..extraction.extraction import ANY_SPACE, embedding_text
+from ..extraction.extraction import ANY_SPACE
 from ..structures.derived_parts import vector_id
-from ..structures.documents.documents import DocumentRecord, heading_path
+from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix, Vectors
+from ..systems.chunk_texts import chunk_texts, context_facts
 from ..systems.chunked_text import ChunkedText, stored_text
 from ..systems.kept_derivations import kept_derivations
 from .facts import stated_of
@@ -54,11 +55,10 @@ def text_of(state: State, record: DocumentRecord, names: Collection[str]) -> Chu
 
 
 def _chunk_vectors(view: State, record: DocumentRecord, texts: Set[str]) -> dict[str, Matrix]:
-    outline, text = view.documents.outline(record.id), view.documents.text(record.id)
-    places: dict[str, tuple[int, int]] = {}
-    for chunk in view.chunks.get_many(record.chunk_ids()):
-        path = heading_path(outline, chunk.section)
-        places[embedding_text(record.title, path, text[chunk.start : chunk.end].decode())] = chunk.block, chunk.row
+    stored = text_of(view, record, [fact.name for fact in context_facts(view.settings)])
+    chunks = view.chunks.get_many(record.chunk_ids())
+    made_from = zip(chunk_texts(stored, view.settings), chunks, strict=True)
+    places = {text: (chunk.block, chunk.row) for text, chunk in made_from}
     return _vectors_at(view.vectors, places, texts)
 
 

@@ -20,6 +20,7 @@ from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, unit_rows
+from ..systems.chunk_texts import context_facts, has_context
 from ..systems.derivation import texts_without_vectors, with_parts
 from ..systems.fact import Key, StatedFact, Value
 from ..systems.kept_derivations import kept_derivations
@@ -129,6 +130,8 @@ def embedded(
             made = replace(document, extracted=with_parts(document.extracted, settings, kept_here, stated))
             parts, before = made.extracted.parts, document.extracted.parts
             same = {name: rows for name, rows in made.vectors.items() if parts.get(name) is before.get(name)}
+            if has_context(stated, settings) and not document.own_vectors:
+                same.pop(CHUNK_VECTORS.name, None)  # whoever embedded it did not know what is stated of it
             made = replace(made, vectors=same)
             derived.append(made)
             missing.append(texts_without_vectors(made.extracted, made.vectors, settings, kept_here, stated))
@@ -155,6 +158,7 @@ def complete(
     """
     kept = kept_derivations(state.lmdb)
     followed = {name for one in kept for name in one.derivation.facts} & pending.facts.keys()
+    followed |= {fact.name for fact in context_facts(state.settings)}
     stated: dict[str, dict[str, Any]] = {}
     for name in followed:
         for key, value in pending.facts[name].items():

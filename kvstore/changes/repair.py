@@ -35,6 +35,7 @@ from ..structures.names.entities import BLOCK
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix
 from ..systems import INDEXES, store_tables
+from ..systems.chunk_texts import context_facts
 from ..systems.derivation import texts_without_vectors, with_parts
 from ..systems.fact import DocumentFact, StatedFact
 from ..systems.kept_derivations import kept_derivations
@@ -216,6 +217,14 @@ class _Rebuild:
             return None
         return vectors if np.isfinite(vectors).all() else None
 
+    def _context_of(self, record: DocumentRecord) -> dict[str, Any]:
+        """What is stated of a document that the vectors of its chunks are made with, as far as it can be read."""
+        names = {fact.name for fact in context_facts(self._settings)}
+        with suppress(KvstoreError):
+            stated = facts.stated_of(self._before, record) if names else ()
+            return {fact.name: value for fact, value in stated if fact.name in names}
+        return {}
+
     def _derived_before(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
         """The stored vectors of those of some texts that are derived of a document."""
         with suppress(KvstoreError):  # what cannot be read is embedded anew
@@ -229,7 +238,8 @@ class _Rebuild:
         carried: dict[tuple[str, str], Matrix] = {}
         for record, extracted, vectors in waiting:
             given.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
-            missing.append(texts_without_vectors(extracted, given[-1], self._settings, self._kept))
+            context = self._context_of(record) if vectors is None else {}
+            missing.append(texts_without_vectors(extracted, given[-1], self._settings, self._kept, context))
             carried.update(self._derived_before(record.key, set(chain(*missing[-1].values()))))
         made = vectors_for(missing, self._embed, carried)
         prepared: list[Prepared] = []

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -31,6 +32,7 @@ from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..structures.state import State
+from ..systems.chunk_texts import context_facts
 from ..systems.chunked_text import ChunkedText, stored_text, text_to_store
 from ..systems.fact import DocumentFact, Key, StatedFact, Value
 from ..text.normalize import entity_key
@@ -372,8 +374,32 @@ class Transaction(Queryable):
         if stated is not None:
             fact.allow(stated, partial(self._fact, fact))
         self._pending.state(fact, key, stated or None)
+        if fact in context_facts(self._context.settings):
+            self._embed_again(str(key))
         self._apply_many()
         return True
+
+    def _embed_again(self, key: str) -> None:
+        """Have a stored document take its own place, since the vectors of its chunks are made from other texts now."""
+        record = None if key in self._pending.documents else self._changes.documents.find(key)
+        if record is None or record.own_vectors:
+            return  # one that waits is embedded when all that is stated of it is known
+        text = self._changes.documents.text(record.id).decode()
+        given = validate(
+            key,
+            text,
+            title=record.title,
+            source=record.source,
+            meta=record.meta,
+            format=record.format,
+            left_out=record.left_out,
+        )
+        document = prepare(given, self._context.settings)
+        stated = [(fact, self._fact(fact, key)) for fact in facts.of_documents()]
+        self._pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
+        for fact, value in stated:
+            if value is not None:
+                self._pending.state(fact, key, value)
 
     def _fact(self, fact: StatedFact[Key, Value], key: Key) -> Value | None:
         """What is stated under a key as the transaction sees it, or None."""

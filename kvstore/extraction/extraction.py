@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..models.language import ENGLISH, open_language
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section, heading_path
-from ..text.blocks import Block, blocks, plain, summary_sentence
+from ..text.blocks import Block, blocks, parts, plain, summary_sentence
 from ..text.languages import are_english
 from ..text.mail import is_mail_head, mail_fields
 from ..text.names import (
@@ -33,6 +33,7 @@ from ..text.names import (
     written_terms,
 )
 from ..text.normalize import entity_key
+from ..text.sentences import sentences
 from ..text.stated_names import LONGEST_ENTITY_KEY, stated_tree
 from ..text.words import chunk_terms, stemmer
 from .abstracts import AbstractTree, build_tree
@@ -89,19 +90,28 @@ class Extracted(ValidDocument):
     relations: list[Relation] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
 
-    def embedding_texts(self) -> list[str]:
-        """For each chunk the text its vector is made from: where it stands, then what it says."""
-        return [embedding_text(self.title, self.headings(chunk.section), chunk.text) for chunk in self.chunks]
-
     def headings(self, section: int) -> list[str]:
         """Titles of the sections around a chunk, outermost first."""
         return heading_path(self.outline, section)
 
 
-def embedding_text(title: str | None, headings: list[str], text: str) -> str:
-    """What a chunk's vector is made from: its document's title and the headings above it, each once, and its text."""
-    parts = list(dict.fromkeys(part for part in [title, *headings] if part))
-    return (" > ".join(parts) + "\n" if parts else "") + plain(text)
+def embedding_text(title: str | None, headings: list[str], text: str, context: str = "") -> str:
+    """What a chunk's vector is made from: its document's title and the headings above it, each once, and its text; in
+    between a ``context`` that the text does not say itself."""
+    names = list(dict.fromkeys(part for part in [title, *headings] if part))
+    body = plain(text)
+    above = [" > ".join(names), context if context not in body else ""]
+    return "".join(f"{line}\n" for line in above if line) + body
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a document in plain words, from its first chunk; empty where that is all headings, tables
+    and code."""
+    part = next((part for part in parts(text) if part.kind in ("prose", "item")), None)
+    if part is None:
+        return ""
+    piece = text[part.start : part.end]
+    return next((summary_sentence(piece[start:end]) for start, end in sentences(piece)), "")
 
 
 def extract(
@@ -150,7 +160,7 @@ def derive_all(
         except InputError as error:
             begun.append(error)
     written = [item for item in begun if isinstance(item, _ChunkedDocument)]
-    texts_known([text for item in written for text in item.embedding_texts()])
+    texts_known([text for item in written for text in item.embedding_texts(settings)])
     pipeline = open_language(settings.language)
     parsed = [(item.text, item.parsed_by(settings.language), item.to_bytes) for item in written]
     prose = repeat(Prose()) if pipeline is None else read_prose(parsed, pipeline)
@@ -176,13 +186,13 @@ class _ChunkedDocument:
             return self.chunks
         return [chunk for chunk, english in zip(self.chunks, self.english, strict=True) if english]
 
-    def embedding_texts(self) -> list[str]:
-        """As :meth:`Extracted.embedding_texts`."""
+    def embedding_texts(self, settings: FixedSettings) -> list[str]:
+        """For each chunk the text its vector is made from where nothing else is stated of the document."""
+        pieces = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
+        context = first_sentence(pieces[0]) if settings.chunk_context else ""
+        paths = (heading_path(self.sections, chunk.section) for chunk in self.chunks)
         return [
-            embedding_text(
-                self.given.title, heading_path(self.sections, chunk.section), self.text[chunk.start : chunk.end]
-            )
-            for chunk in self.chunks
+            embedding_text(self.given.title, path, piece, context) for path, piece in zip(paths, pieces, strict=True)
         ]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from ..extraction.extraction import Extracted
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import CHUNK_VECTORS
+from .chunk_texts import chunk_texts
 from .chunked_text import text_to_store
 from .kept_derivations import KeptDerivation
 
@@ -45,8 +46,8 @@ def texts_without_vectors(
 ) -> dict[str, Sequence[str]]:
     """The texts to embed of a document with parts, by the spaces that are not ``embedded``."""
     chunks = CHUNK_VECTORS.name
-    found: dict[str, Sequence[str]] = {} if chunks in embedded else {chunks: extracted.embedding_texts()}
     document = text_to_store(extracted, facts or {})
+    found: dict[str, Sequence[str]] = {} if chunks in embedded else {chunks: chunk_texts(document, settings)}
     for one in kept:
         if one.label not in embedded:
             found[one.label] = one.texts(extracted.parts[one.label], document, settings)

@@ -163,6 +163,13 @@ class DocumentFact(StatedFact[str, Value]):
         """
         return value if same_text else None
 
+    #: Whether it says what the vectors of chunks are made with in a store of ``chunk_context``, see :meth:`contexts`.
+    gives_context: ClassVar[bool] = False
+
+    def contexts(self, value: Value, document: ChunkedText) -> Sequence[str]:
+        """For each chunk of a document what stands between its headings and its text where its vector is made."""
+        return [""] * len(document.chunks)
+
     @abstractmethod
     def value(self, *parts: Any) -> Value:
         """What the fields of a line behind the first say; raises InputError."""

@@ -53,6 +53,7 @@ _SCHEMA = {
 
 class _WrittenContext(WrittenFact):
     name = "context"
+    gives_context = True
     plural = "written_contexts"
     fields: ClassVar[Fields] = {"context": str, "passages": list}
     tables = ("context_texts",)
@@ -61,6 +62,9 @@ class _WrittenContext(WrittenFact):
 
     def passages(self, document: ChunkedText) -> list[SourcePassage]:
         return [_document_passage(document), *(passage for _, passage in _section_passages(document))]
+
+    def contexts(self, value: WrittenPassages, document: ChunkedText) -> list[str]:
+        return context_headers(value, document)
 
     def prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         quotation = Quotation(part for one in passages for part in (one.title or "", *one.headings, one.text))

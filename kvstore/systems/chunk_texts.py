@@ -1,0 +1,54 @@
+"""What the vectors of a document's chunks are made from: where each stands, and what it says.
+
+In: a document cut into chunks, with the facts of it that give its chunks context. Out: a text a chunk, with its
+document's title and the headings above it. In a store of ``chunk_context`` a sentence that says what the document is
+about comes between (spRAG's AutoContext): what a model wrote of it and of the section, else the first sentence of the
+document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..extraction.extraction import embedding_text, first_sentence
+from ..settings import FixedSettings
+from . import SYSTEMS
+from .chunked_text import ChunkedText
+from .fact import DocumentFact
+
+
+def context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
+    """The kinds of facts that the vectors of chunks follow from."""
+    if not settings.chunk_context:
+        return []
+    stated = (fact for system in SYSTEMS.values() for fact in system.facts)
+    return [fact for fact in stated if isinstance(fact, DocumentFact) and fact.gives_context]
+
+
+def chunk_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
+    """For each chunk the text its vector is made from."""
+    contexts = _contexts(document, settings)
+    return [
+        embedding_text(document.title, document.headings(number), document.piece(number).decode(), context)
+        for number, context in enumerate(contexts)
+    ]
+
+
+def _contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
+    """For each chunk what is said of its document between the headings and the text."""
+    if not settings.chunk_context or not document.chunks:
+        return [""] * len(document.chunks)
+    first = first_sentence(document.piece(0).decode())
+    written = [
+        fact.contexts(document.facts[fact.name], document)
+        for fact in context_facts(settings)
+        if fact.name in document.facts
+    ]
+    found = ["\n".join(filter(None, lines)) for lines in zip(*written, strict=True)] or [""] * len(document.chunks)
+    return [lines or first for lines in found]
+
+
+def has_context(facts: Mapping[str, Any], settings: FixedSettings) -> bool:
+    """Whether some facts of a document change what the vectors of its chunks are made from."""
+    return any(fact.name in facts for fact in context_facts(settings))

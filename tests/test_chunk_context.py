@@ -1,0 +1,145 @@
+"""chunk_context: vectors of chunks that are made with a sentence about their document (spRAG's AutoContext)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from model_server import Planned, Server, quoted, stream
+
+import kvstore
+from kvstore import errors
+from kvstore.changes.dump import dump
+from kvstore.changes.facts import stated_of
+from kvstore.extraction.extraction import first_sentence
+from kvstore.structures import tables
+from kvstore.systems.chunk_texts import chunk_texts
+from kvstore.systems.chunked_text import stored_text
+
+MakeStore = Callable[..., kvstore.Store]
+SETTINGS = {"chunk_context": 1, "chunk_tokens": 24, "language": "rules"}
+TEXTS = {
+    "lamp": "The *lighthouse* of Tolland was lit in 1911. " + "Its lamp turned all night and was cleaned at noon. " * 6,
+    "tea": "# Tea\n\nTea is made from the leaves of a shrub. It is drunk hot.\n\n# India\n\n"
+    + "Planters took it to Assam, where the rain is warm and long. " * 6,
+    "table": "| a | b |\n| --- | --- |\n| 1 | 2 |",
+}
+
+
+def made_from(store: kvstore.Store, key: str) -> list[str]:
+    with store.state() as state:
+        record = state.documents.find(key)
+        assert record is not None
+        facts = {fact.name: value for fact, value in stated_of(state, record)}
+        return chunk_texts(stored_text(state, record, facts), state.settings)
+
+
+def check_vectors(store: kvstore.Store) -> None:
+    """Every vector is that of the text that the chunk's is to be made from."""
+    for key in store.keys():  # noqa: SIM118
+        with store.state() as state:
+            record = state.documents.find(key)
+            assert record is not None
+            assert np.allclose(state.vectors_of(record), store.embed(made_from(store, key)), atol=1e-6)
+    assert store.check() == []
+
+
+def put_all(store: kvstore.Store) -> None:
+    with store.transaction() as transaction:
+        for key, text in TEXTS.items():
+            transaction.put(key, text, format="markdown")
+
+
+def about(request: dict[str, Any]) -> Planned:
+    passages = [
+        {"number": number, "title": "A title", "about": f"It is about {' '.join(text.split()[:6])}."}
+        for number, text in enumerate(quoted(request), 1)
+    ]
+    return stream(json.dumps({"passages": passages}))
+
+
+def test_the_first_sentence_of_a_document_stands_in_every_chunks_text(make_store: MakeStore) -> None:
+    store = make_store(settings=SETTINGS)
+    put_all(store)
+    texts = made_from(store, "lamp")
+    assert len(texts) > 2
+    assert all("The lighthouse of Tolland was lit in 1911." in text for text in texts)
+    assert texts[0].count("was lit in 1911") == 1
+    tea = made_from(store, "tea")
+    assert tea[-1].startswith("India\nTea is made from the leaves of a shrub.\nPlanters took it")
+    assert made_from(store, "table") == ["| a | b | | --- | --- | | 1 | 2 |"]
+    check_vectors(store)
+    plain = kvstore.open(store.path.parent / "plain", embedder="hashing", settings={**SETTINGS, "chunk_context": 0})
+    with plain:
+        put_all(plain)
+        assert not any("1911" in text for text in made_from(plain, "lamp")[1:])
+        check_vectors(plain)
+    assert first_sentence("```\nx = 1\n```") == ""
+
+
+def test_ingest_workers_embed_the_same(make_store: MakeStore, tmp_path: Path) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for key, text in TEXTS.items():
+        (folder / f"{key}.md").write_text(text)
+    store = make_store(settings=SETTINGS)
+    store.ingest(folder)
+    assert len(store) == 3
+    check_vectors(store)
+
+
+def test_another_first_sentence_embeds_the_document_anew_and_another_sentence_one_chunk(make_store: MakeStore) -> None:
+    store = make_store(settings=SETTINGS)
+    put_all(store)
+    for text in (TEXTS["lamp"].replace("1911", "1912"), TEXTS["lamp"] + "It is dark now."):
+        store.update("lamp", text=text)
+        check_vectors(store)
+
+
+def test_what_a_model_wrote_stands_in_place_of_the_first_sentence(make_store: MakeStore, server: Server) -> None:
+    server.answering = about
+    store = make_store(settings=SETTINGS)
+    put_all(store)
+    before = store.get("tea")
+    assert store.extract("context").passages >= 4
+    assert store.get("tea") == before
+    tea = made_from(store, "tea")
+    assert tea[-1].startswith("India\nA title\nIt is about # Tea Tea is made from.\nIt is about")
+    check_vectors(store)
+    # Kept by content: what stands as it stood keeps what was written of it.
+    store.update("tea", text=TEXTS["tea"] + "\n\n# End\n\nShort.")
+    check_vectors(store)
+    store.export(store.path.parent / "export.jsonl")
+    with kvstore.open(store.path.parent / "copy", embedder="hashing", settings=SETTINGS) as copy:
+        copy.import_(store.path.parent / "export.jsonl")
+        check_vectors(copy)
+        with store.state() as mine, copy.state() as others:
+            assert dump(mine) == dump(others)
+    # Lost vectors are made again with what was written.
+    with store._context.environment.write() as view:
+        for key, _ in list(view.scan(tables.VECTORS)):
+            view.delete(tables.VECTORS, bytes(key))
+    assert store.check()
+    assert store.repair().lost == []
+    check_vectors(store)
+
+
+def test_a_document_with_the_users_vectors_keeps_them(make_store: MakeStore, server: Server) -> None:
+    server.answering = about
+    store = make_store(settings=SETTINGS)
+    dimension = store.settings.dimension
+    store.put("own", TEXTS["lamp"], vectors=np.eye(1, dimension, dtype=np.float32)[0])
+    store.extract("context")
+    with store.state() as state:
+        record = state.documents.find("own")
+        assert record is not None
+        assert state.vectors_of(record)[:, 0].tolist() == [1.0] * record.chunk_count
+
+
+def test_only_two_values_are_known(tmp_path: Path) -> None:
+    with pytest.raises(errors.InputError, match="chunk_context must lie between 0 and 1"):
+        kvstore.open(tmp_path / "s", embedder="hashing", settings={"chunk_context": 2})
