@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...structures.vectors.vectors import Matrix
-from .unit_graph import Rows, UnitGraph
+from .unit_graph import UnitGraph, UnitRows
 
 #: Scores of texts, each read together with the question.
 Scorer = Callable[[Sequence[str]], Iterable[float]]
@@ -40,7 +40,7 @@ class UnitPath:
     score: float
 
 
-class _Step(NamedTuple):
+class _Extension(NamedTuple):
     """A path and the unit that it may go to, with the entity that leads there, and the product of the unit's vector
     with the sum of the path's."""
 
@@ -69,7 +69,7 @@ def search_paths(found: UnitGraph, starts: Sequence[int], beam: Beam, scorer: Sc
     hops: list[list[UnitPath]] = []
     for _ in range(beam.hops):
         found.of_entities(entity for _, entities in ends for entity in entities)
-        steps: dict[tuple[int, ...], _Step] = {}
+        steps: dict[tuple[int, ...], _Extension] = {}
         for path, entities in ends:
             for step in _steps(found, path, entities, beam):
                 steps.setdefault(tuple(sorted((*path.rows, step.row))), step)
@@ -86,7 +86,7 @@ def search_paths(found: UnitGraph, starts: Sequence[int], beam: Beam, scorer: Sc
     return hops
 
 
-def _steps(found: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Step]:
+def _steps(found: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
     """The units that a path may go to: of each entity those nearest to what is still asked."""
     for entity, rows in found.of_entities(entities).items():
         for row in path.rows:
@@ -96,10 +96,10 @@ def _steps(found: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam
         cosines = found.cosines[rows]
         likeness = found.likeness(rows, path.total) if path.rows else np.zeros(len(rows))
         for place in _greatest(found, rows, cosines - beam.update * likeness, beam.nearest):
-            yield _Step(path, entity, int(rows[place]), float(likeness[place]))
+            yield _Extension(path, entity, int(rows[place]), float(likeness[place]))
 
 
-def _scores(found: UnitGraph, steps: Sequence[_Step], beam: Beam) -> list[float]:
+def _scores(found: UnitGraph, steps: Sequence[_Extension], beam: Beam) -> list[float]:
     """The scores of paths with one unit more: the cosine of the sum of the vectors, and the share of words."""
     return [
         (step.path.product + float(found.cosines[step.row])) / math.sqrt(_square(found, step) or 1.0)
@@ -108,12 +108,12 @@ def _scores(found: UnitGraph, steps: Sequence[_Step], beam: Beam) -> list[float]
     ]
 
 
-def _square(found: UnitGraph, step: _Step) -> float:
+def _square(found: UnitGraph, step: _Extension) -> float:
     """The square of the sum of the vectors with one unit more."""
     return max(0.0, step.path.square + 2 * step.likeness + float(found.squares[step.row]))
 
 
-def _longer(found: UnitGraph, step: _Step, score: float) -> UnitPath:
+def _longer(found: UnitGraph, step: _Extension, score: float) -> UnitPath:
     """A path with one unit more."""
     path, entity, row, _ = step
     return UnitPath(
@@ -133,7 +133,7 @@ def _read(found: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> l
     return [float(score) for score in scorer(texts)]
 
 
-def _greatest(found: UnitGraph, rows: Rows, values: npt.NDArray[np.float64], count: int) -> list[int]:
+def _greatest(found: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
     """The places of the greatest of some rows' values, best first; equals in the order of their documents."""
     order = np.argsort(-values, kind="stable")
     if len(order) > count:  # all that ties with the last one taken stays in

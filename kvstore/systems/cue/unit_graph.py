@@ -32,7 +32,7 @@ _REACHED = 8
 #: An entity in more passages is walked neither to nor through.
 _MOST_PASSAGES = 2000
 
-Rows = npt.NDArray[np.int64]
+UnitRows = npt.NDArray[np.int64]
 
 #: What an edge of the passage graph has where the title names the entity, and where a unit may.
 _TITLE = graph.TITLE_WHOLE | graph.TITLE_PART
@@ -53,7 +53,7 @@ class UnitGraph:
         self._all_words = sum(self._rarity.values()) or 1.0
         self._shares: dict[int, float] = {}
         self._row_of: dict[int, int] = {}
-        self._of_entity: dict[int, Rows] = {}
+        self._of_entity: dict[int, UnitRows] = {}
         self._of_chunk: dict[int, list[StoredUnit]] = {}
         self._entities: dict[int, list[int]] = {}
         #: By row: the unit's id, and its chunk.
@@ -67,7 +67,7 @@ class UnitGraph:
         self._above = lru_cache(None)(self._headed)
         self._key = lru_cache(None)(lambda entity: view.entities.get(entity).key)
 
-    def of_entities(self, entities: Iterable[int], most: int = _REACHED) -> Mapping[int, Rows]:
+    def of_entities(self, entities: Iterable[int], most: int = _REACHED) -> Mapping[int, UnitRows]:
         """The rows of the units of some entities, by entity; of ``most`` passages of each that is read now."""
         wanted = list(dict.fromkeys(entities))
         missing = np.array([entity for entity in wanted if entity not in self._of_entity], np.uint32)
@@ -132,7 +132,7 @@ class UnitGraph:
         document, number = vector_owner(self.ids[row])
         return self._query.view.documents.key_of(document), number
 
-    def likeness(self, rows: Rows, vector: Matrix) -> npt.NDArray[np.float64]:
+    def likeness(self, rows: UnitRows, vector: Matrix) -> npt.NDArray[np.float64]:
         """The products of some units' vectors with another."""
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
