@@ -115,6 +115,7 @@ def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: S
     report = filled.extract("units", where="key < 'n'")
     assert (report.passages, report.calls) == (forecast.passages, forecast.calls) == (3, 3)
     assert 0.8 * forecast.tokens <= report.sent <= forecast.tokens
+    assert "tiny: statements that can be understood alone" in steps[2].detail
     assert f"about {forecast.tokens:,} tokens to send, none is sent now: POST {server.url}" in steps[2].detail
     rows = filled.execute("EXPLAIN EXTRACT UNITS SHARE 0.9 BY random MODEL 'none'").fetchall()
     assert rows[0][1].startswith("of 4 documents; 3 are written already, 0 for another")

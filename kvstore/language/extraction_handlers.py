@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..retrieval.evidence import Step
-from ..systems import written_facts
+from ..systems import written_fact_named, written_facts
 from . import statements as s
 from .cursor import Cursor
 from .statement_context import StatementContext
@@ -53,10 +53,16 @@ def extraction_steps(context: StatementContext, statement: s.Extract) -> list[St
     by = f"by {statement.by or 'confusability'}, " if found.left or statement.by else ""
     asked = "no language model is set: name one with MODEL, or SET model" if model is None else f"POST {model.url}"
     name = "" if model is None else f"{model.name}: "
+    about = written_fact_named(statement.kind).about
     return [
         Step("find passages", f"of {found.documents:,} documents; {done}", found.passages + found.left, None),
         Step("choose", f"{by}{room}", found.passages, None),
-        Step("ask model", f"{name}about {found.tokens:,} tokens to send, none is sent now: {asked}", found.calls, None),
+        Step(
+            "ask model",
+            f"{name}{about}; about {found.tokens:,} tokens to send, none is sent now: {asked}",
+            found.calls,
+            None,
+        ),
     ]
 
 
