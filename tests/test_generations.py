@@ -336,12 +336,16 @@ def test_one_at_a_time(toyed: kvstore.Store, monkeypatch: pytest.MonkeyPatch) ->
     assert toyed.refresh("toy_groups") == ["toy_groups", "toy_lengths"]
 
 
-def test_check_reads_it_and_a_rebuild_starts_anew(toyed: kvstore.Store) -> None:
+def test_check_reads_it_and_a_rebuild_starts_anew(
+    toyed: kvstore.Store, make_store: Callable[..., kvstore.Store]
+) -> None:
     environment: Environment = toyed._context.environment
     key = U32.pack(1) + U32.pack(0)
     environment.write_with_growth(lambda view: view.put("toy_groups", key, b"spoilt"))
     (found,) = toyed.check()
     assert "table toy_groups" in found
+    toyed.close()
+    toyed = make_store()
     assert shown(toyed)[0] == "damaged"  # type: ignore[index]
     report = toyed.repair()
     assert report.remaining == []
