@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
+from kvstore.changes import index_maintenance
 from kvstore.models.reranker import CrossEncoderReranker
 
 NOTES = {
@@ -91,7 +93,7 @@ def test_each_part_can_be_left_out(films: kvstore.Store, left_out: str) -> None:
 
     def paths_of_hop(**options: float) -> int:
         steps = films.retrieve(question, using="cue", options={"nearest": 1, "beam": 1, **options}).steps
-        return next(step.count for step in steps if step.name == "paths after hop 1")
+        return next(step.count or 0 for step in steps if step.name == "paths after hop 1")
 
     beams = {"names": 1, "units": 2, "apart": 1}
     assert paths_of_hop(**{left_out: 0}) <= beams[left_out] < 3
@@ -167,3 +169,31 @@ def test_answers_do_not_depend_on_the_order_of_documents(make_store: Callable[..
         hits = store.retrieve("Who sold Nora Quill a boat?", using="cue", options={"nearest": 1, "beam": 2}).hits
         found.append([(hit.document, hit.score, hit.path) for hit in hits])
     assert found[0] == found[1]
+
+
+def test_what_has_no_units_yet_is_found_by_its_vector(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, (title, text) in NOTES.items():
+        store.put(key, text, title=title)
+    put = index_maintenance.MaintainedIndexBuilder._put
+
+    def put_once(self: Any, *values: Any) -> Any:
+        monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_put", stop)
+        return put(self, *values)
+
+    def stop(self: Any, *values: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(index_maintenance, "_DOCUMENTS", 3)
+    monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_put", put_once)
+    with pytest.raises(KeyboardInterrupt):
+        store.create_index("units")
+    monkeypatch.undo()
+    evidence = store.retrieve(QUESTION, using="cue")
+    assert documents(evidence, 9) == NOTES.keys()
+    detail = next(step.detail for step in evidence.steps if step.name == "search paths")
+    assert "some documents have no units yet: REFRESH INDEX units" in detail
+    assert not any("hop" in step.name for step in store.retrieve(QUESTION, using="graph").steps), "counts whole ones"
+    store.execute("REFRESH INDEX units")
+    again = store.retrieve(QUESTION, using="cue")
+    assert documents(again, 9) == NOTES.keys()
+    assert "no units yet" not in str(again.steps)
