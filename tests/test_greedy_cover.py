@@ -95,3 +95,14 @@ def test_a_short_text_is_its_own_summary() -> None:
 
 def test_words_that_say_nothing_have_a_summary_all_the_same() -> None:
     assert summaries("So it is. " * 40)[-1] == "So it is."
+
+
+def test_fields_with_values_are_taken_only_where_there_is_no_sentence() -> None:
+    record, said = (
+        "child: Delcourt Lens parent: Lamp Room",
+        "The lamp room holds the lens that Delcourt ground in Lyon.",
+    )
+    found = [sentence_words(record), sentence_words(said)]
+    weights = cover_weights(found, Counter(word for one in found for word in set(one.words)), 2)
+    assert greedy_cover(found, weights, 14) == [1]
+    assert greedy_cover(found[:1], weights, 14) == [0]

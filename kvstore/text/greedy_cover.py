@@ -25,6 +25,9 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _ONCE = 0.3
 #: What is left of a word's weight each time that a sentence with it is taken.
 _LEFT = 0.1
+#: Fields with values, and what a sentence of them counts: it is taken where there are no others.
+_RECORD = re.compile(r"\w[\w-]*: \S.*?\s\w[\w-]*: \S", re.DOTALL)
+_RECORD_SHARE = 0.1
 #: Words that a sentence costs beside its own, lest the shortest are always the best buy; and the fewest that it has: a
 #: word alone says nothing.
 _ENTRY = 4
@@ -32,18 +35,19 @@ _FEWEST = 2
 
 
 class SentenceWords(NamedTuple):
-    """A sentence to choose: those of its words that a summary should have, as often as they occur, and its length in
-    words."""
+    """A sentence to choose: those of its words that a summary should have, as often as they occur, its length in
+    words, and what it counts, as a share of what one of running text does."""
 
     words: Sequence[str]
     length: int
+    share: float = 1.0
 
 
 def sentence_words(text: str) -> SentenceWords:
     """The words of a sentence.
 
     >>> sentence_words("The Moon is about as old as the Earth.")
-    SentenceWords(words=['moon', 'earth'], length=9)
+    SentenceWords(words=['moon', 'earth'], length=9, share=1.0)
     """
     every = segments(text)
     unspaced = not text.isascii() and _UNSPACED.search(text) is not None
@@ -52,7 +56,18 @@ def sentence_words(text: str) -> SentenceWords:
         for word in every
         if (len(word) >= _SHORTEST and word not in FUNCTION_WORDS) or (unspaced and _UNSPACED.match(word))
     ]
-    return SentenceWords(found, len(every) if unspaced else len(text.split()))
+    return SentenceWords(
+        found, len(every) if unspaced else len(text.split()), _RECORD_SHARE if _is_record(text) else 1.0
+    )
+
+
+def _is_record(text: str) -> bool:
+    """Whether it is fields with their values, such as a row of a table has, and no sentence.
+
+    >>> _is_record("child: Pellow Buoy\\nparent: South District"), _is_record("Note: it is late.")
+    (True, False)
+    """
+    return _RECORD.match(text) is not None and not text.rstrip().endswith((".", "!", "?"))
 
 
 def cover_weights(sentences: Iterable[SentenceWords], spread: Mapping[str, int], parts: int) -> dict[str, float]:
@@ -89,7 +104,7 @@ def greedy_cover(
     def gain(number: int) -> float:
         # Added exactly: a set has no order, and the same text always gets the same summary.
         added = math.fsum(weights.get(word, 0.0) * _LEFT ** taken[word] for word in distinct[number])
-        return added / (_ENTRY + sentences[number].length)
+        return sentences[number].share * added / (_ENTRY + sentences[number].length)
 
     takes = sizes or [sentence.length for sentence in sentences]
     heap = [

@@ -75,7 +75,9 @@ class CommunityIndex(GenerationIndex[Communities]):
     def describe(self, bound: Communities) -> str:
         numbers = range(len(bound))
         newer, masked = len(bound.newer()), sum(not bound.alive(community) for community in numbers)
-        said = [f"{len(bound):,} communities of {bound.nodes:,} entities in {bound.levels} levels"]
+        said = [
+            f"{len(bound):,} communities of {bound.nodes:,} entities in {bound.levels} level{'s' * (bound.levels != 1)}"
+        ]
         if newer:
             said.append(f"{newer:,} newer chunks are placed when they are read")
         if masked:
