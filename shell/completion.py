@@ -179,6 +179,8 @@ def _names(words: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, str]]:
         yield from ((kind, "kind") for kind in language.described_kinds())
     elif last == "INDEX":
         yield from ((kind, "index") for kind in language.index_kinds())
+    elif last == "EXPAND":
+        yield from ((kind, "index") for kind in language.outlined_kinds())
     elif last == "EXTRACT":
         yield from ((kind, "kind") for kind in language.extraction_kinds())
     elif last == "SET":

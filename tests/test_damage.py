@@ -89,6 +89,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
         store.alias("The Pump", "Vacuum Pump")
         store.merge("Turbine", "Instrument")
         store.create_index("communities")
+        store.create_index("topics")
         store.delete("gone")
         assert store.check() == []
     with kvstore.open(path, readonly=True) as store:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ from kvstore.structures.state import State
 from kvstore.systems import register
 from kvstore.systems.contract import System
 from kvstore_shell import layout
+from kvstore_shell.completion import complete
+from kvstore_shell.repl import LiveCatalog
 
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
@@ -464,6 +467,8 @@ def test_expand_draws_it(toyed: kvstore.Store) -> None:
     ]
     rows = toyed.execute("EXPAND toy_groups DEPTH 2").fetchall()
     assert list(layout.groups(rows, 40)) == ["m (1)", "└─ milk (1)", "t (2)", "├─ tea (1)", "└─ toast (1)"]
+    catalog = LiveCatalog(SimpleNamespace(store=toyed))  # type: ignore[arg-type]
+    assert "toy_groups" in [completion.text for completion in complete("EXPAND to", catalog)]
     with pytest.raises(errors.StatementError, match=r"expected .*TOY_GROUPS, met Tea; .* single quotes: 'Tea'"):
         toyed.execute("EXPAND Tea")
     toyed.drop_index("toy_groups")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .cursor import Cursor
     from .description_handlers import described_kinds
     from .extraction_handlers import extraction_kinds, written_formats
-    from .index_handlers import index_kinds
+    from .index_handlers import index_kinds, outlined_kinds
     from .parser import expected, keywords
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "keywords",
     "literal",
     "name",
+    "outlined_kinds",
     "tokens",
     "written_formats",
 ]
@@ -44,6 +45,7 @@ _HOMES = {
     "keywords": ".parser",
     "literal": "..sql.literals",
     "name": "..sql.literals",
+    "outlined_kinds": ".index_handlers",
     "written_formats": ".extraction_handlers",
 }
 
