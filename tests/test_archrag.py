@@ -14,8 +14,9 @@ from model_server import Planned, Server, stream
 from theme_texts import THEMES, theme_documents, theme_text
 
 from kvstore import Store
-from kvstore.errors import InputError
+from kvstore.errors import IndexUnavailableError, InputError
 from kvstore.retrieval.evidence import Evidence
+from kvstore.storage import index_file
 from kvstore.structures.indexes.index_reading import bound_index
 from kvstore.systems.archrag.layer_index import COMMUNITY_GRAPH
 
@@ -139,12 +140,16 @@ def test_options_of_the_file_are_stated_with_the_index(make_store: MakeStore) ->
         store.execute("CREATE INDEX community_graph")
 
 
-def test_a_lost_or_damaged_file_is_told_and_communities_are_compared(themed: Store, make_store: MakeStore) -> None:
-    whole = asked(themed)
+def test_without_its_file_a_store_answers_the_same_or_says_what_it_lacks(themed: Store, make_store: MakeStore) -> None:
+    whole = told(asked(themed))
     path = themed.path / "community_graph.index"
     sound = path.read_bytes()
-    place = sound.rindex(b"\0" * 64) // 2
-    for damaged in (None, sound[: len(sound) // 2], sound[:place] + b"\x55" * 200 + sound[place + 200 :]):
+    vectors = index_file.read(path, path.stem, lambda token: True)[1]["vectors"].tobytes()
+    place = sound.index(vectors)
+    inside = sound[:place] + bytes(len(vectors)) + sound[place + len(vectors) :]
+    # Lost, cut, and damaged where it is known only once it is met.
+    for kind in ("lost", "cut", "inside"):
+        damaged = {"lost": None, "cut": sound[: len(sound) // 2], "inside": inside}[kind]
         themed.close()
         path.unlink()
         if damaged is not None:
@@ -152,16 +157,26 @@ def test_a_lost_or_damaged_file_is_told_and_communities_are_compared(themed: Sto
         themed = make_store()
         evidence = asked(themed)
         detail = step_of(evidence, "descend layers")
-        assert "compared one by one" in detail and "REFRESH" in detail
-        assert [hit.kind for hit in evidence.hits] == [hit.kind for hit in whole.hits]
+        assert told(evidence) == whole and "made in memory" in detail and "REFRESH" in detail
+        # It is not known what the file said once something has changed since.
+        themed.close()
+        themed = make_store()
+        themed.put("more", "Nothing of note.")
+        with pytest.raises(IndexUnavailableError, match="REFRESH INDEX communities"):
+            asked(themed)
+        themed.delete("more")
         themed.refresh("communities")
-        # A file that is damaged inside is only known to be once that is met.
-        path.unlink()
-        path.write_bytes(sound)
+        assert told(asked(themed)) == whole
+        sound = path.read_bytes()
+        place = sound.index(vectors)
+        inside = sound[:place] + bytes(len(vectors)) + sound[place + len(vectors) :]
     themed.execute("DROP INDEX communities")
     assert not path.exists()
-    themed.create_index("communities", SMALL)
-    assert told(asked(themed)) == told(whole)
+    themed.create_index("communities", LINKED)
+    path.unlink()
+    themed.close()
+    with pytest.raises(IndexUnavailableError, match="its file is missing"):
+        asked(make_store())
 
 
 def test_a_snapshot_goes_on_while_a_newer_file_takes_the_place_of_its_own(themed: Store) -> None:
@@ -170,9 +185,9 @@ def test_a_snapshot_goes_on_while_a_newer_file_takes_the_place_of_its_own(themed
         themed.delete("railway-1")
         themed.refresh("communities")
         again = asked(snapshot)
-        assert "compared one by one" in step_of(again, "descend layers")
-        assert [hit.kind for hit in again.hits] == [hit.kind for hit in before.hits]
-    assert "nearest of each" in step_of(asked(themed), "descend layers")
+        assert "made in memory" in step_of(again, "descend layers")
+        assert told(again) == told(before)
+    assert "made in memory" not in step_of(asked(themed), "descend layers")
 
 
 def test_a_file_that_is_as_new_as_the_communities_is_not_made_again(themed: Store) -> None:
@@ -327,4 +342,4 @@ def test_the_file_of_a_store_that_was_moved_is_used(themed: Store, make_store: M
     themed.close()
     (tmp_path / "store").rename(tmp_path / "elsewhere")
     moved = make_store("elsewhere")
-    assert told(asked(moved)) == found and "nearest of each" in step_of(asked(moved), "descend layers")
+    assert told(asked(moved)) == found and "in memory" not in step_of(asked(moved), "descend layers")

@@ -136,7 +136,8 @@ def damages(sound: tuple[Path, dict[str, Any]], folder: Path, seeds: range) -> N
     for seed in seeds:
         copy = folder / "copy"
         copy.mkdir()
-        shutil.copy(path / "data.mdb", copy)
+        for file in (path / "data.mdb", *path.glob("*.index")):
+            shutil.copy(file, copy)
         where = flip(copy, random.Random(seed))
         examine(copy, f"seed {seed}: {where}", right)
         shutil.rmtree(copy)

@@ -115,7 +115,7 @@ class LayeredVectors:
         try:
             nodes, cosines, bounds, _ = self._graph.search(query, np.array(counts, np.int64), ef)
         except ValueError as error:
-            raise IndexUnavailableError(f"{error}; REFRESH builds the index anew") from error
+            raise IndexUnavailableError(str(error)) from error
         return [
             list(zip((nodes[low:high] - first).tolist(), cosines[low:high].tolist(), strict=True))
             for first, (low, high) in zip(self._first, pairwise(bounds.tolist()), strict=False)

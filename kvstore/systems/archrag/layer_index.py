@@ -11,17 +11,20 @@ that nothing is embedded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
+from ...errors import IndexUnavailableError
 from ...storage.index_file import Arrays, FileHead
 from ...structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
 from ...structures.indexes.index_reading import bound_index
+from ...structures.indexes.indexes import Indexes
 from ...structures.state import State
 from ...structures.vectors.chnsw import CHECKED_IN_PLACE, LAYERED_OPTIONS, LayeredVectors, layered_arrays
 from ...structures.vectors.vectors import Matrix
@@ -56,7 +59,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
     name = "community_graph"
     description = "entities and communities as one graph of near neighbours, for USING archrag"
     beside = COMMUNITIES.name
-    building = "communities are compared one by one meanwhile"
+    building = "where there are few it is made in memory meanwhile"
     checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option] = LAYERED_OPTIONS
 
@@ -67,25 +70,9 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
             communities = bound_index(state, COMMUNITIES)
             if communities is None or (old is not None and old.change == communities.change):
                 return None
-            graph = entity_graph(state)
-            layers = [entity_vectors(graph, passage_vectors(state, graph))]
-            nodes, names = [graph.entities], [graph.keys]
-            of = [(communities.of_entity(entity) or [NOWHERE])[-1] for entity in graph.entities.tolist()]
-            parents = []
-            for numbers in layers_of(communities):
-                places = {number: place for place, number in enumerate(numbers)}
-                parents.append(np.array([places.get(parent, NOWHERE) for parent in of], np.int64))
-                above = (communities.get(number).parent for number in numbers)
-                of = [NOWHERE if parent is None else parent for parent in above]
-                layers.append(communities.vectors(numbers))
-                nodes.append(np.array(numbers, np.uint32))
-                names.append([communities.key(number) for number in numbers])
-        digests = list(map(_digests, names))
-        tell, stop, options = tools.progress, tools.cancelled, record.counts(LAYERED_OPTIONS)
-        arrays = layered_arrays(layers, parents, digests, progress=tell, cancelled=stop, **options)
-        if arrays is None:
-            return None
-        return Content({"change": communities.change}, {**arrays, "nodes": np.concatenate(nodes)})
+            layers = _layers(state, communities)
+        arrays = layers.arrays(record, tools.progress, tools.cancelled)
+        return None if arrays is None else Content({"change": communities.change}, arrays)
 
     def read(self, arrays: Arrays, head: FileHead) -> CommunityGraph:
         vectors = LayeredVectors(arrays)
@@ -102,7 +89,61 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return f"{entities:,} entities and {sum(communities):,} communities in {len(communities)} layers, {how}"
 
 
-def layers_of(communities: Communities) -> list[list[int]]:
+def graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
+    """What the file would hold. Raises IndexUnavailableError where that takes long, for there are many nodes, or cannot
+    be told, for the state has changed since the communities were made."""
+
+    def made() -> CommunityGraph:
+        if state.counters.change != communities.change:
+            raise IndexUnavailableError("the store has changed since the communities were made")
+        record = Indexes(state.lmdb).get(COMMUNITY_GRAPH) or IndexRecord(COMMUNITY_GRAPH)
+        if communities.nodes + len(communities) >= record.count("exact_below"):
+            raise IndexUnavailableError("there are too many entities and communities to do without")
+        arrays = _layers(state, communities).arrays(record)
+        assert arrays is not None  # nobody cancels
+        return COMMUNITY_GRAPH.read(arrays, {"change": communities.change})
+
+    return communities.memory(COMMUNITY_GRAPH.name, made)
+
+
+@dataclass(frozen=True)
+class _NodeLayers:
+    """What the graph is made of: vectors, nodes and names by layer, and the parents of all but the highest."""
+
+    vectors: list[Matrix]
+    parents: list[npt.NDArray[np.int64]]
+    nodes: list[npt.NDArray[np.uint32]]
+    names: list[list[str]]
+
+    def arrays(
+        self,
+        record: IndexRecord,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> dict[str, npt.NDArray[Any]] | None:
+        """The arrays of the file; None once cancelled."""
+        digests, options = list(map(_digests, self.names)), record.counts(LAYERED_OPTIONS)
+        built = layered_arrays(self.vectors, self.parents, digests, progress=progress, cancelled=cancelled, **options)
+        return None if built is None else {**built, "nodes": np.concatenate(self.nodes)}
+
+
+def _layers(state: State, communities: Communities) -> _NodeLayers:
+    """The layers of a state."""
+    graph = entity_graph(state)
+    found = _NodeLayers([entity_vectors(graph, passage_vectors(state, graph))], [], [graph.entities], [graph.keys])
+    of = [(communities.of_entity(entity) or [NOWHERE])[-1] for entity in graph.entities.tolist()]
+    for numbers in _by_level(communities):
+        places = {number: place for place, number in enumerate(numbers)}
+        found.parents.append(np.array([places.get(parent, NOWHERE) for parent in of], np.int64))
+        above = (communities.get(number).parent for number in numbers)
+        of = [NOWHERE if parent is None else parent for parent in above]
+        found.vectors.append(communities.vectors(numbers))
+        found.nodes.append(np.array(numbers, np.uint32))
+        found.names.append([communities.key(number) for number in numbers])
+    return found
+
+
+def _by_level(communities: Communities) -> list[list[int]]:
     """The communities of each level, from the finest to the coarsest."""
     found: list[list[int]] = [[] for _ in range(communities.levels)]
     for number in range(len(communities)):

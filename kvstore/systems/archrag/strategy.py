@@ -31,6 +31,7 @@ from ...retrieval.evidence import Evidence, Hit, HitGroup
 from ...retrieval.query import Query, evidence_of, option
 from ...structures.indexes.index_reading import bound_index
 from ...structures.ranking import best
+from ...structures.vectors.vectors import Matrix
 from ...text.words import token_count
 from ..graphrag.communities import Communities
 from ..graphrag.community_index import COMMUNITIES
@@ -39,7 +40,7 @@ from ..graphrag.report_hits import communities_for, ranked, report_of
 from ..hybrid.direct import DIRECT_OPTIONS, search_directly, weights_of
 from ..passage_graph.graph import LOWER
 from ..passage_graph.structure import GRAPH
-from .layer_index import COMMUNITY_GRAPH, CommunityGraph, layers_of
+from .layer_index import COMMUNITY_GRAPH, CommunityGraph, graph_in_memory
 
 #: Passages of an entity, and of a community, that leads anywhere in particular, at most.
 _MOST_NAMING, _MOST_AT_HOME = 200, 50
@@ -121,23 +122,25 @@ class ArchragStrategy:
     def _nearest(self, query: Query) -> _Layers:
         """The nearest that are still there of every layer."""
         communities = communities_for(query)
-        graph = bound_index(query.view, COMMUNITY_GRAPH)
         most, ef = (int(option(query, self, name)) for name in ("k", "ef"))
         wanted = 1 + min(communities.levels, int(option(query, self, "levels")))
         vector = np.ascontiguousarray(query.vector, np.float32)
         with query.trace.step("descend layers") as step:
-            found = None
-            how = "its file is missing or older; REFRESH INDEX communities makes it"
+            step.detail = f"the {most} nearest of each of {wanted} layers, C-HNSW"
             try:
-                found = None if graph is None else _walked(query, communities, graph, wanted, most, ef)
-            except IndexUnavailableError as error:
-                how = str(error)
-            if found is None:
-                numbers = layers_of(communities)[: wanted - 1]
-                found = [[], *(_compared(communities, layer, query, vector, most) for layer in numbers)]
-                step.detail = f"communities compared one by one, entities left out: {how}"
-            else:
-                step.detail = f"the {most} nearest of each of {wanted} layers, C-HNSW"
+                graph = bound_index(query.view, COMMUNITY_GRAPH)
+                if graph is None:
+                    raise IndexUnavailableError("its file is missing, damaged or of other communities")
+                found = _walked(query, communities, graph, vector, [most] * wanted, ef)
+            except IndexUnavailableError as problem:
+                remedy = f"REFRESH INDEX {COMMUNITIES.name} makes it anew"
+                try:
+                    graph = graph_in_memory(query.view, communities)
+                except IndexUnavailableError as error:
+                    why = f"index {COMMUNITY_GRAPH.name}: {problem}, and {error}; {remedy}"
+                    raise IndexUnavailableError(why) from error
+                step.detail += f", made in memory ({problem}; {remedy})"
+                found = _walked(query, communities, graph, vector, [most] * wanted, ef)
             step.count = sum(map(len, found))
         return _Layers(communities, found)
 
@@ -184,42 +187,29 @@ class ArchragStrategy:
 
 
 def _walked(
-    query: Query, communities: Communities, graph: CommunityGraph, wanted: int, most: int, ef: int
+    query: Query, communities: Communities, graph: CommunityGraph, vector: Matrix, most: Sequence[int], ef: int
 ) -> list[_Near]:
     """The nearest of each layer that are still there: more are asked for in place of such as are gone."""
-    vector = np.ascontiguousarray(query.vector, np.float32)
-    counts = [most] * wanted + [0] * (len(graph.nodes) - wanted)
+    counts = [*most, *(0 for _ in graph.nodes[len(most) :])]
     found: list[_Near] = []
     for _ in range(_AGAIN + 1):
-        near = graph.nearest(vector, counts, ef)[:wanted]
+        near = graph.nearest(vector, counts, ef)[: len(most)]
         found = [
             [(node, _rounded(cosine)) for node, cosine in layer if _is_there(query, communities, number, node)]
             for number, layer in enumerate(near)
         ]
-        short = [
-            len(left) < min(most, len(nodes)) and len(layer) < len(nodes)
-            for left, layer, nodes in zip(found, near, graph.nodes, strict=False)
+        lacking = [
+            len(left) < min(count, len(nodes)) and len(layer) < len(nodes)
+            for left, layer, nodes, count in zip(found, near, graph.nodes, most, strict=False)
         ]
-        if not any(short):
+        if not any(lacking):
             break
-        counts[:wanted] = [count * 4 if lacks else count for count, lacks in zip(counts, short, strict=False)]
-    return [layer[:most] for layer in found]
+        counts[: len(most)] = [4 * count if more else count for count, more in zip(counts, lacking, strict=False)]
+    return [layer[:count] for layer, count in zip(found, most, strict=True)]
 
 
 def _is_there(query: Query, communities: Communities, layer: int, node: int) -> bool:
     return communities.alive(node) if layer else node in query.view.entities
-
-
-def _compared(communities: Communities, numbers: Sequence[int], query: Query, vector: np.ndarray, most: int) -> _Near:
-    """The nearest of some communities that are still there, all compared."""
-    cosines = communities.vectors(numbers) @ vector
-    found: _Near = []
-    for place in np.argsort(-cosines, kind="stable").tolist():
-        if len(found) == most:
-            break
-        if communities.alive(numbers[place]):
-            found.append((numbers[place], _rounded(float(cosines[place]))))
-    return found
 
 
 def _rounded(cosine: float) -> float:

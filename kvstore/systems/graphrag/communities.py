@@ -7,9 +7,9 @@ after the generation by being numbered behind it: such a one is placed on the sp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from .community_building import NOWHERE, home_weights, homes_of
 from .community_reports import NAMED, PASSAGES, Finding, SentencePlace
 from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, VECTORS
 from .entity_graph import shown_entities, strengths
+
+Made = TypeVar("Made")
 
 #: Names of members that make a title.
 _TITLE = 3
@@ -77,6 +79,10 @@ class Communities:
 
     def __len__(self) -> int:
         return self._count
+
+    def memory(self, name: str, make: Callable[[], Made]) -> Made:
+        """What ``make`` makes, kept for all states that read this generation: it must be the same for all."""
+        return self._rows.memory(name, lambda _: make())
 
     def get(self, community: int) -> Community:
         """A community by its number, which must be one; raises CorruptionError where it is not stored."""
