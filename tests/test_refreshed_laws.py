@@ -19,8 +19,6 @@ from kvstore.systems import SYSTEMS, generation_kinds
 KINDS = ("topics", "communities")
 #: The strategies that read what is refreshed.
 STRATEGIES = [strategy.name for name in ("raptor", "graphrag", "archrag") for strategy in SYSTEMS[name].strategies]
-#: Those that look for single passages, and so find a new document by its name; the others answer of the whole.
-FINDING = [name for name in STRATEGIES if name != "global"]
 OPTIONS: dict[str, Any] = {"embedder": "hashing", "settings": {"language": "rules"}}
 
 KEYS = [f"{theme}-{number}" for theme in THEMES for number in range(5)]
@@ -86,7 +84,7 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]]) -
             assert not [word for word in words if word in what], who
         if newest is not None:
             word = word_of(newest, versions[newest])
-            for name in FINDING:
+            for name in STRATEGIES:
                 found = store.retrieve(f"What is known of Warden {word}?", using=name, top=20)
                 assert word in repr(found.hits), f"{name} does not find {newest}"
         store.refresh()

@@ -241,7 +241,11 @@ def _cover_report(
     else:
         heading, title = communities.key(community), communities.title(community)
         path = f"community of level {communities.get(community).level}"
-    taken = cover(cover_sentences(view, chunks), tokens, asked=words_asked(query.question))
+    # Apart from the communities the nearest chunk comes first: it may be all that there is on the question.
+    first = [] if community is not None else cover(cover_sentences(view, chunks[:1]), tokens // 2)
+    room = tokens - sum(token_count(sentence.text) for sentence in first)
+    rest = chunks if community is not None else chunks[1:]
+    taken = first + cover(cover_sentences(view, rest), room, asked=words_asked(query.question))
     text = "\n".join(sentence.text for sentence in taken)
     return report_hit([sentence.span(view) for sentence in taken], text, heading, title, path, score)
 
