@@ -59,7 +59,7 @@ WALK_OPTIONS: Mapping[str, Option] = {
     "epsilon": Option(1e-4, 1e-9, 0.1, "how much unspread mass an edge may leave behind (smaller: exact, slower)"),
     "passages": Option(0.1, 0, 10, "weight of the best passages as starts, all together, where the names weigh 1"),
     "relations": Option(0.01, 0, 10, "weight of the relations that match the question as starts, all together"),
-    "bias": Option(2, 0, 100, "how much likeness to the question without its names draws the walk to a passage"),
+    "bias": Option(1.75, 0, 100, "how much likeness to the question without its names draws the walk to a passage"),
     "relevance": Option(1, 0, 100, "how much relevance to the question without its names counts"),
 }
 
