@@ -115,3 +115,21 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+def units_of(request: dict[str, Any]) -> Planned:
+    """An answer with the sentences of each passage, in capitals."""
+    passages = [
+        {"number": number, "statements": [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]}
+        for number, text in enumerate(quoted(request), 1)
+    ]
+    return stream(json.dumps({"passages": passages}))
+
+
+def context_of(request: dict[str, Any]) -> Planned:
+    """An answer with the first words of each passage, as a title and as a sentence."""
+    passages = [
+        {"number": number, "title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}
+        for number, text in enumerate(quoted(request), 1)
+    ]
+    return stream(json.dumps({"passages": passages}))

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from model_server import Server, context_of, stream, units_of
 
 import kvstore
 from kvstore import errors
@@ -39,8 +40,18 @@ def rows(store: kvstore.Store, text: str, parameters: Any = ()) -> list[tuple[An
     return store.execute(text, parameters).fetchall()
 
 
-def test_every_example_of_the_page_runs(store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_example_of_the_page_runs(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
+) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KVSTORE_LLM_URL", server.url)
+    monkeypatch.setenv("KVSTORE_LLM_MODEL", "stub")
+    wanted = {"units": units_of, "context": context_of}
+    server.answering = lambda request: (
+        wanted[request["response_format"]["json_schema"]["name"]](request)
+        if "response_format" in request
+        else stream("So it is [1].")
+    )
     (tmp_path / "handbook").mkdir()
     (tmp_path / "handbook" / "wages.md").write_text("# Wages\n\nThe Payroll pays wages to every employee.\n")
     (tmp_path / "archive" / "2023").mkdir(parents=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import HANG, Planned, Server, quoted, refusal, stream
+from model_server import HANG, Planned, Server, context_of, quoted, refusal, stream, units_of
 
 import kvstore
 from kvstore import errors
@@ -42,15 +42,6 @@ TEXTS = {
     "milk": "Milk goes into tea and into coffee.",
     "light": "The light at the pier is red. It warns of the bar.",
 }
-
-
-def units_of(request: dict[str, Any]) -> Planned:
-    """An answer with the sentences of each passage, in capitals."""
-    passages = [
-        {"number": number, "statements": [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]}
-        for number, text in enumerate(quoted(request), 1)
-    ]
-    return stream(json.dumps({"passages": passages}))
 
 
 def sent(server: Server) -> int:
@@ -422,15 +413,6 @@ def test_units_are_ingested(filled: kvstore.Store, server: Server, tmp_path: Pat
 
 
 # Context -------------------------------------------------------------------------------------------------------------
-
-
-def context_of(request: dict[str, Any]) -> Planned:
-    """An answer with the first words of each passage, as a title and as a sentence."""
-    passages = [
-        {"number": number, "title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}
-        for number, text in enumerate(quoted(request), 1)
-    ]
-    return stream(json.dumps({"passages": passages}))
 
 
 def headers_of(store: kvstore.Store, key: str) -> list[str]:
