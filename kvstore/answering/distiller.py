@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from ..errors import InvalidAnswerError
+from ..models.json_schema import object_of
 from ..models.quoting import Quotation
 from ..models.structured import StructuredModel, StructuredPrompt
 from ..models.token_estimate import token_estimate
@@ -85,7 +86,7 @@ class ModelDistiller:
             "points": {
                 "type": "array",
                 "maxItems": _MOST_POINTS,
-                "items": _object(
+                "items": object_of(
                     description={"type": "string", "minLength": 1},
                     score={"type": "integer", "minimum": 0, "maximum": HIGHEST},
                     sources={"type": "array", "items": {"type": "integer"}},
@@ -106,7 +107,7 @@ class ModelDistiller:
             return Reading(points, [text for text in asked if text][:questions])
 
         with self.trace.step("points of passages") as step:
-            found = self._ask("points", question, given, task, _object(**properties), check) or empty
+            found = self._ask("points", question, given, task, object_of(**properties), check) or empty
             step.detail = f"{self._model.model.name}: {len(given)} passages" + _next(found.questions)
             step.count = len(found.points)
         return found
@@ -122,8 +123,10 @@ class ModelDistiller:
         return ratings
 
     def _ratings(self, question: str, given: Sequence[Hit]) -> list[int]:
-        rating = _object(passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _BEST_RATING})
-        schema = _object(ratings={"type": "array", "items": rating})
+        rating = object_of(
+            passage={"type": "integer"}, rating={"type": "integer", "minimum": 0, "maximum": _BEST_RATING}
+        )
+        schema = object_of(ratings={"type": "array", "items": rating})
 
         def check(answer: Any) -> list[int]:
             said = {one["passage"]: one["rating"] for one in answer["ratings"]}
@@ -167,10 +170,6 @@ class ModelDistiller:
             with self.trace.step(f"no {name}") as step:
                 step.detail = str(problem)
             return None
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _next(questions: Sequence[str]) -> str:

@@ -31,6 +31,11 @@ _KNOWN = frozenset(
 )
 
 
+def object_of(**properties: Any) -> dict[str, Any]:
+    """The schema of an object with exactly these properties."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
 def parsed(text: str) -> Any:
     """The JSON object or array that a model wrote, whether or not it put words around it; raises ValueError."""
     fenced = _FENCE.match(text)

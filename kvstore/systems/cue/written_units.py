@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from ...models.json_schema import object_of
 from ...models.quoting import Quotation, printable
 from ...models.structured import StructuredPrompt
 from ...text.words import segments
@@ -26,25 +27,12 @@ _TASK = (
     "pronoun what it stands for; the line above a passage says what its document and its sections are called. Leave "
     "out nothing that a passage says, and add nothing to it."
 )
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "passages": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer"},
-                    "statements": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["number", "statements"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["passages"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of(
+    passages={
+        "type": "array",
+        "items": object_of(number={"type": "integer"}, statements={"type": "array", "items": {"type": "string"}}),
+    }
+)
 
 
 def unit_source(document: ChunkedText, chunk: int) -> bytes:

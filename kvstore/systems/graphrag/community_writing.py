@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...models.json_schema import object_of
 from ...models.quoting import Quotation, printable
 from ...models.structured import StructuredPrompt
 from ...models.token_estimate import token_estimate
@@ -63,7 +64,7 @@ def report_prompt(communities: Communities, community: int) -> StructuredPrompt[
             {"role": "system", "content": f"{_TASK} {quotation.rule}"},
             {"role": "user", "content": f"Names:\n{quotation.of(', '.join(names))}\n\nSources:\n\n{sources}"},
         ],
-        _object(
+        object_of(
             title=_TEXT,
             summary=_TEXT,
             rating={"type": "number", "minimum": 0, "maximum": 10},
@@ -71,7 +72,7 @@ def report_prompt(communities: Communities, community: int) -> StructuredPrompt[
             findings={
                 "type": "array",
                 "minItems": 1,
-                "items": _object(
+                "items": object_of(
                     summary=_TEXT, explanation=_TEXT, sources={"type": "array", "items": {"type": "integer"}}
                 ),
             },
@@ -87,12 +88,3 @@ def _cited(findings: list[Mapping[str, Any]], numbers: list[int]) -> Iterator[di
         if sources:
             told = {part: " ".join(finding[part].split()) for part in ("summary", "explanation")}
             yield {**told, "sources": sources}
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ...models.json_schema import object_of
 from ...models.quoting import Quotation, printable
 from ...models.structured import StructuredPrompt
 from ...structures.documents.documents import heading_path
@@ -29,26 +30,16 @@ _TASK = (
     "organisations, products and periods that it treats by their full names. Say nothing that the passage does not "
     "say, and write in its language."
 )
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "passages": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer"},
-                    "title": {"type": "string", "minLength": 1, "maxLength": _TITLE},
-                    "about": {"type": "string", "minLength": 1, "maxLength": _SENTENCE},
-                },
-                "required": ["number", "title", "about"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["passages"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_of(
+    passages={
+        "type": "array",
+        "items": object_of(
+            number={"type": "integer"},
+            title={"type": "string", "minLength": 1, "maxLength": _TITLE},
+            about={"type": "string", "minLength": 1, "maxLength": _SENTENCE},
+        ),
+    }
+)
 
 
 class _WrittenContext(WrittenFact):
