@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import InvalidAnswerError, ModelError, TokenLimitError
 from .json_schema import parsed, require, require_known
-from .llm import LanguageModel, Message
 from .token_estimate import MESSAGE, message_tokens, token_estimate
+
+if TYPE_CHECKING:
+    from .llm import LanguageModel, Message
 
 Result = TypeVar("Result")
 
