@@ -274,6 +274,37 @@ def test_trees_reach_up_to_topics(grouped: kvstore.Store, mode: str) -> None:
     assert not [hit for hit in alone if hit.path.startswith("topic")]
 
 
+@pytest.mark.parametrize("mode", ["collapsed", "traversal"])
+def test_both_trees_are_read_as_one(make_store: Callable[..., kvstore.Store], mode: str) -> None:
+    store = make_store(settings={"chunk_tokens": 40})
+    subjects = {"ships": "The harbour is deep", "roses": "A garden was laid out", "coins": "Silver was weighed"}
+    for subject, text in subjects.items():
+        for number in range(4):
+            store.put(f"{subject}{number}", f"{text} by {number} men. It was here that Ada Brandt worked on {subject}.")
+    question, options = "What did Ada Brandt do?", {"mode": mode, "width": 20}
+
+    def found() -> list[Hit]:
+        return store.retrieve(question, using="raptor", top=60, options=options).hits
+
+    store.execute("CREATE INDEX topics WITH (size = 4)")
+    assert not [hit for hit in found() if _related(hit)]
+    store.execute("DROP INDEX topics; CREATE INDEX topics WITH (size = 4, relatedness = 1)")
+    hits = found()
+    leaf = next(hit for hit in hits if _related(hit))
+    assert (leaf.kind, leaf.title) == ("summary", "Ada Brandt")
+    assert {span.document[:-1] for span in leaf.spans} == set(subjects)
+    assert all("Ada Brandt worked" in sentence for sentence in spanned(store, leaf))
+    chunks = [hit.document for hit in hits if hit.kind == "chunk"]
+    assert len(set(chunks)) == len(chunks), "a chunk below both trees is shown once"
+    for subject in ("ships", "roses"):
+        store.delete_where(f"key LIKE '{subject}%'")
+    assert {span.document[:-1] for hit in found() for span in hit.spans} == {"coins"}
+
+
+def _related(hit: Hit) -> bool:
+    return "what is related" in hit.path
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("long", [False, True])
 def test_topics_say_nothing_of_what_is_gone_and_know_what_is_new(
@@ -305,7 +336,8 @@ class History:
         self.documents: dict[str, str] = {}
         self.marks: set[str] = set()
         self._change()
-        store.execute("CREATE INDEX topics WITH (size = 4)")
+        self.options = f"(size = 4, relatedness = {seed % 2})"
+        store.execute(f"CREATE INDEX topics WITH {self.options}")
 
     def live(self) -> None:
         for _ in range(self.rng.randrange(1, 4)):
@@ -353,7 +385,7 @@ def live_through(make_store: Callable[..., kvstore.Store], seed: int) -> None:
         for key in sorted(history.documents):
             mark = history.documents[key].split()[1]
             transaction.put(key, history.documents[key], title=f"Of {mark}")
-    fresh.execute("CREATE INDEX topics WITH (size = 4)")
+    fresh.execute(f"CREATE INDEX topics WITH {history.options}")
     assert list(history.found(history.store)) == list(history.found(fresh))
 
 

@@ -56,8 +56,9 @@ def refreshed(store: kvstore.Store) -> dict[str, Any]:
     return {table: rows[table] for kind in generation_kinds() for table in kind.tables if table in rows}
 
 
-def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]]) -> None:
+def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], relatedness: int) -> None:
     """A history, held against the store of what is left of it."""
+    kinds = {kind: {"relatedness": relatedness} if kind == "topics" else {} for kind in KINDS}
     versions: dict[str, int] = {}
     gone: set[str] = set()
     newest: str | None = None
@@ -65,8 +66,8 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]]) -
         for first in KEYS[::2]:
             versions[first] = 9
             store.put(first, text_of(first, 9))
-        for kind in KINDS:
-            store.create_index(kind)
+        for kind, options in kinds.items():
+            store.create_index(kind, options)
         for key, version in history:
             if key is None:
                 store.refresh()
@@ -93,25 +94,25 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]]) -
     with kvstore.open(fresh_path, **OPTIONS) as fresh:
         for key in sorted(versions, reverse=True):
             fresh.put(key, text_of(key, versions[key]))
-        for kind in KINDS:
-            fresh.create_index(kind)
+        for kind, options in kinds.items():
+            fresh.create_index(kind, options)
         assert refreshed(fresh) == after
 
 
 @settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(history=HISTORIES)
+@given(history=HISTORIES, relatedness=st.integers(0, 1))
 def test_some_histories_leave_nothing_behind(
-    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]]
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
 ) -> None:
     folder = tmp_path_factory.mktemp("refreshed")
-    lives(folder / "lived", folder / "fresh", history)
+    lives(folder / "lived", folder / "fresh", history, relatedness)
 
 
 @pytest.mark.slow
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(history=HISTORIES)
+@given(history=HISTORIES, relatedness=st.integers(0, 1))
 def test_a_hundred_histories_leave_nothing_behind(
-    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]]
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
 ) -> None:
     folder = tmp_path_factory.mktemp("refreshed")
-    lives(folder / "lived", folder / "fresh", history)
+    lives(folder / "lived", folder / "fresh", history, relatedness)

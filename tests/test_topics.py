@@ -202,18 +202,112 @@ def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
     assert len(server.requests) - first < first, "topics that are as they were are not paid for again"
 
 
+@pytest.fixture
+def related(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """The same twelve documents with both trees."""
+    store = make_store("related")
+    for subject in SUBJECTS:
+        for number in range(4):
+            store.put(f"{subject}-{number}", text_of(subject, number))
+    store.execute("CREATE INDEX topics WITH (relatedness = 1)")
+    return store
+
+
+RELATED = "tree = 'relatedness'"
+
+
+def test_what_is_related_are_the_sentences_that_name_one_entity(related: kvstore.Store, grouped: kvstore.Store) -> None:
+    texts = {key: text_of(key.partition("-")[0], int(key[-1])) for key in KEYS}
+    leaves = rows(related, f"SELECT topic, title, chunks, parent, text FROM topics WHERE level = 0 AND {RELATED}")
+    titles = {title for _, title, *_ in leaves}
+    assert titles >= {"Camellia", "Drones", "Locomotives"}
+    for topic, title, chunks, parent, text in leaves:
+        assert chunks > 1
+        assert parent is not None
+        assert all(title in sentence for sentence in text.rstrip(".").split(". ")), "each names it"
+        members = {key for (key,) in rows(related, f"SELECT document FROM topic_members WHERE topic = {topic}")}
+        assert members == {key for key in KEYS if title in texts[key]}
+    above = rows(related, f"SELECT title FROM topics WHERE level > 0 AND {RELATED}")
+    assert above
+    assert {name for (title,) in above for name in title.split(", ")} <= titles
+    others = rows(related, "SELECT topic, level, title, text FROM topics WHERE tree = 'similarity'")
+    assert others == rows(grouped, "SELECT topic, level, title, text FROM topics"), "the other tree is as it was"
+    drawn = rows(related, "EXPAND TOPICS DEPTH 9")
+    assert {line[-1] for line in drawn} == {"", "what is related"}
+    assert [(len(drawn),)] == rows(related, "SELECT count(*) FROM topics")
+    assert f"of what is related, {len(leaves)} of them of one name" in detail(related)[2]
+    assert "related" not in detail(grouped)[2] + everything_told(grouped)
+    assert related.check() == []
+
+
+def test_of_what_is_related_nothing_gone_is_told_and_newer_chunks_are_where_their_names_are(
+    related: kvstore.Store,
+) -> None:
+    related.delete("bees-1")
+    related.put("visit", "Drones and Camellia were seen. It was said by Xyzzyvisitqux.")
+    assert "Xyzzybees1qux" not in everything_told(related)
+    stale = dict(rows(related, f"SELECT topic, stale FROM topics WHERE {RELATED} AND level = 0"))
+    called = dict(rows(related, f"SELECT topic, title FROM topics WHERE {RELATED} AND level = 0"))
+    newer = rows(related, f"SELECT topic FROM topic_members WHERE newer AND document = 'visit' AND {RELATED}")
+    assert {called[topic] for (topic,) in newer} == {"Camellia", "Drones"}
+    assert all(stale[topic] for (topic,) in newer)
+    assert [stale[topic] for topic, title in called.items() if title == "Locomotives"] == [False]
+    related.delete("visit")
+    related.delete_where("key LIKE 'bees%'")
+    assert "Drones" not in everything_told(related)
+    related.refresh("topics")
+    assert rows(related, f"SELECT count(*) FROM topics WHERE {RELATED} AND title = 'Camellia'") == [(1,)]
+    assert rows(related, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
+
+
+def test_names_that_share_all_their_sentences_share_a_topic(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    for number in range(3):
+        store.put(f"d{number}", f"Maria Jensen met Tom Berg on day {number}. Nothing came of it.")
+    store.put("alone", "Port Ellery is named once.")
+    store.execute("CREATE INDEX topics WITH (relatedness = 1, levels = 1)")
+    found = rows(store, f"SELECT level, parent, title, chunks FROM topics WHERE {RELATED}")
+    assert found == [(0, None, "Maria Jensen, Tom Berg", 3)]
+    store.put("other", "Tom Berg left for Port Ellery.")
+    store.refresh("topics")
+    counted = f"SELECT title, chunks FROM topics WHERE {RELATED}"
+    assert rows(store, counted) == [("Maria Jensen", 3), ("Port Ellery", 2), ("Tom Berg", 4)]
+    store.alias("Tommy", "Tom Berg")
+    store.put("short", "Tommy was seen at sea.")
+    assert ("Tom Berg", 5) in rows(store, counted)
+    store.refresh("topics")
+    assert ("Tom Berg", 5) in rows(store, counted)
+    assert store.check() == []
+
+
+def test_a_model_sums_up_what_is_related_and_is_paid_once_for_the_same(related: kvstore.Store, server: Server) -> None:
+    server.answering = lambda request: stream(json.dumps({"title": "On names", "summary": "All about names."}))
+    forecast = related.forecast_refresh("topics")["topics"]
+    related.refresh("topics", model="scribe")
+    assert len(server.requests) == forecast.calls
+    shown = [request["messages"][-1]["content"] for request in server.requests]
+    assert len(set(shown)) == len(shown)
+    assert rows(related, f"SELECT DISTINCT title FROM topics WHERE {RELATED}") == [("On names",)]
+    assert "what is related, by scribe" in {line[-1] for line in rows(related, "EXPAND TOPICS")}
+    related.delete("tea-1")
+    kept = rows(
+        related, f"SELECT count(*) FROM topics WHERE {RELATED} AND stale AND level = 0 AND written_by IS NOT NULL"
+    )
+    assert kept == [(0,)]
+
+
 KEYS = [f"{subject}-{number}" for subject in SUBJECTS for number in range(4)]
 #: Documents put (with a version of their text), taken out, and REFRESH (no key).
 HISTORIES = st.lists(st.tuples(st.sampled_from([*KEYS, None]), st.integers(-2, 3)), min_size=1, max_size=25)
 
 
-def lives(path: Any, fresh_path: Any, history: list[tuple[str | None, int]]) -> None:
+def lives(path: Any, fresh_path: Any, history: list[tuple[str | None, int]], relatedness: int) -> None:
     """A history, held against the store of what is left of it."""
     options: dict[str, Any] = {"embedder": "hashing", "settings": {"language": "rules"}}
     texts: dict[str, str] = {}
     gone: set[str] = set()
     with kvstore.open(path, **options) as store:
-        store.create_index("topics")
+        store.create_index("topics", {"relatedness": relatedness})
         for key, version in history:
             if key is None:
                 store.refresh("topics")
@@ -236,25 +330,25 @@ def lives(path: Any, fresh_path: Any, history: list[tuple[str | None, int]]) -> 
     with kvstore.open(fresh_path, **options) as fresh:
         for key in sorted(texts, reverse=True):
             fresh.put(key, texts[key])
-        fresh.create_index("topics")
+        fresh.create_index("topics", {"relatedness": relatedness})
         with fresh.state() as state:
             assert dump(state)["topics"] == found
 
 
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(history=HISTORIES)
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=HISTORIES, relatedness=st.integers(0, 1))
 def test_after_any_history_topics_are_those_of_a_fresh_store(
-    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]]
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
 ) -> None:
     folder = tmp_path_factory.mktemp("topics")
-    lives(folder / "lived", folder / "fresh", history)
+    lives(folder / "lived", folder / "fresh", history, relatedness)
 
 
 @pytest.mark.slow
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(history=HISTORIES)
+@given(history=HISTORIES, relatedness=st.integers(0, 1))
 def test_after_a_hundred_histories_topics_are_those_of_a_fresh_store(
-    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]]
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
 ) -> None:
     folder = tmp_path_factory.mktemp("topics")
-    lives(folder / "lived", folder / "fresh", history)
+    lives(folder / "lived", folder / "fresh", history, relatedness)

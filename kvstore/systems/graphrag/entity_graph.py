@@ -12,7 +12,7 @@ sqrt(d · d'), from counts of the two alone, so that a document changes the weig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -88,6 +88,15 @@ def strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
 
 def entity_graph(state: State) -> EntityGraph:
     """The graph of a state."""
+    graph = naming_graph(state)
+    degrees = graph.degrees
+    links = _links(state.part(GRAPH), shown_entities(state), graph.entities)
+    edges = strongest(len(graph.keys), _together(graph.naming, graph.named, degrees), links, degrees)
+    return replace(graph, edges=edges)
+
+
+def naming_graph(state: State) -> EntityGraph:
+    """The graph of a state without its edges: which passages name which entities."""
     stored = state.part(GRAPH)
     passages, documents = _passages(state)
     naming, entities, features = _namings(stored, passages)
@@ -99,9 +108,7 @@ def entity_graph(state: State) -> EntityGraph:
     named = np.argsort(numbers)[places] if len(numbers) else places
     kept = np.argsort(naming * len(keys) + named, kind="stable") if len(keys) else places
     naming, named, features = naming[kept], named[kept], features[kept]
-    degrees = np.bincount(named, minlength=len(keys)).astype(np.int64)
-    edges = strongest(len(keys), _together(naming, named, degrees), _links(stored, shown, numbers), degrees)
-    return EntityGraph(numbers, keys, passages, documents, naming, named, features, edges)
+    return EntityGraph(numbers, keys, passages, documents, naming, named, features, _summed(len(keys), []))
 
 
 class ShownEntities:

@@ -7,6 +7,9 @@ clustering, or of the mixtures that the paper has (:mod:`.gaussian_mixtures`).
 A topic is summed up by the sentences that together have most of what its members share. Those of the finest topics are
 chosen from all sentences, those above from the summaries below, so that a changed document changes its own topics and
 those above them. What a model would be shown of a topic is chosen here as well, and digested.
+
+A second tree has topics of what is related: its finest are the sentences that name one entity, which are grouped
+upwards alike (the idea is that of SiReRAG, Zhang et al., ICLR 2025).
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from ...text.greedy_cover import SentenceWords, cover_weights, greedy_cover
 #: The longest summary in words and sentences, and the most sentences of one document.
 SUMMARY_WORDS, SUMMARY_SENTENCES, OF_ONE_DOCUMENT = 100, 6, 2
 TITLE_WORDS = 3
+#: Names kept of a group of related topics, of which as many are its title as words of another.
+_NAMES = 12
 #: About how many bytes of text a model is shown of a topic.
 _SHOWN = 6_000
 #: Changes with what a model is shown, and with what it is asked.
@@ -52,6 +57,10 @@ class Topic(NamedTuple):
     ``chunks`` and ``documents`` count all that is below. ``title`` are places of telling words, ``summary`` of
     sentences, ``shown`` of what a model is shown, of which ``content`` is the digest. Topics are numbered from the
     finest level, in the order of the first chunk below each.
+
+    Those of the second tree follow, in the order of names. They have ``entities`` (ids) in place of a title: at level 0
+    those that its sentences name, and above the ones of most passages. The ``children`` at level 0 are the chunks that
+    these sentences stand in.
     """
 
     level: int
@@ -63,6 +72,12 @@ class Topic(NamedTuple):
     summary: Sequence[TextPlace]
     shown: Sequence[TextPlace]
     content: bytes
+    entities: Sequence[int] = ()
+
+    @property
+    def related(self) -> bool:
+        """Whether it is of the second tree."""
+        return bool(self.entities)
 
 
 @dataclass(frozen=True)
@@ -104,11 +119,26 @@ class Passages:
         return TextPlace(self.documents[passage], self.chunks[passage], before + start, before + end)
 
 
-class _TopicSentence(NamedTuple):
+class TopicSentence(NamedTuple):
+    """A sentence of a passage (its place in the canonical order): bytes of the passage, and what it may add."""
+
     passage: int
     start: int
     end: int
     words: SentenceWords
+
+
+class NamingSentences(NamedTuple):
+    """The sentences that name an entity, in canonical order; ``entities`` (ids) are several where they are the
+    same."""
+
+    entities: list[int]
+    sentences: list[TopicSentence]
+
+    @property
+    def passages(self) -> list[int]:
+        """The passages that they stand in."""
+        return list(dict.fromkeys(sentence.passage for sentence in self.sentences))
 
 
 @dataclass
@@ -119,9 +149,10 @@ class _TopicDraft:
     members: list[int]
     passages: list[int]
     parent: int | None = None
-    summary: list[_TopicSentence] = field(default_factory=list)
+    summary: list[TopicSentence] = field(default_factory=list)
     title: list[tuple[str, int, int, int]] = field(default_factory=list)
     shown: list[tuple[int, int, int]] = field(default_factory=list)
+    entities: list[int] = field(default_factory=list)
 
 
 def topic_tree(
@@ -144,6 +175,27 @@ def topic_tree(
             tell(done + 1, len(drafts))
     tell(len(drafts), len(drafts))
     return [_topic(passages, draft) for draft in drafts]
+
+
+def related_tree(
+    passages: Passages, leaves: Sequence[NamingSentences], partitions: Sequence[Partition], first: int
+) -> list[Topic]:
+    """The topics of what is related, numbered from ``first``: the leaves, and groups of them by some partitions, the
+    finest first."""
+    if not leaves:
+        return []
+    drafts = _drafts([np.arange(len(leaves)), *partitions])
+    for draft in drafts:
+        below = [leaves[leaf] for leaf in draft.passages]
+        draft.passages = sorted({passage for leaf in below for passage in leaf.passages})
+        if draft.level == 0:
+            draft.members = draft.passages
+            draft.entities = below[0].entities
+            _sum_up_sentences(passages, draft, below[0].sentences)
+        else:
+            _sum_up_topics(passages, draft, [drafts[member] for member in draft.members])
+            draft.entities = [leaf.entities[0] for leaf in sorted(below, key=lambda leaf: -len(leaf.passages))[:_NAMES]]
+    return [_topic(passages, draft, first) for draft in drafts]
 
 
 def partitions_of(vectors: Matrix, method: str, size: int, levels: int) -> list[Partition]:
@@ -202,14 +254,14 @@ def _join_second(passages: Passages, drafts: Sequence[_TopicDraft], soft: float)
 
 
 def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
-    found: list[_TopicSentence] = []
+    found: list[TopicSentence] = []
     members: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for passage in draft.passages:
         text = passages.texts[passage].decode()
         words: set[str] = set()
         for start, end, _, telling in told_sentences(text, passages.formats[passage]):
-            found.append(_TopicSentence(passage, start, end, telling))
+            found.append(TopicSentence(passage, start, end, telling))
             words.update(telling.words)
             counts.update(telling.words)
         members.update(words)
@@ -224,6 +276,20 @@ def _sum_up_passages(passages: Passages, draft: _TopicDraft) -> None:
             break
         draft.shown.append((passage, 0, length))
         size += length
+
+
+def _sum_up_sentences(passages: Passages, draft: _TopicDraft, found: Sequence[TopicSentence]) -> None:
+    words: dict[int, set[str]] = {}
+    for sentence in found:
+        words.setdefault(sentence.passage, set()).update(sentence.words.words)
+    members = Counter(word for of_passage in words.values() for word in of_passage)
+    draft.summary = _chosen(passages, found, members, len(words))
+    size = 0
+    for passage, start, end, _ in found:
+        if size and size + end - start > _SHOWN:
+            break
+        draft.shown.append((passage, start, end))
+        size += end - start
 
 
 def _sum_up_topics(passages: Passages, draft: _TopicDraft, below: Sequence[_TopicDraft]) -> None:
@@ -252,8 +318,8 @@ def _sum_up_topics(passages: Passages, draft: _TopicDraft, below: Sequence[_Topi
 
 
 def _chosen(
-    passages: Passages, found: Sequence[_TopicSentence], spread: Mapping[str, int], parts: int
-) -> list[_TopicSentence]:
+    passages: Passages, found: Sequence[TopicSentence], spread: Mapping[str, int], parts: int
+) -> list[TopicSentence]:
     """The sentences that sum some up, in their order."""
     documents = [passages.documents[sentence.passage] for sentence in found]
     words = [sentence.words for sentence in found]
@@ -280,7 +346,7 @@ def _distinct(words: Iterable[str]) -> Iterator[str]:
 
 
 def _places(
-    passages: Passages, found: Sequence[_TopicSentence], words: Iterable[str]
+    passages: Passages, found: Sequence[TopicSentence], words: Iterable[str]
 ) -> Iterator[tuple[str, int, int, int]]:
     """The first place of each of some words that has one: word, passage, bytes."""
     for word in words:
@@ -296,18 +362,19 @@ def _places(
                 break
 
 
-def _topic(passages: Passages, draft: _TopicDraft) -> Topic:
+def _topic(passages: Passages, draft: _TopicDraft, first: int = 0) -> Topic:
     digest = blake2b(_PROMPT, digest_size=16)
     for passage, start, end in draft.shown:
         digest.update(blake2b(passages.texts[passage][start:end], digest_size=16).digest())
     return Topic(
         draft.level,
-        draft.parent,
-        [passages.chunks[member] for member in draft.members] if draft.level == 0 else draft.members,
+        None if draft.parent is None else first + draft.parent,
+        [first + member if draft.level else passages.chunks[member] for member in draft.members],
         len(draft.passages),
         len({passages.documents[passage] for passage in draft.passages}),
         [passages.span(*place) for _, *place in draft.title],
         [passages.span(*sentence[:3]) for sentence in draft.summary],
         [passages.span(*place) for place in draft.shown],
         digest.digest(),
+        draft.entities,
     )

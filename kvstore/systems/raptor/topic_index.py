@@ -6,15 +6,17 @@ In: the chunks of a store with their vectors. On disk: ``topics``, a row a topic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...arguments import Choice, Option
+from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, Writing
 from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import Logical
 from ...structures.state import State
-from .topic_building import Passages, TextPlace, partitions_of, topic_tree
+from .naming_sentences import NamePlaces, leaf_vectors, naming_sentences
+from .topic_building import Passages, TextPlace, partitions_of, related_tree, topic_tree
 from .topics import TOPICS_TABLE, Topics, topic_rows
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class TopicIndex(GenerationIndex[Topics]):
         "size": Option(12, 2, 1000, "most members of a topic, which affinity joins at once"),
         "levels": Option(4, 1, 8, "levels of topics, at most"),
         "soft": Option(0.0, 0, 1, "how much less near a second topic of the same parent may be for a chunk to join it"),
+        "relatedness": Option(0, 0, 1, "a second tree, over the sentences that name one entity (0: none)"),
     }
     tables = (TOPICS_TABLE,)
     outlined = True
@@ -54,9 +57,16 @@ class TopicIndex(GenerationIndex[Topics]):
         with states() as state:
             counters = state.counters
             passages = Passages.of(state)
+            names = NamePlaces.of(state, passages) if record.count("relatedness") else None
         method, size, levels = record.choice("method"), record.count("size"), record.count("levels")
         partitions = partitions_of(passages.vectors, method, size, levels)
         topics = topic_tree(passages, partitions, record.option("soft"), tools.progress)
+        if names is not None:
+            leaves = naming_sentences(passages, names)
+            groups: Sequence[Partition] = ()
+            if leaves and levels > 1:
+                groups = partitions_of(leaf_vectors(passages, leaves), method, size, levels - 1)
+            topics += related_tree(passages, leaves, groups, len(topics))
         head = {"levels": len(partitions)}
         return Generation(counters.change, counters.next_chunk, head, {TOPICS_TABLE: topic_rows(topics)})
 
@@ -64,9 +74,12 @@ class TopicIndex(GenerationIndex[Topics]):
         return Topics(rows, state)
 
     def describe(self, bound: Topics) -> str:
-        finest = [topic for topic in bound.stored if topic.level == 0]
-        chunks = len({chunk for topic in finest for chunk in topic.children})
-        found = f"{len(bound.stored):,} topics of {chunks:,} chunks in {bound.levels} levels"
+        similar = [topic for topic in bound.stored if not topic.related]
+        chunks = len({chunk for topic in similar if topic.level == 0 for chunk in topic.children})
+        found = f"{len(similar):,} topics of {chunks:,} chunks in {bound.levels} levels"
+        leaves = sum(topic.related and topic.level == 0 for topic in bound.stored)
+        if leaves:
+            found += f"; {len(bound.stored) - len(similar):,} of what is related, {leaves:,} of them of one name"
         newer = len(bound.newer())
         if newer:
             found += f"; {newer:,} chunk{' is' if newer == 1 else 's are'} newer"
@@ -83,6 +96,7 @@ class TopicIndex(GenerationIndex[Topics]):
                     *(one.level, one.parent, one.chunks, one.documents, one.content),
                     tuple(map(names.chunk, one.children)) if one.level == 0 else tuple(one.children),
                     *(places(spans) for spans in (one.title, one.summary, one.shown)),
+                    *([tuple(map(names.entity, one.entities))] if one.related else []),
                 )
                 for number, one in enumerate(bound.stored)
             ]
@@ -100,8 +114,10 @@ class TopicIndex(GenerationIndex[Topics]):
         yield from bound.unplaced()
 
     def writings(self, bound: Topics) -> Iterable[Writing]:
+        met: set[bytes] = set()  # a topic of one name may be made of the same as that above it
         for number, one in enumerate(bound.stored):
-            if one.chunks > 1 and bound.is_whole(number):
+            if one.chunks > 1 and one.content not in met and bound.is_whole(number):
+                met.add(one.content)
                 yield Writing(one.content, one.chunks, f"topic {number}", number)
 
     def prompt(self, bound: Topics, writing: Writing) -> StructuredPrompt[Mapping[str, Any]] | None:
@@ -117,7 +133,8 @@ class TopicIndex(GenerationIndex[Topics]):
         return StructuredPrompt("topic", messages, _SCHEMA)
 
     def outline(self, bound: Topics) -> Iterable[OutlineNode]:
-        return _outlined(bound, bound.roots())
+        for related in (False, True):
+            yield from _outlined(bound, bound.roots(related=related))
 
 
 def _outlined(bound: Topics, topics: Iterable[int]) -> Iterator[OutlineNode]:
@@ -126,13 +143,18 @@ def _outlined(bound: Topics, topics: Iterable[int]) -> Iterator[OutlineNode]:
     for count, topic in counted:
         written = bound.written(topic)
         detail = f"by {written.model}" if written is not None else ""
+        if bound.get(topic).related:
+            detail = f"what is related, {detail}" if detail else "what is related"
         children = bound.children(topic)
         yield OutlineNode(bound.title(topic), detail, count, lambda below=children: _outlined(bound, below))  # type: ignore[misc]
 
 
 def _is_child(bound: Topics, number: int, child: int) -> bool:
     topics = bound.stored
-    return 0 <= child < number and topics[child].parent == number and topics[child].level == topics[number].level - 1
+    one = topics[number]
+    if not 0 <= child < number or topics[child].parent != number:
+        return False
+    return topics[child].level == one.level - 1 and topics[child].related == one.related
 
 
 #: The one that strategies ask for.

@@ -12,6 +12,7 @@ from ...structures.indexes.generations import bound_generation
 from ..reader import Reader
 from ..sql_table import listed
 from .topic_index import TOPICS
+from .topics import Topics
 
 
 def _topics(reader: Reader) -> Iterator[tuple[Any, ...]]:
@@ -30,16 +31,24 @@ def _topics(reader: Reader) -> Iterator[tuple[Any, ...]]:
                 bound.stale(topic),
                 None if written is None else written.model,
                 bound.text(topic),
+                _tree(bound, topic),
             )
 
 
 def _members(reader: Reader) -> Iterator[tuple[Any, ...]]:
     bound = bound_generation(reader.view, TOPICS)
-    for topic in bound.at(0) if bound is not None else ():
-        chunks = bound.chunks(topic) if bound is not None else []
+    if bound is None:
+        return
+    for topic in (*bound.at(0), *bound.at(0, related=True)):
+        chunks = bound.chunks(topic)
         for chunk, record in zip(chunks, reader.view.chunks.get_many(chunks), strict=True):
-            newer = bound is not None and chunk >= bound.chunk_stop
-            yield topic, reader.view.documents.key_of(record.document), record.ordinal, newer
+            newer = chunk >= bound.chunk_stop
+            yield topic, reader.view.documents.key_of(record.document), record.ordinal, newer, _tree(bound, topic)
+
+
+def _tree(bound: Topics, topic: int) -> str:
+    """Which tree a topic is of."""
+    return "relatedness" if bound.get(topic).related else "similarity"
 
 
 TABLES = (
@@ -56,13 +65,14 @@ TABLES = (
             "stale": "INTEGER",
             "written_by": "TEXT",
             "text": "TEXT",
+            "tree": "TEXT",
         },
         _topics,
     ),
     listed(
         "topic_members",
         "the chunks of the finest topics; newer where the chunk came after the topics were made",
-        {"topic": "INTEGER", "document": "TEXT", "chunk": "INTEGER", "newer": "INTEGER"},
+        {"topic": "INTEGER", "document": "TEXT", "chunk": "INTEGER", "newer": "INTEGER", "tree": "TEXT"},
         _members,
     ),
 )

@@ -3,7 +3,7 @@
 In: a generation of the index ``topics`` and a state. Out: topics by level, with what of them is still there. A topic
 without a living chunk is none. A sentence or title word of a document that is gone is not shown, and what a model wrote
 is shown only while all that it was written from is there. A chunk that is newer than the generation belongs where its
-nearest older chunk does.
+nearest older chunk does and, in the tree of what is related, where the names in it do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ...structures.indexes.written_texts import WrittenText, written_text
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import summary_sentence
-from .topic_building import TextPlace, Topic
+from ..graphrag.entity_graph import shown_entities
+from .topic_building import TITLE_WORDS, TextPlace, Topic
 
 TOPICS_TABLE = "topics"
 #: As many newer chunks are placed by one search each; more by one pass over all vectors.
@@ -40,18 +41,23 @@ class Topics:
         self.levels = int(rows.head["levels"])
         self.stored: Sequence[Topic] = rows.memory("topics", _stored)
         self._of_chunk: Mapping[int, Sequence[int]] = rows.memory("of_chunk", _finest_of_chunks)
+        self._related_of_chunk: Mapping[int, Sequence[int]] = rows.memory("related_of_chunk", _related_of_chunks)
+        self._of_entity: Mapping[int, int] = rows.memory("of_entity", _leaves_of_entities)
         self._state = state
         #: Of documents and chunks that were asked for whether they are there.
         self._documents: dict[int, bool] = {}
         self._chunks: dict[int, bool] = {}
 
-    def at(self, level: int) -> list[int]:
-        """The topics of a level, 0 being the finest, that have a living chunk; together they have every chunk."""
-        return [topic for topic, one in enumerate(self.stored) if one.level == level and self.alive(topic)]
+    def at(self, level: int, *, related: bool = False) -> list[int]:
+        """The topics of a level, 0 being the finest, that have a living chunk; together they have every chunk, or of
+        those of what is ``related`` every one that names what another does."""
+        tree = ((topic, one) for topic, one in enumerate(self.stored) if one.related == related)
+        return [topic for topic, one in tree if one.level == level and self.alive(topic)]
 
-    def roots(self) -> list[int]:
+    def roots(self, *, related: bool = False) -> list[int]:
         """The topics that are part of no other."""
-        return [topic for topic, one in enumerate(self.stored) if one.parent is None and self.alive(topic)]
+        tree = ((topic, one) for topic, one in enumerate(self.stored) if one.related == related)
+        return [topic for topic, one in tree if one.parent is None and self.alive(topic)]
 
     def get(self, topic: int) -> Topic:
         """A topic as it was when it was made."""
@@ -83,21 +89,25 @@ class Topics:
         finest = list(self._of_chunk.get(chunk, ()))
         if not finest and chunk in self._placed:
             finest = [self._placed[chunk]]
-        above = self.stored[finest[0]].parent if finest else None
-        while above is not None:
-            finest.append(above)
-            above = self.stored[above].parent
-        return finest
+        return [*finest, *self._above(finest[:1])]
+
+    def related_of(self, chunk: int) -> list[int]:
+        """The topics of what is related that a chunk is below: those of its names, and all above any of these."""
+        leaves = self._related_of_chunk.get(chunk) or self._related_newer.get(chunk, ())
+        return [*leaves, *self._above(leaves)]
 
     def newer(self) -> list[int]:
         """The chunks that came after it was made."""
         return self._newer
 
     def title(self, topic: int) -> str:
-        """What it is called: by a model, or by words that its members share; empty where none is left."""
+        """What it is called: by a model, or by words that its members share, or the names of what is related; empty
+        where none is left."""
         written = self.written(topic)
         if written is not None:
             return str(written.value["title"])
+        if self.stored[topic].related:
+            return ", ".join(self._names(topic))
         return ", ".join(map(self._text, self._living(self.stored[topic].title)))
 
     def spans(self, topic: int) -> list[TextPlace]:
@@ -150,6 +160,26 @@ class Topics:
             if chunk not in self._of_chunk:
                 yield f"chunk {chunk} is in no topic"
 
+    def _above(self, finest: Sequence[int]) -> list[int]:
+        """All that is above some topics, the nearest first, each once."""
+        found: dict[int, None] = {}
+        for topic in finest:
+            above = self.stored[topic].parent
+            while above is not None and above not in found:
+                found[above] = None
+                above = self.stored[above].parent
+        return list(found)
+
+    def _names(self, topic: int) -> list[str]:
+        """The names that it is called by, as far as they are there; none is a part of another."""
+        found: list[str] = []
+        for entity in self.stored[topic].entities:
+            if len(found) < TITLE_WORDS and entity in self._state.entities:
+                name = self._state.entities.get(entity).name
+                if not any(name in other or other in name for other in found):
+                    found.append(name)
+        return found
+
     def _finest(self, topic: int) -> list[int]:
         one = self.stored[topic]
         if one.level == 0:
@@ -190,6 +220,24 @@ class Topics:
         found: dict[int, list[int]] = {}
         for chunk, topic in self._placed.items():
             found.setdefault(topic, []).append(chunk)
+        for chunk, topics in self._related_newer.items():
+            for topic in topics:
+                found.setdefault(topic, []).append(chunk)
+        return found
+
+    @cached_property
+    def _related_newer(self) -> Mapping[int, Sequence[int]]:
+        """The leaves of what is related, with an older chunk each, that newer chunks name."""
+        if not self._of_entity:
+            return {}
+        shown = shown_entities(self._state)
+        found: dict[int, list[int]] = {}
+        for chunk in self._newer:
+            names = (shown.one(entity) for entity, _, _ in self._state.mentions.in_chunk(chunk))
+            leaves = sorted({self._of_entity[entity] for entity in names if entity in self._of_entity})
+            living = [leaf for leaf in leaves if any(map(self._is_there, self.stored[leaf].children))]
+            if living:
+                found[chunk] = living
         return found
 
     @cached_property
@@ -235,20 +283,33 @@ def _stored(rows: GenerationRows) -> list[Topic]:
 
 
 def _finest_of_chunks(rows: GenerationRows) -> dict[int, list[int]]:
+    return _leaves_of_chunks(rows, related=False)
+
+
+def _related_of_chunks(rows: GenerationRows) -> dict[int, list[int]]:
+    return _leaves_of_chunks(rows, related=True)
+
+
+def _leaves_of_chunks(rows: GenerationRows, *, related: bool) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for number, topic in enumerate(rows.memory("topics", _stored)):
-        for chunk in topic.children if topic.level == 0 else ():
+        for chunk in topic.children if topic.level == 0 and topic.related == related else ():
             found.setdefault(chunk, []).append(number)
     return found
 
 
+def _leaves_of_entities(rows: GenerationRows) -> dict[int, int]:
+    leaves = enumerate(rows.memory("topics", _stored))
+    return {entity: number for number, topic in leaves if topic.level == 0 for entity in topic.entities}
+
+
 def topic_rows(topics: Sequence[Topic]) -> list[tuple[bytes, list[object]]]:
     """Topics as rows of the table."""
-    return [(U32.pack(number), [*topic]) for number, topic in enumerate(topics)]
+    return [(U32.pack(number), [*topic[: None if topic.related else -1]]) for number, topic in enumerate(topics)]
 
 
 def read_topic(row: Sequence[Any]) -> Topic:
     """The topic of a row."""
-    level, parent, children, chunks, documents, title, summary, shown, content = row
+    level, parent, children, chunks, documents, title, summary, shown, content, *entities = row
     title, summary, shown = ([TextPlace(*span) for span in spans] for spans in (title, summary, shown))
-    return Topic(level, parent, children, chunks, documents, title, summary, shown, content)
+    return Topic(level, parent, children, chunks, documents, title, summary, shown, content, *entities)

@@ -215,7 +215,10 @@ class _TopicNode(_TreeNode):
         if not self._spans or self.broad:
             return None
         title = self.topics.title(self.number) or None
-        path = f"topic of {len(self._chunks)} chunks: cosine {self.cosine:.3f}"
+        of = f"topic of {len(self._chunks)} chunks"
+        if self.topics.get(self.number).related:
+            of += " on what is related"
+        path = f"{of}: cosine {self.cosine:.3f}"
         return _summary(rank, self.cosine, self.topics.text(self.number), path, "", title, self._spans)
 
 
@@ -254,7 +257,7 @@ def collapsed(query: Query, strategy: str) -> Evidence:
             while above is not None and ("abstract", above) not in nodes:
                 nodes["abstract", above] = _AbstractNode(node.tree, above)
                 above = query.view.abstracts.get(above).parent
-            for topic in () if topics is None else topics.topics_of(node.chunk):
+            for topic in () if topics is None else (*topics.topics_of(node.chunk), *topics.related_of(node.chunk)):
                 if ("topic", topic) not in nodes and topics is not None:
                     nodes["topic", topic] = _TopicNode(trees, topics, topic)
         step.detail = f"of {len(nearest)} nearest chunks and what stands above them"
@@ -274,7 +277,9 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
             above = [] if topics is None else topics.topics_of(node.chunk)
             root = node.tree.record.root
             if above and topics is not None:
-                roots["topic", above[-1]] = _TopicNode(trees, topics, above[-1])
+                related = (topic for topic in topics.related_of(node.chunk) if topics.get(topic).parent is None)
+                for topic in (above[-1], *related):
+                    roots["topic", topic] = _TopicNode(trees, topics, topic)
             elif root is not None:  # newer chunks may be like none that topics were made of
                 roots["abstract", root] = _AbstractNode(node.tree, root)
         level = list(roots.values())
@@ -285,7 +290,7 @@ def traversed(query: Query, strategy: str, width: int, levels: int) -> Evidence:
             counts.append(f"{len(best)} of {len(level)}")
             if levels and len(counts) > levels:
                 break
-            level = [child for node in best for child in node.children()]
+            level = list(dict.fromkeys(child for node in best for child in node.children()))
         step.detail, step.count = f"level by level {', '.join(counts) or 'nothing'}", len(kept)
     return _evidence(query, strategy, kept)
 
