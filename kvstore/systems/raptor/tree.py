@@ -183,9 +183,7 @@ class _TopicNode(_TreeNode):
 
     @cached_property
     def cosine(self) -> float:  # type: ignore[override]
-        view = self.trees.query.view
-        rows = [(record.block, record.row) for record in view.chunks.get_many(self._chunks)]
-        return _cosine(view.vectors.gather(rows).astype(np.float64).sum(axis=0), self.trees.query)
+        return _cosine(self.trees.vectors(self._chunks).astype(np.float64).sum(axis=0), self.trees.query)
 
     @property
     def broad(self) -> bool:
@@ -236,11 +234,21 @@ class _Trees:
     def __init__(self, query: Query) -> None:
         self.query = query
         self._trees: dict[int, _DocumentTree] = {}
+        self._vectors: dict[int, Matrix] = {}  # of chunks below topics, of which each may be below many
 
     def of(self, document: int) -> _DocumentTree:
         if document not in self._trees:
             self._trees[document] = _DocumentTree(self.query, self.query.view.documents.get(document))
         return self._trees[document]
+
+    def vectors(self, chunks: Sequence[int]) -> Matrix:
+        """The vectors of some chunks."""
+        new = [chunk for chunk in chunks if chunk not in self._vectors]
+        if new:
+            view = self.query.view
+            rows = [(record.block, record.row) for record in view.chunks.get_many(new)]
+            self._vectors.update(zip(new, view.vectors.gather(rows), strict=True))
+        return np.array([self._vectors[chunk] for chunk in chunks])
 
     def chunk(self, chunk: int) -> _ChunkNode:
         return _ChunkNode(self.of(self.query.view.chunks.get(chunk).document), chunk)
