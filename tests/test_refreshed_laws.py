@@ -71,6 +71,7 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], r
         for key, version in history:
             if key is None:
                 store.refresh()
+                newest = None  # as old as the rest, which an overview need not tell
                 continue
             if key in versions:
                 gone.add(word_of(key, versions.pop(key)))
