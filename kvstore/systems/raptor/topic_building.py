@@ -14,7 +14,6 @@ upwards alike (the idea is that of SiReRAG, Zhang et al., ICLR 2025).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -350,16 +349,31 @@ def _places(
 ) -> Iterator[tuple[str, int, int, int]]:
     """The first place of each of some words that has one: word, passage, bytes."""
     for word in words:
-        pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
         for sentence in found:
             if word not in sentence.words.words:
                 continue
             text = passages.texts[sentence.passage][sentence.start : sentence.end].decode()
-            match = pattern.search(text)
-            if match is not None:
-                start = sentence.start + len(text[: match.start()].encode())
-                yield word, sentence.passage, start, start + len(match.group().encode())
+            place = _place_of(word, text)
+            if place is not None:
+                start = sentence.start + len(text[:place].encode())
+                yield word, sentence.passage, start, start + len(text[place : place + len(word)].encode())
                 break
+
+
+def _place_of(word: str, text: str) -> int | None:
+    """Where a word first stands by itself in a text, in any case; a pattern for each of so many would take longer."""
+    lower = text.lower()
+    place = lower.find(word) if len(lower) == len(text) else -1
+    while place >= 0:
+        end = place + len(word)
+        if not (_is_word(lower[place - 1 : place]) or _is_word(lower[end : end + 1])):
+            return place
+        place = lower.find(word, place + 1)
+    return None
+
+
+def _is_word(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
 
 
 def _topic(passages: Passages, draft: _TopicDraft, first: int = 0) -> Topic:
