@@ -97,13 +97,17 @@ def greedy_cover(
     same owner are taken. What is too long for the room that is left is passed over, and a sentence that adds nothing is
     not taken. Of equals the earlier one comes first.
     """
-    distinct = [set(sentence.words) for sentence in sentences]
+    weighty = [
+        [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences
+    ]
     taken: Counter[str] = Counter()
     of_owner: Counter[Hashable] = Counter()
 
     def gain(number: int) -> float:
         # Added exactly: a set has no order, and the same text always gets the same summary.
-        added = math.fsum(weights.get(word, 0.0) * _LEFT ** taken[word] for word in distinct[number])
+        added = math.fsum(
+            [weight * _LEFT ** taken[word] if word in taken else weight for word, weight in weighty[number]]
+        )
         return sentences[number].share * added / (_ENTRY + sentences[number].length)
 
     takes = sizes or [sentence.length for sentence in sentences]
@@ -124,7 +128,7 @@ def greedy_cover(
         if heap and now > heap[0]:
             heapq.heappush(heap, now)
             continue
-        taken.update(distinct[number])
+        taken.update(word for word, _ in weighty[number])
         chosen.append(number)
         room -= takes[number]
         if owners:
