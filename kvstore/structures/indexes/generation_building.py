@@ -172,8 +172,9 @@ class GenerationBuilder:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.usable(record):
                 return  # what the first generation will name is not known yet
-            named = {writing.content for writing in _writings(kind, state)}
-            unnamed = [content for content in WrittenTexts(state.lmdb).of_kind(kind.name) if content not in named]
+            kept = list(WrittenTexts(state.lmdb).of_kind(kind.name))
+            named = {writing.content for writing in _writings(kind, state)} if kept else set()
+            unnamed = [content for content in kept if content not in named]
         if unnamed:
             self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed))
 
