@@ -64,3 +64,9 @@ def shared_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:
         if score != last:
             rank, last = place, score
         yield chunk, rank
+
+
+def shares_of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Scores as shares of the best, none below 0."""
+    best_score = scores.max(initial=0.0)
+    return np.maximum(scores, 0.0) / best_score if best_score > 0 else np.zeros(len(scores))

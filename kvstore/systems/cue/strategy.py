@@ -23,7 +23,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import question_terms, word_scores_of
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.reranking import ReadTogether
-from ...structures.ranking import Ranking, best
+from ...structures.ranking import Ranking, best, shares_of_best
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from .anchors import PASSAGES, Anchors, anchors, quoted
@@ -152,13 +152,7 @@ def _scores(query: Query, chunks: Ids, through: Mapping[int, UnitPath]) -> npt.N
     paths = np.array([through[chunk].score if chunk in through else 0.0 for chunk in chunks.tolist()])
     cosines = cosines_of(view, chunks, query.vector).astype(np.float64)
     words = word_scores_of(view, question_terms(view, query.question), chunks)
-    return _PATH * _of_best(paths) + _OWN * (_of_best(cosines) + _of_best(words))
-
-
-def _of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Scores as shares of the best, none below 0."""
-    greatest = scores.max(initial=0.0)
-    return np.maximum(scores, 0.0) / greatest if greatest > 0 else np.zeros(len(scores))
+    return _PATH * shares_of_best(paths) + _OWN * (shares_of_best(cosines) + shares_of_best(words))
 
 
 def _place(query: Query, chunk: int) -> str:

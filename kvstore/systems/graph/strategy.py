@@ -33,7 +33,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import question_terms, rank_by_words, word_scores_of
 from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
-from ...structures.ranking import Ranking, best
+from ...structures.ranking import Ranking, best, shares_of_best
 from ...structures.vectors.vectors import Ids
 from ..cue.strategy import best_paths, find_paths, has_units
 from ..cue.unit_graph import UnitGraph
@@ -200,10 +200,4 @@ def _relevance(query: Query, rest: str, terms: list[str], chunks: Ids) -> npt.ND
         cosines = cosines_of(view, chunks, vector)
         by_words = word_scores_of(view, terms, chunks)
         step.detail, step.count = f"cosine and BM25 of {rest!r}", len(chunks)
-    return _of_best(cosines.astype(np.float64)) + _of_best(by_words)
-
-
-def _of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Scores as shares of the best, none below 0."""
-    best = scores.max(initial=0.0)
-    return np.maximum(scores, 0.0) / best if best > 0 else np.zeros(len(scores))
+    return shares_of_best(cosines.astype(np.float64)) + shares_of_best(by_words)

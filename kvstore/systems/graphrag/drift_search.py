@@ -26,11 +26,10 @@ from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.lexical_search import rank_by_words
 from ...retrieval.query import Query, evidence_of, option
 from ...structures.ranking import Ranking, best, shared_ranks
-from ...text.words import token_count
 from .communities import Communities
 from .community_index import COMMUNITIES
 from .local_search import LocalStrategy, Start, narrowed, near_entities, passages_of_entities, question_entities
-from .report_hits import communities_for, ranked, report_of
+from .report_hits import communities_for, ranked, reports_within
 
 #: Communities of the primer, and passages of each search, whose names lead on.
 _PRIMER, _LEADING = 3, 5
@@ -133,19 +132,7 @@ class DriftStrategy:
         """The reports of the primer, within their share."""
         share = option(query, self, "reports")
         most = min(query.top - 1, round(share * query.top))
-        room = None if query.within is None else share * query.within
-        found: list[Hit] = []
-        for community in selected:
-            report = report_of(query, communities, community, path="primer")
-            if report is None or len(found) >= most:
-                continue
-            if room is not None:
-                size = token_count(report.text)
-                if size > room:
-                    continue
-                room -= size
-            found.append(report)
-        return found
+        return reports_within(query, communities, dict.fromkeys(selected, "primer"), share, most)
 
 
 def _strongest(communities: Communities, selected: Iterable[int]) -> list[int]:

@@ -29,13 +29,13 @@ from ...retrieval.lexical_search import question_terms, rank_by_words, word_scor
 from ...retrieval.ordered_addresses import nodes_in_order
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognise
-from ...structures.ranking import Ranking, best
+from ...structures.ranking import Ranking, best, shares_of_best
 from ...text.words import token_count
 from ..passage_graph.graph import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
 from ..passage_graph.structure import GRAPH
 from .communities import Communities
 from .community_index import COMMUNITIES
-from .report_hits import communities_for, ranked, report_of
+from .report_hits import communities_for, ranked, reports_within
 
 #: Passages near the question, by vector and by words each, whose entities may stand beside those it names.
 _NEAREST = 20
@@ -89,21 +89,14 @@ class LocalStrategy:
         """Reports of the communities that most of the entities are in, within their share."""
         share = option(query, self, "reports")
         most = min(query.top - 1, math.ceil(share * query.top)) if share else 0
-        room = math.inf if query.within is None else share * query.within
         matches: dict[int, list[str]] = {}
         with query.trace.step("communities of the entities") as step:
             for start in starts:
                 for community in communities.of_entity(start.entity)[-1:]:
                     matches.setdefault(community, []).append(start.key)
             order = sorted(matches, key=lambda one: (-len(matches[one]), -communities.get(one).rating, one))
-            found: list[Hit] = []
-            for community in order:
-                if len(found) == most:
-                    break
-                report = report_of(query, communities, community, path=f"community of {', '.join(matches[community])}")
-                if report is not None and (size := token_count(report.text)) <= room:
-                    found.append(report)
-                    room -= size
+            paths = {community: f"community of {', '.join(matches[community])}" for community in order}
+            found = reports_within(query, communities, paths, share, most)
             step.detail, step.count = f"{len(found)} reports", len(order)
         return found
 
@@ -181,9 +174,9 @@ def passages_of_entities(
     ids = np.unique(np.array([chunk for ranking in (kept, *near) for chunk, _ in ranking], np.uint64))
     if not len(ids):
         return [], {}
-    total = _shares(np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]))
-    total += _shares(cosines_of(view, ids, query.vector).astype(np.float64))
-    total += _shares(word_scores_of(view, question_terms(view, query.question), ids))
+    total = shares_of_best(np.array([scores.get(chunk, 0.0) for chunk in ids.tolist()]))
+    total += shares_of_best(cosines_of(view, ids, query.vector).astype(np.float64))
+    total += shares_of_best(word_scores_of(view, question_terms(view, query.question), ids))
     ranking = best(view, ids, total, query.reach)
     return ranking, {chunk: _path(starts, owners.get(chunk, ())) for chunk, _ in ranking}
 
@@ -191,11 +184,6 @@ def passages_of_entities(
 def _path(starts: Sequence[Start], owners: Iterable[int]) -> str:
     names = ", ".join(dict.fromkeys(starts[number].key for number in owners))
     return f"names {names}" if names else "near the question"
-
-
-def _shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Scores as shares of the best, none below 0."""
-    return np.maximum(scores, 0.0) / (scores.max(initial=0.0) or 1.0)
 
 
 def _rarities(query: Query, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:

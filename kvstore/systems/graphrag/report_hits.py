@@ -7,13 +7,15 @@ documents that it was written from may answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...errors import InputError
 from ...retrieval.evidence import Hit, TextSpan
 from ...retrieval.query import Query
 from ...structures.indexes.index_reading import bound_index
+from ...text.words import token_count
 from .communities import Communities
 from .community_index import COMMUNITIES
 from .community_reports import SentencePlace
@@ -43,6 +45,23 @@ def report_of(query: Query, communities: Communities, community: int, *, path: s
         text = "\n".join(span_text(query, span) for span in spans)
     places = [text_span(query, span) for span in spans]
     return report_hit(places, text, communities.key(community), communities.title(community), path, score)
+
+
+def reports_within(
+    query: Query, communities: Communities, paths: Mapping[int, str], share: float, most: int
+) -> list[Hit]:
+    """The reports of communities, in the order of ``paths``, which say why each is there: at most so many, and within a
+    share of the tokens that the query has, where it has a limit."""
+    room = math.inf if query.within is None else share * query.within
+    found: list[Hit] = []
+    for community, path in paths.items():
+        if len(found) >= most:
+            break
+        report = report_of(query, communities, community, path=path)
+        if report is not None and (size := token_count(report.text)) <= room:
+            found.append(report)
+            room -= size
+    return found
 
 
 def report_hit(places: Sequence[TextSpan], text: str, heading: str, title: str, path: str, score: float) -> Hit | None:

@@ -32,7 +32,7 @@ from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.lexical_search import ranked_words
 from ...retrieval.query import Query, Strategy, option
 from ...structures.documents.documents import heading_path
-from ...structures.ranking import Ranking, best, shared_ranks
+from ...structures.ranking import Ranking, best, shared_ranks, shares_of_best
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from ...text.blocks import entry_terms
@@ -120,7 +120,7 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
         if not len(chunks):
             return Direct(chunks, np.empty(0), vectors, words, search.rarities, 0.0)
         dense = _dense_shares(query, vectors, chunks)
-        lexical = _of_best(search.of(chunks))
+        lexical = shares_of_best(search.of(chunks))
         share = _share_of_words(weights.words, dense, lexical)
         scores = (1 - share) * dense + share * lexical
         read = np.array(sorted(chunk for chunk, _ in best(view, chunks, scores, _READ)), np.uint64)
@@ -163,7 +163,7 @@ def _dense_shares(query: Query, ranking: Ranking, chunks: Ids) -> npt.NDArray[np
         known.update(zip(missing.tolist(), cosines_of(query.view, missing, query.vector).tolist(), strict=True))
     cosines = np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
     among = query.view.counters.chunks if query.allowed_chunks is None else len(query.allowed_chunks)
-    return _of_best(cosines - expected_cosine([cosine for _, cosine in ranking], among))
+    return shares_of_best(cosines - expected_cosine([cosine for _, cosine in ranking], among))
 
 
 def expected_cosine(cosines: Sequence[float], among: int) -> float:
@@ -177,12 +177,6 @@ def expected_cosine(cosines: Sequence[float], among: int) -> float:
     # How many deviations above the middle the two places are expected.
     low, high = (normal.inv_cdf(1 - place / (among + 1)) for place in (lower, upper))
     return cosines[lower - 1] - low * (cosines[upper - 1] - cosines[lower - 1]) / (high - low)
-
-
-def _of_best(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Scores as shares of the best, none below 0."""
-    greatest = scores.max(initial=0.0)
-    return np.maximum(scores, 0.0) / greatest if greatest > 0 else np.zeros(len(scores))
 
 
 @dataclass(frozen=True, slots=True)
