@@ -175,8 +175,10 @@ def queries(draw: st.DrawFn) -> str:
         if kind == 1:
             return f"{draw(column)} IS {draw(st.sampled_from(['NULL', 'NOT NULL']))}"
         if kind == 2:
+            # Not of a row's number: SQLite 3.40 to 3.54 lose the rows of a LEFT JOIN whose ON has such a pattern.
+            one = draw(st.sampled_from([name for name in columns if not name.endswith('"rowid"')]))
             pattern = draw(st.sampled_from(["M*", "m%", "Vac%", "te?"]))
-            return f"{draw(column)} {draw(st.sampled_from(['GLOB', 'LIKE']))} '{pattern}'"
+            return f"{one} {draw(st.sampled_from(['GLOB', 'LIKE']))} '{pattern}'"
         right = draw(column) if kind == 3 else draw(LITERALS)
         return f"{draw(column)} {draw(st.sampled_from(['=', '<', '<=', '>', '>=', '!=']))} {right}"
 
