@@ -17,7 +17,7 @@ import lmdb
 
 from kvstore.errors import CorruptionError, StoreFormatError
 
-from . import format_1, format_2, format_3, format_4, format_5
+from . import format_1, format_2, format_3, format_4, format_5, format_6
 
 __all__ = ["CURRENT_FORMAT", "STEPS", "Step", "check_format", "format_record", "migrate", "read_format"]
 
@@ -26,7 +26,14 @@ Step = Callable[[lmdb.Environment, "lmdb.Transaction[bytes]"], None]
 
 #: The step that leads to each format, from the one before; format 0 is an empty environment.
 STEPS: Mapping[int, Step] = MappingProxyType(
-    {1: format_1.migrate, 2: format_2.migrate, 3: format_3.migrate, 4: format_4.migrate, 5: format_5.migrate}
+    {
+        1: format_1.migrate,
+        2: format_2.migrate,
+        3: format_3.migrate,
+        4: format_4.migrate,
+        5: format_5.migrate,
+        6: format_6.migrate,
+    }
 )
 
 #: The format that this version reads and writes.

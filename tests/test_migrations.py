@@ -158,7 +158,7 @@ def dumped(store: kvstore.Store) -> dict[str, Any]:
         return dump(view)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_an_old_store_becomes_what_this_version_would_have_made(number: int, tmp_path: Path) -> None:
     old_store = unpacked(number, tmp_path / "notes")
     added = ["café.md"] if number > 1 else []
