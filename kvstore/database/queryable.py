@@ -31,6 +31,7 @@ from ..retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_option
 from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
+from ..structures.documents.allowed import Allowed
 from ..structures.documents.document_triples import Triple, Triples
 from ..structures.indexes.generations import GenerationIndex, OutlineRow, bound_generation, outline_rows
 from ..structures.indexes.index import IndexStatus
@@ -568,7 +569,7 @@ class Queryable(ABC):
         if where is not None:
             from ..sql.relational import matching_documents
 
-            allowed = frozenset(matching_documents(view, where, parameters))
+            allowed = Allowed.of_records(map(view.documents.get, matching_documents(view, where, parameters)))
         query = Query(
             question,
             view,

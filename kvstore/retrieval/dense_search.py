@@ -23,6 +23,6 @@ def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
     index."""
     vector = query.vector
     with query.trace.step("vector search") as step:
-        ranking, step.detail = nearest_chunks(query.view, vector, top, query.allowed_chunks, exact=exact)
+        ranking, step.detail = nearest_chunks(query.view, vector, top, query.allowed, exact=exact)
         step.count = len(ranking)
     return ranking

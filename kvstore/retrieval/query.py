@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from ..arguments import Choice, Option
 from ..errors import InputError
+from ..structures.documents.allowed import Allowed
 from ..structures.ranking import Ranking
 from ..structures.state import State
-from ..structures.vectors.vectors import Ids, Matrix
+from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
 from .found_hits import FoundHits, abstracts_above, chunk_hits, segment_hits
 from .segments import CONSIDERED, SEGMENT_OPTIONS, SegmentPlan, segments, told
@@ -59,8 +60,8 @@ SegmentUse = Literal["no", "beside", "instead"]
 class Query:
     """A question on one snapshot.
 
-    ``given`` is the vector that stands in for the embedder's, if the user gave one; ``allowed`` are the ids of the
-    documents that may answer (None: all); ``within`` the most tokens of all hits together; ``options`` what the
+    ``given`` is the vector that stands in for the embedder's, if the user gave one; ``allowed`` are the documents
+    that may answer (None: all); ``within`` the most tokens of all hits together; ``options`` what the
     statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking into another order, of which it
     may look at the first ``CANDIDATES``.
     """
@@ -70,7 +71,7 @@ class Query:
     embed: Callable[[str], Matrix]
     top: int = 8
     depth: int = 1
-    allowed: frozenset[int] | None = None
+    allowed: Allowed | None = None
     within: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     count_hits: Callable[[Iterable[str]], None] = lambda keys: None
@@ -103,20 +104,6 @@ class Query:
             step.detail, step.count = self.view.settings.embedder, len(vector)
         return vector
 
-    @cached_property
-    def allowed_chunks(self) -> Ids | None:
-        """Ids of the chunks of the allowed documents, ascending; None where all are."""
-        if self.allowed is None:
-            return None
-        documents = self.view.documents
-        ids = [chunk for document in self.allowed for chunk in documents.get(document).chunk_ids()]
-        return np.array(sorted(ids), np.uint64)
-
-    @cached_property
-    def allowed_set(self) -> frozenset[int] | None:
-        """The same as a set."""
-        return None if self.allowed_chunks is None else frozenset(self.allowed_chunks.tolist())
-
     @property
     def reach(self) -> int:
         """How far down a ranking is worth reading: further than ``wanted`` where its chunks become segments."""
@@ -130,9 +117,11 @@ class Query:
 
     def keep_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which of some chunks may answer."""
-        if self.allowed_chunks is None:
-            return np.ones(len(chunks), np.bool_)
-        return np.isin(chunks, self.allowed_chunks)
+        return np.ones(len(chunks), np.bool_) if self.allowed is None else self.allowed.mask(chunks)
+
+    def may_answer(self, chunk: int) -> bool:
+        """Whether one chunk may answer."""
+        return self.allowed is None or self.allowed.has(chunk)
 
 
 class Strategy(Protocol):

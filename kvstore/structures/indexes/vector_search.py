@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..documents.allowed import ChunkSet
 from ..ranking import Ranking, best
 from ..state import State
 from ..vectors.vector_cache import HeldVectors, VectorCache, VectorPart, joined, reach
@@ -32,11 +33,11 @@ _INEXACT = 1e-4
 
 
 def nearest_chunks(
-    state: State, query: Matrix, top: int, allowed: Ids | None = None, *, exact: bool = False
+    state: State, query: Matrix, top: int, allowed: ChunkSet | None = None, *, exact: bool = False
 ) -> tuple[Ranking, str]:
     """The ``top`` chunks of largest cosine with a unit vector, best first, and how they were found.
 
-    ``allowed`` restricts the chunks (ids, ascending); ``exact`` compares all, whether or not there is an index.
+    ``allowed`` restricts the chunks; ``exact`` compares all, whether or not there is an index.
     """
     if state.open_indexes is None:
         return ranked(state, list(state.vectors.scan()), query, top, allowed), EXACTLY
@@ -50,7 +51,7 @@ def nearest_chunks(
 
 
 def _by_index(
-    state: State, index: ChunkGraph, query: Matrix, top: int, allowed: Ids | None, record: IndexRecord
+    state: State, index: ChunkGraph, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
 ) -> Ranking | None:
     with index.newer.lock:
         fresh = _corrected(state, index.newer)
@@ -58,16 +59,16 @@ def _by_index(
         return None
     count = max(record.count("ef_search"), 2 * top)
     if allowed is not None:
-        if len(allowed) <= _COMPARED:
+        if allowed.count <= _COMPARED:
             return _compared(state, index, fresh, query, top, allowed)
-        count = max(count, 2 * top * state.counters.chunks // len(allowed))
+        count = max(count, 2 * top * state.counters.chunks // allowed.count)
     while count < max(_WALKED * len(index.graph), 4 * top):
         labels, walked = index.graph.search(query, count)
         if len(labels) < min(count, len(index.graph)):
             break
         last, all_met = float(walked[-1]), len(labels) == len(index.graph)
         if allowed is not None:
-            kept = np.isin(labels, allowed)
+            kept = allowed.mask(labels)
             labels, walked = labels[kept], walked[kept]
         near = labels[_present(state, labels, walked, top, _INEXACT)]
         rows = index.rows_of(near)
@@ -81,13 +82,13 @@ def _by_index(
 
 
 def _compared(
-    state: State, index: ChunkGraph, fresh: Sequence[VectorPart], query: Matrix, top: int, allowed: Ids | None
+    state: State, index: ChunkGraph, fresh: Sequence[VectorPart], query: Matrix, top: int, allowed: ChunkSet | None
 ) -> Ranking:
     """Search with every vector of the index that may answer compared."""
     if allowed is None:
         part = (index.labels, index.vectors)
     else:
-        rows = index.rows_of(allowed)
+        rows = np.flatnonzero(allowed.mask(index.labels))
         part = (index.labels[rows], index.vectors[rows])
     return ranked(state, [part, *fresh], query, top, allowed)
 
@@ -129,7 +130,7 @@ def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[V
     return [*held.parts, *own]
 
 
-def ranked(state: State, parts: Sequence[VectorPart], query: Matrix, top: int, allowed: Ids | None) -> Ranking:
+def ranked(state: State, parts: Sequence[VectorPart], query: Matrix, top: int, allowed: ChunkSet | None) -> Ranking:
     """The ``top`` chunks of largest cosine among some parts that the state has; every vector is compared."""
     wanted = top + 16
     while True:

@@ -113,7 +113,7 @@ def _chunks(
 ) -> Iterator[tuple[int, tuple[ChunkRecord, _Way]]]:
     """The chunks below the abstracts of a seed and their relatives, as far as they are not in the pool; abstracts are
     put into ``met``, those seen before are passed over."""
-    view, allowed = query.view, query.allowed_set
+    view = query.view
     given: set[int] = set()
     for number in numbers:
         _, place = addresses.split(number)
@@ -123,7 +123,7 @@ def _chunks(
             met.add(abstract)
             way = _Way(seed.key, place, levels, abstract)
             for chunk in view.abstracts.chunk_ids(abstract):
-                if chunk in pool or chunk in given or (allowed is not None and chunk not in allowed):
+                if chunk in pool or chunk in given or not query.may_answer(chunk):
                     continue
                 stored = view.chunks.find(chunk)
                 if stored is not None:

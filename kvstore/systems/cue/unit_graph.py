@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...retrieval.lexical_search import question_terms, term_rarity
 from ...retrieval.query import Query
 from ...structures.derived_parts import vector_owner
+from ...structures.documents.allowed import ListedChunks
 from ...structures.documents.documents import heading_path
 from ...structures.indexes.vector_search import nearest_chunks
 from ...structures.vectors.vectors import Matrix, cosines
@@ -154,7 +155,8 @@ class UnitGraph:
         if len(found) <= most:
             return found
         # Vectors that are in memory, or in an index, need not be read from the store.
-        nearest, _ = nearest_chunks(self._query.view, self._query.vector, most, np.array(sorted(found), np.uint64))
+        among = ListedChunks(np.array(sorted(found), np.uint64))
+        nearest, _ = nearest_chunks(self._query.view, self._query.vector, most, among)
         return [chunk for chunk, _ in nearest]
 
     def _read(self, chunks: Iterable[int]) -> None:

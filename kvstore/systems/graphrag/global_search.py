@@ -98,11 +98,12 @@ class _Tree:
         counts = {term: view.postings.count(term) for term in question_terms(view, query.question)}
         self._rarities = {term: term_rarity(view.counters.chunks, count) for term, count in counts.items() if count}
         self._most = sum(self._rarities.values()) * (K1 + 1) or 1.0
-        allowed = query.allowed_chunks
+        allowed = None if query.allowed is None else query.allowed.documents.tolist()
+        chunks = (chunk for document in allowed or () for chunk in view.documents.get(document).chunk_ids())
         near = [chunk for chunk, _ in rank_by_vector(query, _NEAR)]
         newer = np.array(communities.newer(), np.uint64)
         self.newer = frozenset(newer[query.keep_allowed(newer)].tolist())
-        looked_through = dict.fromkeys((*near, *(() if allowed is None else allowed.tolist())))
+        looked_through = dict.fromkeys((*near, *chunks))
         homes = {chunk: communities.of_chunk(chunk) for chunk in looked_through}
         self._possible = None if allowed is None else {one for found in homes.values() for one in found}
         apart = [chunk for chunk, found in homes.items() if not found or chunk in self.newer]
@@ -211,13 +212,12 @@ def _within(
 ) -> list[Hit]:
     """Reports of so many tokens together: the share of each is what it says times the passages it has, and what one
     does not use goes to those with more."""
-    allowed = query.allowed_set
     passages: dict[int | None, list[int]] = {}
     for community, _ in selected:
         found = tree.loose if community is None else [chunk for chunk, _ in communities.passages(community)]
         # What is newer is told apart.
         old = (chunk for chunk in found if community is None or chunk not in tree.newer)
-        passages[community] = [chunk for chunk in old if allowed is None or chunk in allowed]
+        passages[community] = [chunk for chunk in old if query.may_answer(chunk)]
     shares = {community: max(0.0, score) * len(passages[community]) for community, score in selected}
     left = math.fsum(shares.values())
     hits: dict[int | None, Hit | None] = {}

@@ -162,7 +162,7 @@ def _dense_shares(query: Query, ranking: Ranking, chunks: Ids) -> npt.NDArray[np
     if len(missing):
         known.update(zip(missing.tolist(), cosines_of(query.view, missing, query.vector).tolist(), strict=True))
     cosines = np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
-    among = query.view.counters.chunks if query.allowed_chunks is None else len(query.allowed_chunks)
+    among = query.view.counters.chunks if query.allowed is None else query.allowed.count
     return shares_of_best(cosines - expected_cosine([cosine for _, cosine in ranking], among))
 
 

@@ -199,7 +199,7 @@ def _documents(query: Query) -> list[DocumentRecord]:
     """The documents that may answer and have a text, by their keys."""
     view = query.view
     if query.allowed is not None:
-        found: Iterable[DocumentRecord] = map(view.documents.get, query.allowed)
+        found: Iterable[DocumentRecord] = map(view.documents.get, query.allowed.documents.tolist())
     else:
         found = view.documents.scan()
     if (len(query.allowed) if query.allowed is not None else view.counters.documents) > _MOST_DOCUMENTS:

@@ -1,0 +1,110 @@
+"""Which documents may answer, as sets of their chunks.
+
+In: ids of documents, and the leaf groups that each owns. Out: for ids of chunks in any number, whether they may answer.
+Documents and their groups are numbered upwards together, so that the chunks of some documents are as many runs of ids,
+and a chunk may answer where its group may: one look at a table of a byte a group, however many documents there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .chunks import GROUP
+from .documents import DocumentRecord
+
+Ids = npt.NDArray[np.uint64]
+
+
+class ChunkSet(Protocol):
+    """Some chunks, for whoever compares their vectors or scores their words."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        ...
+
+    def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
+        """Which of some chunks are among them, in their order."""
+        ...
+
+
+class ListedChunks:
+    """Chunks by their ids, ascending."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self.count = len(ids)
+
+    def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
+        return np.isin(chunks, self._ids)
+
+
+class Allowed:
+    """The documents that may answer; never changed once it is made, so that threads can share it.
+
+    ``documents`` are their ids, ascending; ``starts`` and ``stops``, one a document, where its chunks begin and end:
+    ``start <= id < stop``, holes included. ``count`` is the number of their chunks, holes left out.
+    """
+
+    def __init__(self, documents: Ids, first_groups: Ids, groups: Ids, count: int) -> None:
+        self.documents = documents
+        self.starts: Ids = first_groups * np.uint64(GROUP)
+        self.stops: Ids = (first_groups + groups) * np.uint64(GROUP)
+        self.count = count
+
+    @classmethod
+    def of_records(cls, records: Iterable[DocumentRecord]) -> Allowed:
+        """The documents of some records."""
+        rows = sorted((record.id, record.first_group, len(record.groups), record.chunk_count) for record in records)
+        columns = np.array(rows, np.uint64).reshape(-1, 4)
+        return cls(columns[:, 0].copy(), columns[:, 1], columns[:, 2], int(columns[:, 3].sum()))
+
+    @cached_property
+    def groups(self) -> npt.NDArray[np.uint8]:
+        """1 for a leaf group that may answer, by its number (``chunk // 5``); what lies beyond the end may not."""
+        group = np.uint64(GROUP)
+        length = int(self.stops[-1] // group) if len(self.stops) else 0
+        # Runs as +1 where one begins and -1 where it ends: a document without chunks is both in one place.
+        edges = np.zeros(length + 1, np.int8)
+        np.add.at(edges, (self.starts // group).astype(np.intp), 1)
+        np.subtract.at(edges, (self.stops // group).astype(np.intp), 1)
+        return np.cumsum(edges[:length], dtype=np.int8).view(np.uint8)
+
+    def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
+        """Which of some chunks may answer, in their order."""
+        table = self.groups
+        if not len(table):
+            return np.zeros(len(chunks), np.bool_)
+        groups = chunks // np.uint64(GROUP)
+        found: npt.NDArray[np.bool_] = table.view(np.bool_).take(groups.astype(np.intp), mode="clip")
+        return found & (groups < len(table))
+
+    def has(self, chunk: int) -> bool:
+        """Whether one chunk may answer."""
+        group = chunk // GROUP
+        return group < len(self.groups) and bool(self.groups[group])
+
+    def mask_of_documents(self, documents: Ids) -> npt.NDArray[np.bool_]:
+        """Which of some documents may answer, in their order."""
+        return np.isin(documents, self.documents)
+
+    def overlapping(self, first: int, last: int) -> bool:
+        """Whether any chunk from ``first`` to ``last``, both included, may answer."""
+        place = int(np.searchsorted(self.stops, np.uint64(first), "right"))
+        return place < len(self.starts) and int(self.starts[place]) <= last
+
+    def __contains__(self, document: object) -> bool:
+        """Whether the document of this id may answer."""
+        if not isinstance(document, int):
+            return False
+        place = int(np.searchsorted(self.documents, np.uint64(document)))
+        return place < len(self.documents) and int(self.documents[place]) == document
+
+    def __len__(self) -> int:
+        """How many documents may answer."""
+        return len(self.documents)
