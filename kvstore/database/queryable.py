@@ -335,7 +335,12 @@ class Queryable(ABC):
         """
         if using.lower() not in ("vector", "lexical", "hybrid"):
             raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
-        return self.retrieve(text, using=using, where=where, top=top, vector=vector, parameters=parameters).hits
+        with self.state() as view:
+            strategy, query = self._asked(
+                view, text, using=using, where=where, top=top, vector=vector, parameters=parameters
+            )
+            query.abstracts = False
+            return strategy.retrieve(query).hits
 
     def retrieve(self, question: str, **clauses: Unpack[Clauses]) -> Evidence:
         """Evidence for a question by a strategy (default: the session's), best chunks first.

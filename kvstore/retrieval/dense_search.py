@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from ..structures.documents.allowed import Allowed
 from ..structures.indexes.vector_search import nearest_chunks
 from ..structures.ranking import Ranking
+from ..structures.reading import Request
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids, Matrix, cosines
 from .query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest(Request[tuple[Ranking, str]]):
+    """The ``top`` chunks nearest to a unit vector, best first, and how they were found; see :func:`nearest_chunks`."""
+
+    vector: Matrix
+    top: int
+    allowed: Allowed | None = None
+    exact: bool = False
+
+    def fetch(self, state: State) -> tuple[Ranking, str]:
+        return nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
+
+    def placed(self, answer: tuple[Ranking, str]) -> Iterable[int]:
+        return (chunk for chunk, _ in answer[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Cosines(Request[npt.NDArray[np.float32]]):
+    """The cosines of some chunks with a unit vector."""
+
+    chunks: Ids
+    vector: Matrix
+
+    def fetch(self, state: State) -> npt.NDArray[np.float32]:
+        return cosines_of(state, self.chunks, self.vector)
 
 
 def cosines_of(view: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
@@ -18,11 +50,16 @@ def cosines_of(view: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float
     return cosines(view.vectors.gather([(record.block, record.row) for record in records]), vector)
 
 
+def nearest_to(query: Query, top: int, *, exact: bool = False) -> Nearest:
+    """What asks for the ``top`` chunks nearest to a question; embeds it."""
+    return Nearest(query.vector, top, query.allowed, exact)
+
+
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
     """The ``top`` chunks nearest to the question, best first; ``exact`` compares all, whether or not there is an
     index."""
-    vector = query.vector
+    wanted = nearest_to(query, top, exact=exact)
     with query.trace.step("vector search") as step:
-        ranking, step.detail = nearest_chunks(query.view, vector, top, query.allowed, exact=exact)
+        ranking, step.detail = query.reading.fetch(wanted)
         step.count = len(ranking)
     return ranking

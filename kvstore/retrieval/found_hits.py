@@ -1,21 +1,22 @@
 """Hits as they are given out: chunks of a ranking or segments, with their texts, places and headings.
 
-In: a state, and chunks with their scores or segments, and why each chunk is there (one text for all, or by the chunk's
-id). Out: hits, best first, and the chunk that each is there for.
+In: chunks with their scores or segments, passages, and why each chunk is there. Out: hits, best first, and the chunk
+that each is there for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..structures.documents.chunks import GROUP
-from ..structures.documents.documents import heading_path
 from ..structures.ranking import Ranking
-from ..structures.state import State
 from ..text.words import token_count
 from .evidence import AbstractNote, Hit, HitKind, TextSpan
+from .passages import Passage
 from .segments import Segment
+
+#: Why a chunk is there: one text for all, or by the chunk's id, or told of its passage.
+Why = str | Mapping[int, str] | Callable[[Passage], str]
 
 
 class FoundHits(NamedTuple):
@@ -26,39 +27,45 @@ class FoundHits(NamedTuple):
 
 
 def chunk_hits(
-    view: State, ranking: Ranking, paths: Mapping[int, str] | str, top: int, within: int | None
+    passages: Callable[[Sequence[int]], list[Passage]], ranking: Ranking, paths: Why, top: int, within: int | None
 ) -> FoundHits:
-    """The first ``top`` chunks that fit ``within`` tokens together; one that does not fit is left out."""
+    """The first ``top`` chunks that fit ``within`` tokens together; one that does not fit is left out. As many passages
+    are asked for at once as there are places left."""
     hits: list[Hit] = []
     chosen: list[int] = []
-    for chunk, score in ranking:
-        if len(hits) == top:
-            break
-        stored = view.chunks.get(chunk)
-        record = view.documents.get(stored.document)
-        text = view.documents.text_slice(record.id, stored.start, stored.end)
-        if within is not None:
-            size = token_count(text)
-            if size > within:
-                continue
-            within -= size
-        heading = " > ".join(heading_path(view.documents.outline(record.id), stored.section))
-        place = (record.key, stored.ordinal, text, _path(paths, chunk), stored.start, stored.end, heading)
-        hits.append(Hit(len(hits) + 1, score, *place, record.title))
-        chosen.append(chunk)
+    read = 0
+    while read < len(ranking) and len(hits) < top:
+        some = ranking[read : read + top - len(hits)]
+        read += len(some)
+        for passage, (chunk, score) in zip(passages([chunk for chunk, _ in some]), some, strict=True):
+            if within is not None:
+                size = token_count(passage.text)
+                if size > within:
+                    continue
+                within -= size
+            hits.append(_chunk_hit(len(hits) + 1, score, passage, _path(paths, passage)))
+            chosen.append(chunk)
     return FoundHits(hits, chosen)
 
 
-def segment_hits(view: State, found: Sequence[Segment], paths: Mapping[int, str] | str) -> FoundHits:
-    """Segments as hits, in their order; a segment that is one whole chunk is that chunk."""
+def _chunk_hit(rank: int, score: float, passage: Passage, path: str) -> Hit:
+    stored, document = passage.record, passage.document
+    heading = " > ".join(passage.headings)
+    place = (document.key, stored.ordinal, passage.text, path, stored.start, stored.end, heading)
+    return Hit(rank, score, *place, document.title)
+
+
+def segment_hits(passages: Sequence[Passage], found: Sequence[Segment], paths: Why) -> FoundHits:
+    """Segments as hits, in their order, ``passages`` being those of their best chunks; a segment that is one whole
+    chunk is that chunk."""
     hits = []
-    for rank, segment in enumerate(found, 1):
+    for rank, (segment, passage) in enumerate(zip(found, passages, strict=True), 1):
         record, chunks = segment.record, segment.chunks
-        heading = " > ".join(heading_path(view.documents.outline(record.id), chunks[0].section))
-        path, kind = _path(paths, segment.best), _kind(segment)
+        heading = " > ".join(passage.headings_of(chunks[0].section))
+        path, kind = _path(paths, passage), _kind(segment)
         if kind == "segment":
             many = "1 chunk" if len(chunks) == 1 else f"{len(chunks)} chunks"
-            path = f"segment of {many} around chunk {view.chunks.get(segment.best).ordinal}: {path}"
+            path = f"segment of {many} around chunk {passage.record.ordinal}: {path}"
         spans = tuple(
             TextSpan(record.key, chunk.ordinal, max(chunk.start, segment.start), min(chunk.end, segment.end))
             for chunk in chunks
@@ -68,22 +75,19 @@ def segment_hits(view: State, found: Sequence[Segment], paths: Mapping[int, str]
     return FoundHits(hits, [segment.best for segment in found])
 
 
-def abstracts_above(view: State, chunks: Sequence[int]) -> list[AbstractNote]:
-    """The leaf abstracts above some chunks, each once."""
-    notes: dict[int, AbstractNote] = {}
-    for chunk in chunks:
-        leaf = chunk // GROUP
-        if leaf not in notes:
-            abstract = view.abstracts.get(leaf)
-            record = view.documents.get(abstract.document)
-            number = record.abstract_ordinal(leaf)
-            notes[leaf] = AbstractNote(number, record.key, abstract.level, view.abstracts.text(abstract))
-    return list(notes.values())
+def abstracts_above(passages: Sequence[Passage]) -> list[AbstractNote]:
+    """The leaf abstracts above some passages, each once."""
+    first: dict[int, Passage] = {}
+    for passage in passages:
+        first.setdefault(passage.leaf, passage)
+    return [passage.note for passage in first.values()]
 
 
 def _kind(segment: Segment) -> HitKind:
     return "chunk" if segment.whole_chunk else "segment"
 
 
-def _path(paths: Mapping[int, str] | str, chunk: int) -> str:
-    return paths if isinstance(paths, str) else paths.get(chunk, "")
+def _path(paths: Why, passage: Passage) -> str:
+    if isinstance(paths, str):
+        return paths
+    return paths.get(passage.chunk, "") if isinstance(paths, Mapping) else paths(passage)

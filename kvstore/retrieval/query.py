@@ -18,10 +18,12 @@ from ..arguments import Choice, Option
 from ..errors import InputError
 from ..structures.documents.allowed import Allowed
 from ..structures.ranking import Ranking
+from ..structures.reading import Reading, StateReading
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
-from .found_hits import FoundHits, abstracts_above, chunk_hits, segment_hits
+from .found_hits import FoundHits, Why, abstracts_above, chunk_hits, segment_hits
+from .passages import Passage, Passages
 from .segments import CONSIDERED, SEGMENT_OPTIONS, SegmentPlan, segments, told
 
 #: How many chunks SEARCH gives where nothing else is asked for.
@@ -63,7 +65,9 @@ class Query:
     ``given`` is the vector that stands in for the embedder's, if the user gave one; ``allowed`` are the documents
     that may answer (None: all); ``within`` the most tokens of all hits together; ``options`` what the
     statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking into another order, of which it
-    may look at the first ``CANDIDATES``.
+    may look at the first ``CANDIDATES``; ``abstracts`` says whether those above what is found are wanted.
+
+    A strategy reads through ``reading``; ``view`` is for what a system keeps of its own.
     """
 
     question: str
@@ -79,11 +83,15 @@ class Query:
     given: Matrix | None = None
     segments: SegmentUse = "no"
     segment_tokens: int | None = None
+    abstracts: bool = True
     trace: Trace = field(init=False)
+    reading: Reading = field(init=False)
     _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
+    _passages: dict[int, Passage] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.view.lmdb)
+        self.reading = StateReading(self.view)
 
     @cached_property
     def vector(self) -> Matrix:
@@ -114,6 +122,15 @@ class Query:
         """How many chunks may be needed: more than ``top`` where hits may be left out for their length, or moved."""
         wanted = self.top if self.within is None else 4 * self.top + 20
         return wanted if self.rerank is None else max(wanted, CANDIDATES)
+
+    def passages(self, chunks: Iterable[int]) -> list[Passage]:
+        """The passages of chunks; those that were not read before in one round."""
+        wanted = list(chunks)
+        missing = [chunk for chunk in wanted if chunk not in self._passages]
+        if missing:
+            found = self.reading.fetch(Passages(missing))
+            self._passages.update(zip(missing, found, strict=True))
+        return [self._passages[chunk] for chunk in wanted]
 
     def keep_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Which of some chunks may answer."""
@@ -181,7 +198,7 @@ def evidence_of(
     query: Query,
     strategy: str,
     ranking: Ranking,
-    paths: Mapping[int, str] | str,
+    paths: Why,
     pool: int,
     *,
     as_segments: bool = False,
@@ -197,16 +214,16 @@ def evidence_of(
         found = _segments(query, ranking, paths, query.within)
     else:
         with query.trace.step("read chunks") as step:
-            found = chunk_hits(query.view, ranking, paths, query.top, query.within)
+            found = chunk_hits(query.passages, ranking, paths, query.top, query.within)
             step.detail, step.count = f"top {query.top}", len(found.hits)
         if query.segments == "beside":
             limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
             beside = _segments(query, ranking, paths, min(limits, default=None)).hits
-    notes = abstracts_above(query.view, found.best)
+    notes = abstracts_above(query.passages(found.best)) if query.abstracts else []
     return Evidence(query.question, strategy, found.hits, notes, query.trace.steps, pool, segments=beside)
 
 
-def _segments(query: Query, ranking: Ranking, paths: Mapping[int, str] | str, within: int | None) -> FoundHits:
+def _segments(query: Query, ranking: Ranking, paths: Why, within: int | None) -> FoundHits:
     """The first segments of a ranking, within so many tokens."""
     values = {name: float(query.options.get(name, known.default)) for name, known in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
@@ -221,4 +238,4 @@ def _segments(query: Query, ranking: Ranking, paths: Mapping[int, str] | str, wi
     with query.trace.step("take segments") as step:
         found = segments(query.view, ranking, plan)
         step.detail, step.count = told(ranking, plan, found), len(found)
-        return segment_hits(query.view, found, paths)
+        return segment_hits(query.passages([segment.best for segment in found]), found, paths)

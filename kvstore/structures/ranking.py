@@ -9,20 +9,28 @@ otherwise, takes them with :func:`best` or :func:`in_order`, and whoever turns a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any
+from itertools import islice, pairwise
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .state import State
+from .state import ChunkPlace
 
 #: (chunk id, score), best first.
 Ranking = list[tuple[int, float]]
 
 
+class Placed(Protocol):
+    """What knows what orders chunks: a state, or what reads one."""
+
+    def places_of(self, chunks: Sequence[int]) -> list[ChunkPlace]:
+        """What orders chunks that are equals, of each."""
+        ...
+
+
 def best(
-    state: State, chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int
+    state: Placed, chunks: Sequence[int] | npt.NDArray[np.uint64], scores: npt.NDArray[np.floating[Any]], top: int
 ) -> Ranking:
     """The ``top`` chunks of highest score, best first; equal scores by document key, then by place in the document.
 
@@ -39,22 +47,19 @@ def best(
     ids, scores = ids[order], scores[order]
     ordered = ids.tolist()
     starts = [0, *(np.flatnonzero(scores[1:] != scores[:-1]) + 1).tolist(), len(ordered)]
-    for start, end in pairwise(starts):
-        if start >= top:
-            break
-        if end - start > 1:
-            ordered[start:end] = in_order(state, ordered[start:end])
+    equals = [(start, end) for start, end in pairwise(starts) if end - start > 1 and start < top]
+    if equals:
+        tied = [chunk for start, end in equals for chunk in ordered[start:end]]
+        places = iter(state.places_of(tied))
+        for start, end in equals:
+            ordered[start:end] = [chunk for _, chunk in sorted(islice(places, end - start))]
     return list(zip(ordered[:top], scores[:top].tolist(), strict=True))
 
 
-def in_order(state: State, chunks: Iterable[int]) -> list[int]:
+def in_order(state: Placed, chunks: Iterable[int]) -> list[int]:
     """Chunks, by their ids, by document key and then by place in the document."""
     ids = list(chunks)
-    if len(ids) < 2:
-        return ids
-    documents = {chunk: record.document for chunk, record in zip(ids, state.chunks.get_many(ids), strict=True)}
-    # Within a document ids go up with the text.
-    return sorted(ids, key=lambda chunk: (state.documents.key_of(documents[chunk]), chunk))
+    return ids if len(ids) < 2 else [chunk for _, chunk in sorted(state.places_of(ids))]
 
 
 def shared_ranks(ranking: Ranking) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ asked for, all reading the same snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -33,6 +33,9 @@ from .postings import Postings
 from .vectors.vectors import Ids, Matrix, Vectors
 
 Read = TypeVar("Read", covariant=True)
+
+#: What orders chunks that are equals: the key of the document, and the id, which goes up with the text.
+ChunkPlace = tuple[str, int]
 
 
 class Part(Protocol[Read]):
@@ -166,6 +169,12 @@ class State:
         """The vectors of a document's chunks, shape (chunks, dimension)."""
         chunks = self.chunks.get_many(record.chunk_ids())
         return self.vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
+
+    def places_of(self, chunks: Sequence[int]) -> list[ChunkPlace]:
+        """What orders chunks that are equals, of each."""
+        records = self.chunks.get_many(chunks)
+        keys = self.documents.keys_of(record.document for record in records)
+        return [(keys[record.document], chunk) for record, chunk in zip(records, chunks, strict=True)]
 
     def chunk_text(self, chunk: int) -> str:
         """The text of a chunk that must exist."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -151,11 +151,18 @@ class Documents:
 
     def get(self, document: int) -> DocumentRecord:
         """The record of a document id that must exist; raises CorruptionError where it does not."""
-        key = records.u64(document)
-        value = self._view.get(tables.DOCUMENTS, key)
-        if value is None:
-            raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
-        return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
+        return self.get_many([document])[document]
+
+    def get_many(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
+        """The records of document ids that must exist, by id; raises CorruptionError where one does not."""
+        ids = list(dict.fromkeys(documents))
+        keys = list(map(records.u64, ids))
+        found = {}
+        for document, key, value in zip(ids, keys, self._view.get_many(tables.DOCUMENTS, keys), strict=True):
+            if value is None:
+                raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
+            found[document] = DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
+        return found
 
     def has(self, document: int) -> bool:
         """Whether there is a document of this id; ids are never used twice."""
@@ -163,10 +170,14 @@ class Documents:
 
     def key_of(self, document: int) -> str:
         """The key of a document id that must exist, kept once it was read; raises CorruptionError."""
-        key = self._keys.get(document)
-        if key is None:
-            key = self._keys[document] = self.get(document).key
-        return key
+        return self.keys_of([document])[document]
+
+    def keys_of(self, documents: Iterable[int]) -> Mapping[int, str]:
+        """The keys of document ids that must exist, by id, and perhaps of others; raises CorruptionError."""
+        missing = [document for document in documents if document not in self._keys]
+        if missing:
+            self._keys.update((record.id, record.key) for record in self.get_many(missing).values())
+        return self._keys
 
     def find(self, key: str) -> DocumentRecord | None:
         """The record of the document with this key, or None; raises CorruptionError where the key leads to another."""
@@ -230,9 +241,17 @@ class Documents:
 
     def outline(self, document: int) -> list[Section]:
         """The sections of a document in order of the text; empty where it has no headings."""
-        key = records.u64(document)
-        value = self._view.get(tables.OUTLINES, key)
-        return [] if value is None else [Section(*row) for row in records.unpack(value, tables.OUTLINES, key)]
+        return self.outlines([document])[document]
+
+    def outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
+        """The sections of some documents, by id; see :meth:`outline`."""
+        ids = list(dict.fromkeys(documents))
+        keys = list(map(records.u64, ids))
+        found: dict[int, list[Section]] = {}
+        for document, key, value in zip(ids, keys, self._view.get_many(tables.OUTLINES, keys), strict=True):
+            rows = [] if value is None else records.unpack(value, tables.OUTLINES, key)
+            found[document] = [Section(*row) for row in rows]
+        return found
 
 
 class DocumentWriter(Documents):

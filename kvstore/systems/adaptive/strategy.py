@@ -87,7 +87,7 @@ class AdaptiveStrategy:
             wanted = max(NEAREST, query.wanted)
             found = walk(query, self, names, parts, [direct.vectors[:wanted], direct.words[:wanted]])
         if found is None or not len(found.chunks):  # nothing to start at, or nothing on the way may answer
-            ranking = best(query.view, direct.chunks, direct.scores, query.reach)
+            ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
             return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))
         ranking, pool = _joined(query, direct, found, weight)
         why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
@@ -97,7 +97,7 @@ class AdaptiveStrategy:
 def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
     """The names that some chunk has, but not very many, and those that the question compares."""
     compared = decompose(query.question, names).compared
-    many = math.pow(query.view.counters.chunks, 1 - _SAYING)
+    many = math.pow(query.reading.counters.chunks, 1 - _SAYING)
     return [seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else many)]
 
 
@@ -146,14 +146,14 @@ def _weigh(
     query: Query, direct: Direct, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
 ) -> _Weighing:
     """How much the walk is worth for a question."""
-    stem = stemmer(query.view.settings.stemmer)
+    stem = stemmer(query.reading.settings.stemmer)
     informative = informative_terms(query.question, stem)
     rest = informative_terms(parts.rest, stem) if parts.rest != query.question else informative
     everything = sum(rarity for term, rarity in direct.rarities.items() if term in informative)
     beside = [rarity for term, rarity in direct.rarities.items() if term in informative and term in rest]
     asked = sum(beside) / everything if everything else 0.0
     name, spread = _rarest(query, names, spreads)
-    chunks = query.view.counters.chunks
+    chunks = query.reading.counters.chunks
     return _Weighing(name, spread, chunks, asked, len(beside), bool(parts.compared), direct.coverage)
 
 
@@ -179,4 +179,4 @@ def _joined(query: Query, direct: Direct, found: Walk, weight: float) -> tuple[R
     scores[np.searchsorted(chunks, direct.chunks)] = direct.scores + weight * _KEPT * sure
     shares = (found.scores / found.scores.max()) ** _FLATTENED
     scores[np.searchsorted(chunks, found.chunks)] += weight * shares
-    return best(query.view, chunks, scores / (1 + weight * (1 + _KEPT)), query.reach), len(chunks)
+    return best(query.reading, chunks, scores / (1 + weight * (1 + _KEPT)), query.reach), len(chunks)

@@ -209,5 +209,5 @@ def narrowed(query: Query, hits: Sequence[Hit]) -> Query:
     """A query with the room that some hits leave."""
     within = None if query.within is None else query.within - sum(token_count(hit.text) for hit in hits)
     left = replace(query, top=query.top - len(hits), within=within)
-    left.trace = query.trace
+    left.trace, left.reading = query.trace, query.reading
     return left

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
@@ -30,10 +30,9 @@ import numpy.typing as npt
 from ...arguments import Option
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.lexical_search import ranked_words
+from ...retrieval.passages import Passage
 from ...retrieval.query import Query, Strategy, option
-from ...structures.documents.documents import heading_path
 from ...structures.ranking import Ranking, best, shared_ranks, shares_of_best
-from ...structures.state import State
 from ...structures.vectors.vectors import Ids
 from ...text.blocks import entry_terms
 from ...text.normalize import fold_case
@@ -113,7 +112,6 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
     wanted = max(weights.candidates, query.reach)
     vectors = rank_by_vector(query, wanted)
     search, words = ranked_words(query, wanted)
-    view = query.view
     with query.trace.step("resemblance") as step:
         found = np.array([chunk for ranking in (vectors, words) for chunk, _ in ranking], np.uint64)
         chunks = np.unique(np.concatenate((found, also)))
@@ -123,20 +121,21 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
         lexical = shares_of_best(search.of(chunks))
         share = _share_of_words(weights.words, dense, lexical)
         scores = (1 - share) * dense + share * lexical
-        read = np.array(sorted(chunk for chunk, _ in best(view, chunks, scores, _READ)), np.uint64)
-        texts = _Texts(view, query.question, search.rarities)
+        read = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _READ)), np.uint64)
+        texts = _Texts(query, search.rarities)
         places = np.searchsorted(chunks, read)
-        for place, chunk in zip(places.tolist(), texts.read(read.tolist()), strict=True):
-            scores[place] += weights.nearness * chunk.nearness + weights.headings * chunk.headings
-            scores[place] += weights.entries * chunk.entries
+        for place, passage in zip(places.tolist(), query.passages(read.tolist()), strict=True):
+            resembling = texts.read(passage)
+            scores[place] += weights.nearness * resembling.nearness + weights.headings * resembling.headings
+            scores[place] += weights.entries * resembling.entries
         scores /= 1 + weights.nearness + weights.headings + weights.entries
-        coverage = texts.coverage(best(view, chunks, scores, 1)[0][0])
+        (first,) = query.passages(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (
             f"{1 - share:.0%} cosine and {share:.0%} BM25 as shares of the best; "
             f"of {len(read)} headings, entries and words together"
         )
-    return Direct(chunks, scores, vectors, words, search.rarities, coverage)
+    return Direct(chunks, scores, vectors, words, search.rarities, texts.coverage(first))
 
 
 def _share_of_words(even: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64]) -> float:
@@ -191,37 +190,23 @@ class _Read:
 class _Texts:
     """Candidates and a question, word by word."""
 
-    def __init__(self, view: State, question: str, rarities: Mapping[str, float]) -> None:
-        self._view = view
-        self._stem = stemmer(view.settings.stemmer)
+    def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
+        self._stem = stemmer(query.reading.settings.stemmer)
         self._rarities = rarities
         self._all = sum(rarities.values()) or 1.0
-        self._pairs = _Pairs(question, self._stem, rarities)
+        self._pairs = _Pairs(query.question, self._stem, rarities)
         # Words that any question could have name nothing.
-        asking = {self._stem(word) for word in segments(question)} - informative_terms(question, self._stem)
+        asking = {self._stem(word) for word in segments(query.question)}
+        asking -= informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in asking} or rarities
         self._told = sum(self._informative.values()) or 1.0
 
-    def read(self, chunks: Sequence[int]) -> list[_Read]:
-        """How much of the question is found in each of some chunks."""
-        found = []
-        for chunk in chunks:
-            title, headings, text = self._parts(chunk)
-            above = terms_above(title, headings, self._stem)
-            share = sum(rarity for term, rarity in self._rarities.items() if term in above) / self._all
-            called = max(map(self._called, self._begun(chunk, text)), default=0.0)
-            found.append(_Read(self._pairs.nearness(text), share, called))
-        return found
-
-    def _begun(self, chunk: int, text: str) -> Iterator[str]:
-        """What the sections and entries are called that begin in a chunk."""
-        stored = self._view.chunks.get(chunk)
-        for section in self._view.documents.outline(stored.document)[max(0, stored.section) :]:
-            if section.start >= stored.end:
-                break
-            if section.start >= stored.start:
-                yield section.title
-        yield from entry_terms(text)
+    def read(self, passage: Passage) -> _Read:
+        """How much of the question is found in a chunk."""
+        above = terms_above(passage.document.title, passage.headings, self._stem)
+        share = sum(rarity for term, rarity in self._rarities.items() if term in above) / self._all
+        called = max(map(self._called, (*passage.begun, *entry_terms(passage.text))), default=0.0)
+        return _Read(self._pairs.nearness(passage.text), share, called)
 
     def _called(self, name: str) -> float:
         """How well a name is that of what is asked: the share of the question that it has, and the root of the share of
@@ -233,18 +218,10 @@ class _Texts:
         words = [self._stem(word) for word in segments(name) if word not in FUNCTION_WORDS]
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
-    def coverage(self, chunk: int) -> float:
+    def coverage(self, passage: Passage) -> float:
         """The share of the question's terms that a chunk has, weighed by rarity."""
-        title, headings, text = self._parts(chunk)
-        terms = chunk_terms(title, headings, text, self._stem)
+        terms = chunk_terms(passage.document.title, passage.headings, passage.text, self._stem)
         return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._all
-
-    def _parts(self, chunk: int) -> tuple[str | None, list[str], str]:
-        view = self._view
-        stored = view.chunks.get(chunk)
-        title = view.documents.get(stored.document).title
-        headings = heading_path(view.documents.outline(stored.document), stored.section) if stored.section >= 0 else []
-        return title, headings, view.documents.text_slice(stored.document, stored.start, stored.end)
 
 
 class _Pairs:

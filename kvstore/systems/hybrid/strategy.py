@@ -20,5 +20,5 @@ class HybridStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         found = search_directly(query, weights_of(query, self))
-        ranking = best(query.view, found.chunks, found.scores, query.reach)
+        ranking = best(query.reading, found.chunks, found.scores, query.reach)
         return evidence_of(query, self.name, ranking, found.paths(), len(found.chunks))

@@ -25,5 +25,5 @@ class SpragStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         found = search_directly(query, weights_of(query, self))
-        ranking = best(query.view, found.chunks, found.scores, max(query.reach, CONSIDERED))
+        ranking = best(query.reading, found.chunks, found.scores, max(query.reach, CONSIDERED))
         return evidence_of(query, self.name, ranking, found.paths(), len(found.chunks), as_segments=True)
