@@ -1,0 +1,154 @@
+"""The benchmark beside other systems: its documents are the same in every run, and its figures are what they say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TOOLS = Path(__file__).parents[1] / "tools"
+sys.path.insert(0, str(TOOLS))
+from peers import rows  # noqa: E402
+from peers.corpus import DIMENSION, Corpus  # noqa: E402
+from peers.peer import Found, Peer  # noqa: E402
+from peers.systems import NAMES, missing  # noqa: E402
+
+PASSAGES = 60
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder of passages and questions."""
+    passages = [
+        {
+            "id": f"p{n}",
+            "title": f"Pier {n}",
+            "text": f"Pier {n} was built by Captain Reid. " + f"Ship {n * n} came. " * 9,
+        }
+        for n in range(PASSAGES)
+    ]
+    questions = [{"question": f"Who built Pier {n}?"} for n in range(30)]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, passages)))
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, questions)))
+    return tmp_path
+
+
+def corpus(data: Path, cache: str, count: int | None) -> Corpus:
+    return Corpus.prepared(data, data / cache, count, f"hashing:{DIMENSION}")
+
+
+def test_copies_are_the_same_in_every_run_and_unlike_each_other(data: Path) -> None:
+    first, again = (corpus(data, cache, 500) for cache in ("one", "other"))
+    assert first.documents() == again.documents()
+    assert np.array_equal(first.vectors(), again.vectors())
+    documents, vectors = first.documents(), first.vectors()
+    assert documents[:PASSAGES] == corpus(data, "one", None).documents()
+    assert len({document.key for document in documents}) == len({document.text for document in documents}) == 500
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    near = np.sum(vectors[PASSAGES : 2 * PASSAGES] * vectors[:PASSAGES], axis=1)
+    assert near.min() > 0.9
+    assert near.max() < 0.99
+    assert set(Counter(document.drawer for document in documents).values()) == {5}
+    assert set(Counter(document.shelf for document in documents).values()) == {50}
+    streamed = [pair for batch in first.batches(70) for pair in zip(batch.documents, batch.vectors, strict=True)]
+    assert [document for document, _ in streamed] == documents
+    assert np.array_equal(np.array([row for _, row in streamed]), vectors)
+
+
+def test_replacements_are_other_texts_of_the_same_documents(data: Path) -> None:
+    made = corpus(data, "one", 500)
+    by_key = {document.key: document for document in made.documents()}
+    documents, vectors = made.replacements(40)
+    assert len({document.key for document in documents}) == 40 == len(vectors)
+    assert all(document.text.split() != by_key[document.key].text.split() for document in documents)
+    assert all(document.drawer == by_key[document.key].drawer for document in documents)
+
+
+class Compared(Peer):
+    """Exact search in memory, of which the first answer may be left out."""
+
+    name, needs, setup = "compared", (), ""
+    omitted = 0
+
+    def __init__(self, corpus: Corpus) -> None:
+        super().__init__("")
+        self.documents, self.vectors = corpus.documents(), corpus.vectors()
+
+    def load(self, batches: object) -> None: ...
+
+    def open(self) -> None: ...
+
+    def vector(self, vector: bytes, top: int) -> Found:
+        return self.filtered(vector, top, "", 0)
+
+    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        cosines = self.vectors @ np.frombuffer(vector, np.float32)
+        places = [i for i in np.argsort(-cosines) if not field or getattr(self.documents[i], field) == value]
+        return [(self.documents[i].key, self.documents[i].text) for i in places[self.omitted : top]]
+
+
+def test_recall_counts_the_true_nearest(data: Path) -> None:
+    peer = Compared(corpus(data, "one", 500))
+    made = corpus(data, "one", 500)
+    assert rows.vector(peer, made)["vector_recall"] == 1
+    figures = rows.filtered(peer, made)
+    assert figures["filter_1_recall"] == figures["filter_10_recall"] == 1
+    peer.omitted = 1
+    assert rows.vector(peer, made)["vector_recall"] == pytest.approx(0.9)
+    assert rows.filtered(peer, made)["filter_1_recall"] == pytest.approx(0.8)
+
+
+def test_every_figure_of_kvstore_is_told(data: Path) -> None:
+    chosen = ["--rows", "load,filter,replace", "--size", "2", "--systems", "kvstore"]
+    figures = measured(data, *chosen)["sizes"][str(2 * PASSAGES)]["kvstore"]
+    assert figures["load_s"] > 0 and figures["load_written_mb"] > 0.1
+    assert figures["load_memory_mb"] > 1
+    assert figures["disk_ratio"] > 1
+    assert figures["filter_1_recall"] == figures["filter_10_recall"] == 1
+    assert figures["replace_ms"] > 0 and figures["replace_written_kb"] > 1
+
+
+def test_a_name_that_is_none_is_refused(data: Path) -> None:
+    run = ran(data, "--systems", "kvstore,nothing")
+    assert run.returncode == 2 and "'nothing'" in run.stderr and "sqlite-vec" in run.stderr
+    run = ran(data, "--beside", "other=/nowhere")
+    assert run.returncode == 2 and "NAME=FOLDER" in run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_system_finds_what_it_holds(data: Path, name: str) -> None:
+    if missing(name):
+        found = measured(data, "--systems", name, "--rows", "load", "--size", "1")
+        assert found["not_run"] == [
+            reason for reason in found["not_run"] if reason.startswith(f"{name}: not installed")
+        ]
+        return
+    found = measured(data, "--systems", name, "--size", "2", "--rows", ",".join(["load", *rows.ROWS, "open"]))
+    assert found["not_run"] == []
+    (of_size,) = found["sizes"].values()
+    figures = of_size[name]
+    assert figures["load_s"] > 0
+    assert (
+        figures.get("vector_recall", 1) == figures.get("filter_1_recall", 1) == figures.get("filter_10_recall", 1) == 1
+    )
+    assert any(figure.startswith("open_") for figure in figures)
+
+
+def measured(data: Path, *arguments: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    out = data / "figures.json"
+    run = ran(data, *arguments, "--json", str(out))
+    assert run.returncode == 0, run.stderr
+    found: dict[str, dict[str, dict[str, dict[str, float]]]] = json.loads(out.read_text())
+    return found
+
+
+def ran(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    given = ["--data", str(data), "--cache", str(data / "cache"), "--embedder", f"hashing:{DIMENSION}"]
+    command = [sys.executable, str(TOOLS / "bench_peers.py"), *given, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -1,0 +1,344 @@
+"""Measure kvstore beside other systems over the same documents with the same vectors, in one run.
+
+    pip install '.[local,peers]'
+    python tools/bench_peers.py --data FOLDER [--cache FOLDER] [--systems NAME,...] [--rows NAME,...] [--size N,...]
+                                [--beside NAME=FOLDER ...] [--stores FOLDER] [--json FILE]
+
+``--data`` is a folder with ``corpus.jsonl`` and ``questions.jsonl``. Every system holds each passage as one row with
+one vector (all-MiniLM-L6-v2, computed once and kept in ``--cache``) and is set up as its documentation says; a system
+that is not installed is named. ``--size 10`` has ten times the passages: the others are altered copies, the same in
+every run. ``--beside`` measures another checkout of kvstore as a system of that name: its folder is put first on the
+path of the processes (so it has ``kvstore``, ``kvstore_cext`` and ``kvstore_migrations`` in it). ``--stores`` keeps the
+stores, and uses those that are there for rows other than ``load``.
+
+Each row of each system is measured in a process of its own. Times are processor time of all its threads (load on the
+machine changes them little); ``load`` is without the reading of the documents, ``open`` is everything from the start of
+the interpreter to the answer. Of questions the mean of a round is taken, and of three rounds the median; in the first,
+``*_first_ms``, nothing is asked for a second time. Bytes written are those handed to the system; in the JSON
+``*_disk_written_*`` are those that the kernel counts towards the disk, in units of its cache. Memory is the peak of
+resident pages, mapped files among them, above that of an interpreter that reads the same documents. ``growth`` loads
+10,000 and 100,000 documents and gives the ratio of the times of a question.
+
+Out: a table a size; with ``--json`` all figures in a file: ``sizes`` (by number of passages, then system, then
+figure), ``growth``, ``versions``, ``setup``, ``not_run``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+from peers.corpus import EMBEDDER, Corpus
+from peers.rows import ROWS, Figures
+from peers.systems import NAMES, missing, system, version
+
+TOOLS = Path(__file__).resolve().parent
+EVERY_ROW = ("load", *ROWS, "open", "growth")
+#: Passages of the two stores whose times are compared, and the rows of them.
+GROWTH = (10_000, 100_000)
+GROWN = ("vector", "filter", "bm25", "hybrid", "strategies")
+#: Processes that answer one first question.
+OPENED = 5
+
+#: What the table shows, with its unit.
+SHOWN = {
+    "load_s": "load, s",
+    "load_written_mb": "  written, MB",
+    "load_memory_mb": "  memory above the interpreter's, MB",
+    "disk_ratio": "disk ÷ (text + vectors)",
+    "vector_ms": "vector, ms",
+    "vector_recall": "  recall",
+    "vector_memory_mb": "  memory of the process above the interpreter's, MB",
+    "filter_1_ms": "vector, filter of 1 %, ms",
+    "filter_1_first_ms": "  each filter new",
+    "filter_1_recall": "  recall",
+    "filter_10_ms": "vector, filter of 10 %, ms",
+    "filter_10_first_ms": "  in the first round",
+    "filter_10_recall": "  recall",
+    "bm25_ms": "BM25, ms",
+    "hybrid_ms": "hybrid, ms",
+    "graph_ms": "graph, ms",
+    "hipporag_ms": "hipporag, ms",
+    "bridge_ms": "bridge, ms",
+    "cft_ms": "cft, ms",
+    "replace_ms": "document replaced, ms",
+    "replace_written_kb": "  written, kB",
+    "delete_s": "a tenth deleted by keys, s",
+    "delete_where_s": "a tenth deleted by a condition, s",
+    "open_lexical_ms": "start, open, first BM25 answer, ms",
+    "open_vector_ms": "start, open, first vector answer, ms",
+    "open_hybrid_ms": "start, open, first hybrid answer, ms",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A system under the name of its column; ``path`` is what its processes find first."""
+
+    label: str
+    name: str
+    path: str = ""
+
+
+@dataclass
+class Run:
+    """Where things are, and what has been found."""
+
+    data: Path
+    cache: Path
+    stores: Path
+    batch: int
+    seconds: int
+    keep: bool
+    sizes: dict[int, dict[str, Figures]] = field(default_factory=dict)
+    not_run: list[str] = field(default_factory=list)
+
+    def measure(self, measured: Measured, corpus: Corpus, rows: list[str]) -> None:
+        """Load a store, and measure the rows of it."""
+        figures = self.sizes.setdefault(corpus.count, {}).setdefault(measured.label, {})
+        folder = self.stores / f"{measured.label}-{corpus.count}"
+        if "load" in rows or not folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            loaded = self._row(measured, corpus, "load", folder)
+            if loaded is None:
+                shutil.rmtree(folder, ignore_errors=True)
+                return
+            if "load" in rows:
+                figures |= loaded
+        figures["disk_ratio"] = _size(folder) / corpus.size()
+        for row in rows:
+            if row in ROWS:
+                changes = ROWS[row][1]
+                with _copied(folder) if changes else _itself(folder) as used:
+                    figures |= self._row(measured, corpus, row, used) or {}
+            elif row == "open":
+                figures |= self._opened(measured, corpus, folder)
+        for name in ("load_memory_mb", "vector_memory_mb"):
+            if figures.get(name) is not None:
+                figures[name] -= self._interpreter(corpus)
+        if not self.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _interpreter(self, corpus: Corpus) -> float:
+        """Megabytes of a process that only reads the documents."""
+        found = self.sizes[corpus.count].setdefault("interpreter", {})
+        if not found:
+            found |= self._row(Measured("interpreter", ""), corpus, "interpreter", Path()) or {}
+        return found["memory_mb"] or 0
+
+    def _row(self, measured: Measured, corpus: Corpus, row: str, folder: Path) -> Figures | None:
+        order = {"system": measured.name, "row": row, "folder": str(folder), "cache": str(self.cache)}
+        order |= {"count": corpus.count, "batch": self.batch}
+        out = self.stores / "figures.json"
+        out.unlink(missing_ok=True)
+        order["out"] = str(out)
+        told = f"{measured.label}, {corpus.count:,} passages, {row}"
+        if not self._ran(measured, "measured", [json.dumps(order)], told):
+            return None
+        figures: dict[str, Any] = json.loads(out.read_text())
+        if "not_answered" in figures:
+            return {}
+        click.echo(f"{told}: {', '.join(f'{name} {_shown(value)}' for name, value in figures.items())}", err=True)
+        return figures
+
+    def _opened(self, measured: Measured, corpus: Corpus, folder: Path) -> Figures:
+        """Processor time from the start of a process to its first answer, in milliseconds, the median of some."""
+        figures: Figures = {}
+        out = self.stores / "answered"
+        for ask in ("lexical", "vector", "hybrid"):
+            times = []
+            for question in corpus.questions()[:OPENED]:
+                arguments = [measured.name, ask, str(folder), question.text, question.vector.hex(), str(out)]
+                out.unlink(missing_ok=True)
+                if not self._ran(measured, "first_answer", arguments, f"{measured.label}, first {ask} answer"):
+                    break
+                said = out.read_text()
+                if not said:
+                    break
+                times.append(1000 * float(said))
+            if times:
+                figures[f"open_{ask}_ms"] = median(times)
+        click.echo(f"{measured.label}, open: {figures}", err=True)
+        return figures
+
+    def _ran(self, measured: Measured, module: str, arguments: list[str], told: str) -> bool:
+        path = [measured.path, str(TOOLS), os.environ.get("PYTHONPATH", "")]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+        command = [sys.executable, "-c", f"from peers.{module} import main; main()", *arguments]
+        try:
+            ended = subprocess.run(
+                command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=self.seconds
+            )
+        except subprocess.TimeoutExpired:
+            self._failed(f"{told}: not done in {self.seconds} s")
+            return False
+        if ended.returncode:
+            lines = ended.stderr.decode(errors="replace").strip().splitlines()
+            self._failed(f"{told}: {lines[-1] if lines else f'ended with status {ended.returncode}'}")
+            return False
+        return True
+
+    def _failed(self, reason: str) -> None:
+        self.not_run.append(reason)
+        click.echo(reason, err=True)
+
+
+@click.command()
+@click.option("--data", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--cache", type=click.Path(path_type=Path), help="Where vectors and made documents are kept.")
+@click.option(
+    "--embedder", default=EMBEDDER, show_default=True, help="Whose vectors a new cache has, of 384 components."
+)
+@click.option("--systems", default=",".join(NAMES), show_default=True, help="What to measure.")
+@click.option("--rows", default=",".join(EVERY_ROW), show_default=True, help="What to measure of it.")
+@click.option("--size", "sizes", default="1,10", show_default=True, help="How many times the passages.")
+@click.option("--beside", multiple=True, metavar="NAME=FOLDER", help="Another checkout of kvstore, by its path.")
+@click.option("--batch", default=1000, show_default=True, help="Documents that a system is handed at a time.")
+@click.option("--stores", type=click.Path(path_type=Path), help="Keep the stores here, and use them again.")
+@click.option("--time-limit", "seconds", default=3600, show_default=True, help="Seconds for one row of one system.")
+@click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures to a file.")
+def main(
+    data: Path,
+    cache: Path | None,
+    embedder: str,
+    systems: str,
+    rows: str,
+    sizes: str,
+    beside: tuple[str, ...],
+    batch: int,
+    stores: Path | None,
+    seconds: int,
+    out: Path | None,
+) -> None:
+    """Measure kvstore beside other systems.
+
+    Every system holds the same passages with the same vectors, and each row of each is measured in a process of its
+    own; what each figure is, the head of this file says.
+    """
+    chosen = _named("--systems", systems, NAMES)
+    wanted = _named("--rows", rows, EVERY_ROW)
+    if not all(size.isdigit() and int(size) for size in sizes.split(",")):
+        raise click.UsageError(f"--size takes whole numbers with commas between them, not {sizes!r}")
+    cache = cache or Path(click.get_app_dir("kvstore-peers"))
+    with tempfile.TemporaryDirectory() as scratch:
+        run = Run(data, cache, (stores or Path(scratch)).resolve(), batch, seconds, stores is not None)
+        run.stores.mkdir(parents=True, exist_ok=True)
+        columns = []
+        for name in chosen:
+            if lacking := missing(name):
+                run.not_run.append(f"{name}: not installed ({', '.join(lacking)}); pip install '.[peers]'")
+            else:
+                columns.append(Measured(name, name))
+        for place in beside:
+            label, separator, folder = place.partition("=")
+            if not separator or not Path(folder, "kvstore").exists():
+                raise click.UsageError(f"--beside takes NAME=FOLDER, a folder with kvstore in it, not {place!r}")
+            columns.append(Measured(label, "kvstore", str(Path(folder).resolve())))
+        passages = Corpus.prepared(data, cache, None, embedder).count
+        asked = [row for row in wanted if row != "growth"]
+        for size in sizes.split(",") if asked else ():
+            corpus = Corpus.prepared(data, cache, passages * int(size))
+            for column in columns:
+                run.measure(column, corpus, asked)
+        growth = {}
+        if "growth" in wanted:
+            for count in GROWTH:
+                corpus = Corpus.prepared(data, cache, count)
+                for column in columns:
+                    run.measure(column, corpus, list(GROWN))
+            growth = _growth(run.sizes)
+        found = {
+            "sizes": run.sizes,
+            "growth": growth,
+            "versions": {column.name: version(column.name) for column in columns},
+            "setup": {column.name: system(column.name).setup for column in columns},
+            "not_run": run.not_run,
+        }
+    if out is not None:
+        out.write_text(json.dumps(found, indent=1, ensure_ascii=False))
+    labels = [column.label for column in columns]
+    for count, of_systems in run.sizes.items():
+        _print(f"{count:,} passages", of_systems, labels)
+    if growth:
+        _print("times as long at 100,000 passages as at 10,000", growth, labels)
+    for reason in run.not_run:
+        click.echo(f"not run: {reason}")
+
+
+def _growth(sizes: dict[int, dict[str, Figures]]) -> dict[str, Figures]:
+    """Each time of a question at the greater size, over that at the smaller."""
+    small, large = (sizes[count] for count in GROWTH)
+    return {
+        label: {
+            name: large.get(label, {})[name] / value
+            for name, value in figures.items()
+            if name.endswith("_ms") and value and large.get(label, {}).get(name)
+        }
+        for label, figures in small.items()
+    }
+
+
+def _named(option: str, given: str, known: tuple[str, ...]) -> list[str]:
+    names = given.split(",")
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"{option} has no {name!r}; there are {', '.join(known)}")
+    return names
+
+
+def _print(title: str, figures: dict[str, Figures], labels: list[str]) -> None:
+    click.echo(f"\n{title:52}" + "".join(f"{label:>12}" for label in labels))
+    for name, shown in SHOWN.items():
+        values = [figures.get(label, {}).get(name) for label in labels]
+        if any(value is not None for value in values):
+            click.echo(f"{shown:52}" + "".join(f"{_shown(value):>12}" for value in values))
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+@contextmanager
+def _itself(folder: Path) -> Iterator[Path]:
+    yield folder
+
+
+@contextmanager
+def _copied(folder: Path) -> Iterator[Path]:
+    """A copy of a store that may be changed, of which the page cache holds nothing.
+
+    A file that was written in one go lies there in large units, each of which would count as written for one page.
+    """
+    copy = folder.with_name(f"{folder.name}-copy")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy)
+    for file in copy.rglob("*"):
+        if file.is_file():
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
+                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    try:
+        yield copy
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+if __name__ == "__main__":
+    main()

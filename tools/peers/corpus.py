@@ -1,0 +1,222 @@
+"""The documents that every system holds: passages with vectors, as many as are asked for, the same in every run.
+
+In: a folder with ``corpus.jsonl`` (id, title, text) and ``questions.jsonl`` (question). On disk, in a folder beside:
+the documents of each size as JSON lines, and their vectors as rows of float32. Out: a :class:`Corpus`. The passages
+themselves come first; further documents are copies of them in which words and names have changed, drawn by a seeded
+generator from the running text (so frequent words stay frequent), with vectors turned a little at random. A document
+has two numbers as metadata: ``shelf`` (0 to 9) and ``drawer`` (0 to 99), spread evenly over the passages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Matrix = npt.NDArray[np.float32]
+
+DIMENSION = 384
+EMBEDDER = "all-MiniLM-L6-v2"
+#: Of a copy: the share of its words that are other words, and how far its vector is turned (length of the noise).
+CHANGED_WORDS = 0.15
+TURNED = 0.35
+#: Number of the copy that a replaced document becomes, which no corpus reaches.
+REPLACEMENT = 1_000_000
+
+
+class Document(NamedTuple):
+    """One row of every system."""
+
+    key: str
+    title: str
+    text: str
+    shelf: int
+    drawer: int
+
+
+class Batch(NamedTuple):
+    """Documents, and their unit vectors, shape (documents, 384)."""
+
+    documents: list[Document]
+    vectors: Matrix
+
+
+class Question(NamedTuple):
+    """A question and its unit vector, as float32 in bytes."""
+
+    text: str
+    vector: bytes
+
+
+class Corpus:
+    """The first ``count`` documents made of the passages of a folder, kept ready in another.
+
+    Reading takes no memory beyond the batch that is read.
+    """
+
+    def __init__(self, cache: Path, count: int) -> None:
+        self.count = count
+        self._cache = cache
+        self._documents = cache / f"documents-{count}.jsonl"
+        self._vectors = cache / f"vectors-{count}.f32"
+
+    @classmethod
+    def prepared(cls, data: Path, cache: Path, count: int | None, embedder: str = EMBEDDER) -> Corpus:
+        """The corpus, made where the cache has it not; ``count`` None is as many as there are passages.
+
+        The vectors of ``embedder`` have 384 components; a cache is for one folder and one embedder.
+        """
+        cache.mkdir(parents=True, exist_ok=True)
+        passages = _lines(data / "corpus.jsonl")
+        made = cls(cache, len(passages) if count is None else count)
+        vectors = cache / "passages.f32"
+        texts = [f"{passage['title']}\n\n{passage['text']}" for passage in passages]
+        if not _complete(vectors, len(passages)):
+            _write(vectors, _embedded(texts, embedder))
+        if not (cache / "questions.json").exists():
+            questions = [line["question"] for line in _lines(data / "questions.jsonl")]
+            rows = [row.tolist() for row in _embedded(questions, embedder)]
+            _replace(cache / "questions.json", json.dumps([questions, rows]).encode())
+        if not (made._documents.exists() and _complete(made._vectors, made.count)):
+            made._make(passages, vectors)
+        return made
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """All documents in order, ``size`` at a time."""
+        import numpy as np
+
+        with self._documents.open(encoding="utf-8") as lines, self._vectors.open("rb") as rows:
+            documents: list[Document] = []
+            for line in lines:
+                documents.append(Document(*json.loads(line)))
+                if len(documents) == size:
+                    yield Batch(documents, _rows(np, rows, size))
+                    documents = []
+            if documents:
+                yield Batch(documents, _rows(np, rows, len(documents)))
+
+    def documents(self) -> list[Document]:
+        """All documents in order."""
+        with self._documents.open(encoding="utf-8") as lines:
+            return [Document(*json.loads(line)) for line in lines]
+
+    def vectors(self) -> Matrix:
+        """All vectors in order, shape (documents, 384)."""
+        import numpy as np
+
+        return np.fromfile(self._vectors, np.float32).reshape(-1, DIMENSION)
+
+    def questions(self) -> list[Question]:
+        """The questions of the folder with their vectors."""
+        from array import array
+
+        texts, rows = json.loads((self._cache / "questions.json").read_bytes())
+        return [Question(text, array("f", row).tobytes()) for text, row in zip(texts, rows, strict=True)]
+
+    def replacements(self, number: int) -> Batch:
+        """Other texts and vectors for ``number`` documents, evenly spread."""
+        import numpy as np
+
+        documents, vectors = self.documents(), self.vectors()
+        chosen = [place * self.count // number for place in range(number)]
+        words = _running_words(documents[:6000])
+        changed = [
+            _altered(documents[place], documents[place].key, REPLACEMENT, words)._replace(
+                shelf=documents[place].shelf, drawer=documents[place].drawer
+            )
+            for place in chosen
+        ]
+        return Batch(changed, _turned(np, vectors[chosen], REPLACEMENT))
+
+    def size(self) -> int:
+        """Bytes of all texts and titles, and of all vectors."""
+        texts = sum(len(document.text.encode()) + len(document.title.encode()) for document in self.documents())
+        return texts + self.count * DIMENSION * 4
+
+    def _make(self, passages: list[dict[str, Any]], vectors: Path) -> None:
+        import numpy as np
+
+        originals = [Document(p["id"], p["title"], p["text"], *_numbers(i)) for i, p in enumerate(passages)]
+        rows = np.fromfile(vectors, np.float32).reshape(-1, DIMENSION)
+        words = _running_words(originals)
+        draft = self._documents.with_suffix(f".{os.getpid()}")
+        with draft.open("w", encoding="utf-8") as lines, self._vectors.open("wb") as written:
+            for copy in range(-(-self.count // len(originals))):
+                part = originals[: self.count - copy * len(originals)]
+                for place, original in enumerate(part):
+                    document = original
+                    if copy:
+                        document = _altered(original, f"{original.key}/{copy}", copy, words)
+                        shelf, drawer = _numbers(place + copy * len(originals))
+                        document = document._replace(shelf=shelf, drawer=drawer)
+                    lines.write(json.dumps(document, ensure_ascii=False) + "\n")
+                written.write((_turned(np, rows[: len(part)], copy) if copy else rows[: len(part)]).tobytes())
+        draft.replace(self._documents)
+
+
+def _numbers(place: int) -> tuple[int, int]:
+    """Shelf and drawer of a document: each drawer holds one in a hundred, each shelf one in ten, evenly spread."""
+    return (place * 3 + place // 10) % 10, (place * 37 + place // 100) % 100
+
+
+def _altered(document: Document, key: str, copy: int, words: list[str]) -> Document:
+    """A copy with other words here and there, and with one word of its title another."""
+    choose = Random(f"{copy}/{document.key}")
+    text = document.text.split()
+    changed = {place for place in range(len(text)) if choose.random() < CHANGED_WORDS} | {choose.randrange(len(text))}
+    for place in sorted(changed):
+        text[place] = choose.choice(words)
+    title = document.title.split()
+    title[choose.randrange(len(title))] = choose.choice(words).strip(".,()\"'").capitalize() or "Other"
+    return document._replace(key=key, title=" ".join(title), text=" ".join(text))
+
+
+def _running_words(documents: list[Document]) -> list[str]:
+    return [word for document in documents for word in document.text.split()]
+
+
+def _turned(np: Any, rows: Matrix, copy: int) -> Matrix:
+    """Unit vectors near others: noise of a given length is added, and the sum brought to length one."""
+    noise = np.random.default_rng(copy).standard_normal(rows.shape, np.float32)
+    turned: Matrix = rows + noise * np.float32(TURNED / DIMENSION**0.5)
+    turned /= np.linalg.norm(turned, axis=1, keepdims=True)
+    return turned
+
+
+def _embedded(texts: list[str], embedder: str) -> Matrix:
+    from kvstore.models.embedder import open_embedder
+
+    return open_embedder(embedder).embed(texts)
+
+
+def _rows(np: Any, file: Any, number: int) -> Matrix:
+    rows: Matrix = np.frombuffer(file.read(number * DIMENSION * 4), np.float32).reshape(number, DIMENSION)
+    return rows
+
+
+def _complete(file: Path, rows: int) -> bool:
+    return file.exists() and file.stat().st_size == rows * DIMENSION * 4
+
+
+def _write(file: Path, rows: Matrix) -> None:
+    import numpy as np
+
+    _replace(file, np.ascontiguousarray(rows, np.float32).tobytes())
+
+
+def _replace(file: Path, content: bytes) -> None:
+    draft = file.with_suffix(f".{os.getpid()}")
+    draft.write_bytes(content)
+    draft.replace(file)
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    with file.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

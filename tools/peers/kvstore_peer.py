@@ -1,0 +1,91 @@
+"""kvstore itself: one document a passage, names by rule, vectors given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .peer import Found, Peer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .corpus import Batch, Document
+
+
+class Kvstore(Peer):
+    """Every structure is kept in the commit: words, names, mentions, the passage graph, vectors."""
+
+    name = "kvstore"
+    needs = ("kvstore",)
+    setup = "language rules, chunk_tokens 2000 (a passage is one chunk), a transaction a batch, durability full"
+
+    def load(self, batches: Iterable[Batch]) -> None:
+        import kvstore
+
+        settings = {"language": "rules", "chunk_tokens": 2000}
+        with kvstore.open(self.folder, embedder="none:384", settings=settings) as store:
+            for documents, vectors in batches:
+                with store.transaction() as transaction:
+                    for document, vector in zip(documents, vectors, strict=True):
+                        transaction.put(
+                            document.key,
+                            document.text,
+                            title=document.title,
+                            meta={"shelf": document.shelf, "drawer": document.drawer},
+                            vectors=vector,
+                        )
+
+    def open(self) -> None:
+        import kvstore
+
+        self.store = kvstore.open(self.folder, create=False)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def vector(self, vector: bytes, top: int) -> Found:
+        return self._found("", vector, top, using="vector")
+
+    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        return self._found("", vector, top, using="vector", where=f"meta ->> '{field}' = ?", parameters=(value,))
+
+    def lexical(self, question: str, top: int) -> Found:
+        return [(hit.document, hit.text) for hit in self.store.search(question, using="lexical", top=top)]
+
+    def hybrid(self, question: str, vector: bytes, top: int) -> Found:
+        return self._found(question, vector, top, using="hybrid")
+
+    def replace(self, document: Document, vector: bytes) -> None:
+        self.store.put(
+            document.key,
+            document.text,
+            title=document.title,
+            meta={"shelf": document.shelf, "drawer": document.drawer},
+            vectors=self._row(vector),
+        )
+
+    def delete_keys(self, keys: Sequence[str]) -> None:
+        with self.store.transaction() as transaction:
+            transaction.delete_many(keys)
+
+    def delete_where(self, field: str, value: int) -> None:
+        self.store.delete_where(f"meta ->> '{field}' = ?", (value,))
+
+    def strategies(self) -> dict[str, Callable[[str, bytes, int], Found]]:
+        def asked(name: str) -> Callable[[str, bytes, int], Found]:
+            return lambda question, vector, top: [
+                (hit.document, hit.text)
+                for hit in self.store.retrieve(question, using=name, vector=self._row(vector), top=top).hits
+            ]
+
+        return {name: asked(name) for name in ("graph", "hipporag", "bridge", "cft")}
+
+    def _found(self, question: str, vector: bytes, top: int, **clauses: Any) -> Found:
+        hits = self.store.search(question or "?", vector=self._row(vector), top=top, **clauses)
+        return [(hit.document, hit.text) for hit in hits]
+
+    @staticmethod
+    def _row(vector: bytes) -> Any:
+        import numpy as np
+
+        return np.frombuffer(vector, np.float32)

@@ -1,0 +1,112 @@
+"""LanceDB: one table, bitmap indexes on the metadata, its own full-text index.
+
+Vectors are compared without an index: its documentation advises one from 100,000 rows on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .peer import Found, Peer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .corpus import Batch, Document
+
+#: What a question is given back of a row.
+_COLUMNS = ["key", "text"]
+
+
+class LanceDB(Peer):
+    """Arrow columns in fragments; a change makes a new version."""
+
+    name = "lancedb"
+    needs = ("lancedb", "pyarrow")
+    setup = "create_table from batches, BTREE on key, BITMAP on shelf and drawer, native FTS on text; exact vectors"
+
+    def load(self, batches: Iterable[Batch]) -> None:
+        import lancedb
+        import pyarrow as pa
+
+        schema = _schema(pa)
+        rows = pa.RecordBatchReader.from_batches(schema, (_record_batch(pa, schema, batch) for batch in batches))
+        table = lancedb.connect(self.folder).create_table("documents", rows)
+        table.create_scalar_index("key", index_type="BTREE")
+        for field in ("shelf", "drawer"):
+            table.create_scalar_index(field, index_type="BITMAP")
+        table.create_fts_index("text", language="English", stem=True, remove_stop_words=True)
+        table.optimize()
+
+    def open(self) -> None:
+        import lancedb
+
+        self.table = lancedb.connect(self.folder).open_table("documents")
+
+    def vector(self, vector: bytes, top: int) -> Found:
+        return _found(self._nearest(vector, top))
+
+    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        return _found(self._nearest(vector, top).where(f"{field} = {value}", prefilter=True))
+
+    def lexical(self, question: str, top: int) -> Found:
+        return _found(self.table.search(question, query_type="fts").select(_COLUMNS).limit(top))
+
+    def hybrid(self, question: str, vector: bytes, top: int) -> Found:
+        query = self.table.search(query_type="hybrid").vector(_row(vector)).text(question).distance_type("cosine")
+        return _found(query.select(_COLUMNS).limit(top))
+
+    def replace(self, document: Document, vector: bytes) -> None:
+        import pyarrow as pa
+
+        from .corpus import Batch
+
+        schema = _schema(pa)
+        row = pa.Table.from_batches([_record_batch(pa, schema, Batch([document], _row(vector).reshape(1, -1)))])
+        self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all().execute(row)
+
+    def delete_keys(self, keys: Sequence[str]) -> None:
+        self.table.delete("key IN ({})".format(", ".join(f"'{key}'" for key in keys)))
+
+    def delete_where(self, field: str, value: int) -> None:
+        self.table.delete(f"{field} = {value}")
+
+    def _nearest(self, vector: bytes, top: int) -> Any:
+        return self.table.search(_row(vector)).distance_type("cosine").select([*_COLUMNS, "_distance"]).limit(top)
+
+
+def _schema(pa: Any) -> Any:
+    return pa.schema(
+        [
+            ("key", pa.string()),
+            ("text", pa.string()),
+            ("shelf", pa.int32()),
+            ("drawer", pa.int32()),
+            ("vector", pa.list_(pa.float32(), 384)),
+        ]
+    )
+
+
+def _record_batch(pa: Any, schema: Any, batch: Batch) -> Any:
+    documents, vectors = batch
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([document.key for document in documents]),
+            pa.array([f"{document.title}\n\n{document.text}" for document in documents]),
+            pa.array([document.shelf for document in documents], pa.int32()),
+            pa.array([document.drawer for document in documents], pa.int32()),
+            pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 384),
+        ],
+        schema=schema,
+    )
+
+
+def _found(query: Any) -> Found:
+    rows = query.to_arrow()
+    return list(zip(rows["key"].to_pylist(), rows["text"].to_pylist(), strict=True))
+
+
+def _row(vector: bytes) -> Any:
+    import numpy as np
+
+    return np.frombuffer(vector, np.float32)

@@ -1,0 +1,43 @@
+"""One row of one system, in a process that was started for it.
+
+In: an order, one JSON object as the only argument. On disk: the figures, one JSON object, in the file that the order
+names; what a library prints goes where it likes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np  # noqa: F401  what every system needs is not counted as one's own
+
+from .corpus import Corpus
+from .peer import NotAnswered, Peer
+from .rows import Figures, measure
+from .spent import peak_megabytes
+from .systems import system
+
+
+def main() -> None:
+    """Do what the order says."""
+    order = json.loads(sys.argv[1])
+    corpus = Corpus(Path(order["cache"]), order["count"])
+    figures: Figures | dict[str, str]
+    if order["row"] == "interpreter":
+        figures = _interpreter(corpus, order["batch"])
+    else:
+        peer: Peer = system(order["system"])(order["folder"])
+        more = {"batch": order["batch"]} if order["row"] == "load" else {}
+        try:
+            figures = measure(order["row"], peer, corpus, **more)
+        except NotAnswered as reason:
+            figures = {"not_answered": str(reason)}
+    Path(order["out"]).write_text(json.dumps(figures))
+
+
+def _interpreter(corpus: Corpus, batch: int) -> Figures:
+    """The memory of a process that reads all documents, a batch at a time, and does nothing with them."""
+    for _ in corpus.batches(batch):
+        pass
+    return {"memory_mb": peak_megabytes()}

@@ -1,0 +1,209 @@
+"""The rows of the table: what is measured of one system in a process of its own.
+
+In: a system, the folder of its store (or a copy that may be changed), a corpus. Out: figures by name. ``_s`` and
+``_ms`` are processor time (:mod:`peers.spent`), of all documents or of one question.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .corpus import Batch, Corpus, Question
+from .peer import Found, Peer
+from .spent import bytes_written, peak_megabytes, processor_seconds
+
+Figures = dict[str, float | None]
+
+TOP = 10
+#: Questions of one round, rounds at most, and the processor time after which no further question is asked.
+ROUNDS, SECONDS, LEAST_QUESTIONS = 3, 20.0, 20
+#: Documents that are replaced.
+REPLACED = 200
+#: Share and field of a filter.
+FILTERS = {"1": "drawer", "10": "shelf"}
+
+
+def load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
+    """Making the store, without the time that reading the documents takes."""
+    reading = 0.0
+
+    def read() -> Iterator[Batch]:
+        nonlocal reading
+        batches = corpus.batches(batch)
+        while True:
+            start = time.thread_time()
+            documents = next(batches, None)
+            reading += time.thread_time() - start
+            if documents is None:
+                return
+            yield documents
+
+    before, written = processor_seconds(), bytes_written()
+    peer.load(read())
+    return {
+        "load_s": processor_seconds() - before - reading,
+        "load_memory_mb": peak_megabytes(),
+        **_written("load", "mb", written, 1e6),
+    }
+
+
+def vector(peer: Peer, corpus: Corpus) -> Figures:
+    """Nearest documents: time, memory of the process, and how many of the true nearest are found."""
+    asked = [(question, "", 0) for question in corpus.questions()]
+    figures, found = _asked(peer, "vector", asked, lambda question, *_: peer.vector(question.vector, TOP))
+    figures["vector_memory_mb"] = peak_megabytes()
+    return figures | {"vector_recall": _recall(corpus, asked, found)}
+
+
+def filtered(peer: Peer, corpus: Corpus) -> Figures:
+    """Nearest documents of a hundredth and of a tenth, another one at every question."""
+    figures: Figures = {}
+    for share, field in FILTERS.items():
+        values = 100 if field == "drawer" else 10
+        asked = [(question, field, number % values) for number, question in enumerate(corpus.questions())]
+        more, found = _asked(
+            peer,
+            f"filter_{share}",
+            asked,
+            lambda question, field, value: peer.filtered(question.vector, TOP, field, value),
+        )
+        figures |= more | {f"filter_{share}_recall": _recall(corpus, asked, found)}
+    return figures
+
+
+def lexical(peer: Peer, corpus: Corpus) -> Figures:
+    """BM25."""
+    asked = [(question, "", 0) for question in corpus.questions()]
+    return _asked(peer, "bm25", asked, lambda question, *_: peer.lexical(question.text, TOP))[0]
+
+
+def hybrid(peer: Peer, corpus: Corpus) -> Figures:
+    """Words and vectors together."""
+    asked = [(question, "", 0) for question in corpus.questions()]
+    return _asked(peer, "hybrid", asked, lambda question, *_: peer.hybrid(question.text, question.vector, TOP))[0]
+
+
+def strategies(peer: Peer, corpus: Corpus) -> Figures:
+    """What only this system has."""
+    asked = [(question, "", 0) for question in corpus.questions()]
+    figures: Figures = {}
+    peer.open()
+    names = list(peer.strategies())
+    peer.close()
+    for name in names:
+        figures |= _asked(peer, name, asked, _strategy(peer, name))[0]
+    return figures
+
+
+def replace(peer: Peer, corpus: Corpus) -> Figures:
+    """Documents put in place of others one by one, each durable; what is done later, until the store is closed, is
+    shared among them."""
+    documents, vectors = corpus.replacements(REPLACED)
+    peer.open()
+    before, written = processor_seconds(), bytes_written()
+    each = []
+    for document, row in zip(documents, vectors, strict=True):
+        start = processor_seconds()
+        peer.replace(document, row.tobytes())
+        each.append(processor_seconds() - start)
+    peer.close()
+    return {
+        "replace_ms": 1000 * (processor_seconds() - before) / REPLACED,
+        "replace_p50_ms": 1000 * statistics.median(each),
+        **_written("replace", "kb", written, 1e3 * REPLACED),
+    }
+
+
+def delete(peer: Peer, corpus: Corpus) -> Figures:
+    """A tenth of the documents deleted by their keys, together."""
+    keys = [document.key for document in corpus.documents() if document.shelf == 3]
+    return _deleted(peer, "delete", lambda: peer.delete_keys(keys))
+
+
+def delete_where(peer: Peer, corpus: Corpus) -> Figures:
+    """A tenth of the documents deleted by a condition."""
+    return _deleted(peer, "delete_where", lambda: peer.delete_where("shelf", 3))
+
+
+def _deleted(peer: Peer, name: str, delete: Callable[[], None]) -> Figures:
+    peer.open()
+    before, written = processor_seconds(), bytes_written()
+    delete()
+    peer.close()
+    return {f"{name}_s": processor_seconds() - before, **_written(name, "mb", written, 1e6)}
+
+
+def _written(name: str, unit: str, before: tuple[int, int], divisor: float) -> Figures:
+    calls, disk = (now - then for now, then in zip(bytes_written(), before, strict=True))
+    return {f"{name}_written_{unit}": calls / divisor, f"{name}_disk_written_{unit}": disk / divisor}
+
+
+Asked = tuple[Question, str, int]
+
+
+def _asked(peer: Peer, name: str, questions: list[Asked], ask: Callable[..., Found]) -> tuple[Figures, list[Found]]:
+    """The mean of each round; out: its median, and the mean of the first round, in which nothing is asked again."""
+    peer.open()
+    for question in questions[-3:]:
+        ask(*question)
+    rounds: list[float] = []
+    found: list[Found] = []
+    began = processor_seconds()
+    for _ in range(ROUNDS):
+        start = processor_seconds()
+        answers = []
+        for question in questions:
+            answers.append(ask(*question))
+            if processor_seconds() - began > SECONDS and len(answers) >= LEAST_QUESTIONS:
+                break
+        if len(answers) == len(questions) or not rounds:
+            rounds.append((processor_seconds() - start) / len(answers))
+        found = found or answers
+        if processor_seconds() - began > SECONDS:
+            break
+    peer.close()
+    return {f"{name}_ms": 1000 * statistics.median(rounds), f"{name}_first_ms": 1000 * rounds[0]}, found
+
+
+def _strategy(peer: Peer, name: str) -> Callable[..., Found]:
+    return lambda question, *_: peer.strategies()[name](question.text, question.vector, TOP)
+
+
+def _recall(corpus: Corpus, asked: list[Asked], found: list[Found]) -> float:
+    """How many of the true ten are found, where an equally near one is as good."""
+    import numpy as np
+
+    vectors, documents = corpus.vectors(), corpus.documents()
+    places = {document.key: place for place, document in enumerate(documents)}
+    fields = {field: np.array([getattr(document, field) for document in documents]) for field in FILTERS.values()}
+    right = of = 0
+    for (question, field, value), answer in zip(asked, found, strict=False):
+        cosines = vectors @ np.frombuffer(question.vector, np.float32)
+        if field:
+            cosines[fields[field] != value] = -2
+        wanted = min(TOP, int(np.count_nonzero(cosines > -2)))
+        least = np.partition(cosines, -wanted)[-wanted] - 1e-5
+        right += sum(cosines[places[key]] >= least for key in dict(answer))
+        of += wanted
+    return right / of
+
+
+#: By name, each with whether it changes the store, and so is given a copy.
+ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
+    "vector": (vector, False),
+    "filter": (filtered, False),
+    "bm25": (lexical, False),
+    "hybrid": (hybrid, False),
+    "strategies": (strategies, False),
+    "replace": (replace, True),
+    "delete": (delete, True),
+    "delete_where": (delete_where, True),
+}
+
+
+def measure(row: str, peer: Peer, corpus: Corpus, **more: Any) -> Figures:
+    """The figures of one row; raises NotAnswered."""
+    return load(peer, corpus, **more) if row == "load" else ROWS[row][0](peer, corpus)
