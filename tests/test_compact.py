@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from other_process import BECOME_NOBODY, NOBODY, as_root, public_folder, python, said, tell
 
+import kvstore
 from kvstore import Store
 from kvstore.changes import compaction
 from kvstore.changes.dump import dump
@@ -281,6 +282,43 @@ def test_an_ingest_that_made_the_store_leaves_a_file_without_free_pages(
     assert imported.import_(tmp_path / "all").documents == 601
     dense = size(imported.path)
     assert imported.compact().bytes_after == pytest.approx(dense, rel=0.02)
+
+
+def test_a_store_that_was_made_in_transactions_is_closed_without_free_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "WORTHWHILE", 1 << 17)
+    path = tmp_path / "store"
+    with kvstore.open(path, embedder="hashing:32") as store:
+        for first in range(0, 300, 20):
+            with store.transaction() as transaction:
+                for number in range(first, first + 20):
+                    transaction.put(f"note {number}", document(number)[:300])
+    dense = size(path)
+    with kvstore.open(path) as store:
+        assert store.compact().bytes_after == pytest.approx(dense, rel=0.02)
+        assert store.put("last", document(602))
+    assert size(path) > dense, "it made little of the file"
+    with kvstore.open(path) as store:
+        assert len(store.keys()) == 301
+        assert store.check() == []
+
+
+def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "WORTHWHILE", 0)
+    path = tmp_path / "store"
+    store = kvstore.open(path, embedder="hashing:32")
+    with python(OPEN.replace("READONLY", "True"), path) as process:
+        assert said(process) == "open"
+        for first in range(0, 100, 10):
+            with store.transaction() as transaction:
+                for number in range(first, first + 10):
+                    transaction.put(f"note {number}", document(number)[:300])
+        before = size(path)
+        store.close()
+        assert size(path) == before
+    with kvstore.open(path) as store:
+        assert store.compact().bytes_after < 0.75 * before
 
 
 def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Store], notes: Path) -> None:

@@ -6,13 +6,13 @@ the store is whole; then another ``data.mdb`` (see ``open_file.py``). Out: the f
 in the way raises the error of :meth:`Environment.compact`.
 
 What grows a store in many commits, or makes all of it again, leaves much of the file free, because LMDB never changes a
-page in place. That is given back at its end, but only where nobody has to wait for it.
+page in place, and the pages in use half full, because it halves a full one that something is put into. That is given
+back at its end, but only where nobody has to wait for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import KvstoreError
@@ -25,9 +25,9 @@ from ..systems.kept_derivations import stored_derivations
 #: Vector blocks that one commit empties; it holds those that take their vectors in memory.
 BLOCKS = 32
 
-#: Free bytes that are worth another file, and bytes of records that are copied to it in the few seconds that whoever
-#: opens the store meanwhile waits by default.
-WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 28
+#: Bytes that are worth another file, and bytes of pages that are copied to it in the few seconds that whoever opens the
+#: store meanwhile waits by default.
+WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 29
 
 
 def compact(environment: Environment, dimension: int) -> CompactReport:
@@ -39,14 +39,21 @@ def compact(environment: Environment, dimension: int) -> CompactReport:
     return replace(environment.compact(), bytes_before=before)
 
 
-@contextmanager
-def compacting_growth(environment: Environment) -> Iterator[None]:
-    """Compact the file after a block that has more than doubled it, where it is worth it; see
-    :func:`compact_if_sparse`."""
-    before = environment.statistics().used_bytes
-    yield
-    if environment.statistics().used_bytes > 2 * before:
-        compact_if_sparse(environment)
+class Growth:
+    """How much of a store's file was made since it was opened, or since it was compacted for its growth."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._before = environment.statistics().used_bytes
+
+    def settle(self) -> None:
+        """Compact the file where it has more than doubled, for which copying it is little work.
+
+        As :func:`compact_if_sparse`, however little is free: the pages in use are half full.
+        """
+        grown = self._environment.statistics().used_bytes > max(2 * self._before, WORTHWHILE)
+        if grown and _compact_unasked(self._environment, sparse=False):
+            self._before = self._environment.statistics().used_bytes
 
 
 def compact_if_sparse(environment: Environment) -> None:
@@ -55,11 +62,19 @@ def compact_if_sparse(environment: Environment) -> None:
     Whatever stands in the way, such as another process that has the store open, leaves the file as it is, and a large
     store is not compacted unasked.
     """
+    _compact_unasked(environment, sparse=True)
+
+
+def _compact_unasked(environment: Environment, *, sparse: bool) -> bool:
+    """Compact the file unless it is large, with ``sparse`` where much of it is free; says whether that was done."""
     with suppress(KvstoreError):
         environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
-        after, occupied = environment.statistics().used_bytes, _occupied(environment)
-        if after - occupied > max(after // 4, WORTHWHILE) and occupied <= SOON_COPIED:
-            environment.compact(timeout=0)
+        used, occupied = environment.statistics().used_bytes, _occupied(environment)
+        if occupied > SOON_COPIED or (sparse and used - occupied <= max(used // 4, WORTHWHILE)):
+            return False
+        environment.compact(timeout=0)
+        return True
+    return False
 
 
 def _occupied(environment: Environment) -> int:

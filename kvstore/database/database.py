@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 import numpy.typing as npt
 
 from ..arguments import check_options, check_path, check_text, check_whole
-from ..changes.compaction import compacting_growth
+from ..changes.compaction import Growth
 from ..changes.pending import embedded, prepare
 from ..errors import ClosedError, InputError, LockTimeoutError, ReadOnlyError
 from ..extraction.validation import validate
@@ -97,6 +97,7 @@ class Database(Queryable):
 
     def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
         self._context = Context(environment, settings, embedder)
+        self._growth = Growth(environment)
         #: The transaction that was begun last; its thread alone may use it.
         self._last_transaction: weakref.ref[Transaction] | None = None
         #: What BEGIN has opened, by thread: where a thread ends, its transaction is dropped, and so rolled back.
@@ -137,6 +138,9 @@ class Database(Queryable):
         """Roll back the transaction that is open, in whatever thread, fold in temperatures where the writer's lock is
         free, and close; does nothing when that is done.
 
+        Where the store was made, or more than doubled, since it was opened, and nobody else has it open, its file is
+        compacted, unless that would take long.
+
         Waits, at most as long as for a lock, for other threads to come out of the methods they are in and for open
         snapshots; raises TransactionError then, and the store stays open.
         """
@@ -148,7 +152,7 @@ class Database(Queryable):
             self._roll_back()
             context.indexing.stop()
             # Counts may be lost, data never; whoever writes now must not be kept waiting.
-            for finish in (partial(self.flush, timeout=0), self._merge_buffer):
+            for finish in (partial(self.flush, timeout=0), self._merge_buffer, self._growth.settle):
                 try:
                     finish()
                 except LockTimeoutError as error:
@@ -342,19 +346,20 @@ class Database(Queryable):
         self._require_writable("open it for writing to ingest")
         check_options("options", options)
         given = _given(paths)
-        with compacting_growth(self._context.environment):
-            return ingest(
-                IngestDestination(self._context, self._begin),
-                given,
-                format=format,
-                prune=prune,
-                include=_patterns(include),
-                options=options,
-                progress=progress,
-                workers=workers,
-                time_limit=time_limit,
-                memory_limit=memory_limit,
-            )
+        report = ingest(
+            IngestDestination(self._context, self._begin),
+            given,
+            format=format,
+            prune=prune,
+            include=_patterns(include),
+            options=options,
+            progress=progress,
+            workers=workers,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+        )
+        self._growth.settle()
+        return report
 
     def forecast_ingest(
         self,
@@ -460,8 +465,9 @@ class Database(Queryable):
         from .exchange import import_file
 
         self._require_writable("open it for writing to import")
-        with compacting_growth(self._context.environment):
-            return import_file(self._context, self._begin, path)
+        report = import_file(self._context, self._begin, path)
+        self._growth.settle()
+        return report
 
     # Soundness, size, safety
 
