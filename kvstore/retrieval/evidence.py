@@ -10,6 +10,7 @@ from typing import Literal
 
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
+from ..structures.reading import Reading
 
 #: What is found: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
 HitKind = Literal["chunk", "segment", "summary", "report"]
@@ -123,12 +124,30 @@ class Trace:
     def step(self, name: str) -> Iterator[StepNotes]:
         """Time a step; the body fills in its detail and count."""
         notes = StepNotes()
-        measured = self._measured
-        before = 0 if measured is None else measured.pages
-        start = time.perf_counter()
+        start = self._now()
         yield notes
-        milliseconds = round(1000 * (time.perf_counter() - start), 3)
-        pages = None if measured is None else measured.pages - before
+        self._add(name, notes, start, self._now())
+
+    @contextmanager
+    def round(self, reading: Reading, *names: str) -> Iterator[list[StepNotes]]:
+        """Time the requests of one round, each as a step of its own; the last has what the body does beside."""
+        notes = [StepNotes() for _ in names]
+        times = [self._now()]
+        reading.answered = lambda: times.append(self._now())
+        try:
+            yield notes
+        finally:
+            reading.answered = None
+        times = [*times[: len(names)], *[self._now()] * len(names)]
+        for name, its, start, end in zip(names, notes, times, times[1:], strict=False):
+            self._add(name, its, start, end)
+
+    def _now(self) -> tuple[float, int]:
+        return time.perf_counter(), 0 if self._measured is None else self._measured.pages
+
+    def _add(self, name: str, notes: StepNotes, start: tuple[float, int], end: tuple[float, int]) -> None:
+        milliseconds = round(1000 * (end[0] - start[0]), 3)
+        pages = None if self._measured is None else end[1] - start[1]
         self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))
 
 

@@ -6,6 +6,9 @@ states the edge, else a sentence by template.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from ..structures.forest.edge_filter import Edge
 from ..structures.forest.forest import DATA_KINDS, USER, Assertion
 from ..structures.state import State
 from ..text.blocks import plain
@@ -13,17 +16,21 @@ from ..text.blocks import plain
 
 def best_assertion(view: State, child: int, parent: int) -> Assertion:
     """The surest assertion of an edge that must exist; the first in order of document key and place among equals."""
-    assertions = list(view.forest.assertions(child, parent))
+    return best_assertions(view, [(child, parent)])[child, parent]
+
+
+def best_assertions(view: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
+    """The surest assertion of each of some edges that must exist; see :func:`best_assertion`."""
+    return {edge: _surest(view, assertions) for edge, assertions in view.forest.assertions_of(edges).items()}
+
+
+def _surest(view: State, assertions: Sequence[Assertion]) -> Assertion:
     most = max(assertion.confidence for assertion in assertions)
     surest = [assertion for assertion in assertions if assertion.confidence == most]
     if len(surest) == 1:  # then no document's key is read
         return surest[0]
-
-    def order(assertion: Assertion) -> tuple[str, int]:
-        key = "" if assertion.document == USER else view.documents.key_of(assertion.document)
-        return key, assertion.start
-
-    return min(surest, key=order)
+    keys = view.documents.keys_of(one.document for one in surest if one.document != USER)
+    return min(surest, key=lambda one: ("" if one.document == USER else keys[one.document], one.start))
 
 
 def evidence_sentence(view: State, child: int, parent: int, names: tuple[str, str]) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..structures.ranking import Ranking
 from ..text.words import token_count
-from .evidence import AbstractNote, Hit, HitKind, TextSpan
+from .evidence import Hit, HitKind, TextSpan
 from .passages import Passage
 from .segments import Segment
 
@@ -73,14 +73,6 @@ def segment_hits(passages: Sequence[Passage], found: Sequence[Segment], paths: W
         place = (record.key, chunks[0].ordinal, segment.text, path, segment.start, segment.end, heading, record.title)
         hits.append(Hit(rank, segment.score, *place, kind, spans))
     return FoundHits(hits, [segment.best for segment in found])
-
-
-def abstracts_above(passages: Sequence[Passage]) -> list[AbstractNote]:
-    """The leaf abstracts above some passages, each once."""
-    first: dict[int, Passage] = {}
-    for passage in passages:
-        first.setdefault(passage.leaf, passage)
-    return [passage.note for passage in first.values()]
 
 
 def _kind(segment: Segment) -> HitKind:

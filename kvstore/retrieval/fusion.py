@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..structures.ranking import Ranking, best, shared_ranks
-from ..structures.state import State
+from ..structures.ranking import Placed, Ranking, best, shared_ranks
 
 
-def fuse(view: State, rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:
+def fuse(view: Placed, rankings: Sequence[tuple[str, Ranking]], constant: float) -> tuple[Ranking, dict[int, str]]:
     """Join named rankings by the sum of 1 / (constant + rank), where equals share a rank; also says which ranks each
     chunk had."""
     scores: dict[int, float] = {}

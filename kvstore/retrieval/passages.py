@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from ..structures.documents.chunks import GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
@@ -20,6 +19,8 @@ from .evidence import AbstractNote
 class Passage:
     """One chunk: its id, its record and that of its document."""
 
+    __slots__ = ("_outline", "_state", "_text", "chunk", "document", "record")
+
     def __init__(
         self, state: State, chunk: int, record: ChunkRecord, document: DocumentRecord, outline: Sequence[Section]
     ) -> None:
@@ -28,13 +29,16 @@ class Passage:
         self.document = document
         self._state = state
         self._outline = outline
+        self._text: str | None = None
 
-    @cached_property
+    @property
     def text(self) -> str:
         """Its text."""
-        return self._state.documents.text_slice(self.document.id, self.record.start, self.record.end)
+        if self._text is None:
+            self._text = self._state.documents.text_slice(self.document.id, self.record.start, self.record.end)
+        return self._text
 
-    @cached_property
+    @property
     def headings(self) -> list[str]:
         """The headings around it, outermost first."""
         return self.headings_of(self.record.section)
@@ -52,17 +56,19 @@ class Passage:
             if section.start >= self.record.start:
                 yield section.title
 
-    @property
-    def leaf(self) -> int:
-        """The id of the leaf abstract above it."""
-        return self.chunk // GROUP
-
-    @property
-    def note(self) -> AbstractNote:
-        """The leaf abstract above it."""
-        abstract = self._state.abstracts.get(self.leaf)
-        number = self.document.abstract_ordinal(self.leaf)
-        return AbstractNote(number, self.document.key, abstract.level, self._state.abstracts.text(abstract))
+    @staticmethod
+    def notes(passages: Sequence[Passage]) -> list[AbstractNote]:
+        """The leaf abstracts above some passages, each once, in order of the passages."""
+        first: dict[int, Passage] = {}
+        for passage in passages:
+            first.setdefault(passage.chunk // GROUP, passage)
+        if not first:
+            return []
+        abstracts = passages[0]._state.abstracts
+        return [
+            AbstractNote(passage.document.abstract_ordinal(leaf), passage.document.key, one.level, abstracts.text(one))
+            for (leaf, passage), one in zip(first.items(), abstracts.get_many(first), strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ..structures.reading import Reading, StateReading
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
-from .found_hits import FoundHits, Why, abstracts_above, chunk_hits, segment_hits
+from .found_hits import FoundHits, Why, chunk_hits, segment_hits
 from .passages import Passage, Passages
 from .segments import CONSIDERED, SEGMENT_OPTIONS, SegmentPlan, segments, told
 
@@ -219,7 +219,7 @@ def evidence_of(
         if query.segments == "beside":
             limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
             beside = _segments(query, ranking, paths, min(limits, default=None)).hits
-    notes = abstracts_above(query.passages(found.best)) if query.abstracts else []
+    notes = Passage.notes(query.passages(found.best)) if query.abstracts else []
     return Evidence(query.question, strategy, found.hits, notes, query.trace.steps, pool, segments=beside)
 
 

@@ -7,6 +7,7 @@ words are none. What follows names over several steps asks for those that the qu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,11 @@ import numpy.typing as npt
 
 from ..structures.filter.entity_filter import Matches, longest_matches
 from ..structures.names.aliases import Identity
+from ..structures.reading import Request
+from ..structures.state import State
 from ..text.normalize import Folded, fold
 from ..text.words import FUNCTION_WORDS, words
+from .evidence import StepNotes
 from .query import Query
 
 
@@ -30,37 +34,50 @@ class Seed:
     spans: tuple[tuple[int, int], ...]
 
 
-def recognise(query: Query, *, as_written: bool = False) -> list[Seed]:
-    """The entities named in the question, each once, the rarest first; each counts as a hit for its temperature.
+@dataclass(frozen=True, slots=True)
+class Recognised(Request[list[Seed]]):
+    """The entities that a question names, each once, the rarest first; ``as_written`` takes only names written with a
+    capital or a digit, where the question writes some so."""
 
-    ``as_written`` takes only names written with a capital or a digit, where the question writes some so.
-    """
-    view = query.view
-    with query.trace.step("recognise entities") as step:
-        folded = fold(query.question)
-        matches = view.filter.recognise(folded, view.settings.name_words)
-        if as_written:
-            matches = _as_written(query.question, folded, matches)
+    question: str
+    as_written: bool = False
+
+    def fetch(self, state: State) -> list[Seed]:
+        folded = fold(self.question)
+        matches = state.filter.recognise(folded, state.settings.name_words)
+        if self.as_written:
+            matches = _as_written(self.question, folded, matches)
         matches = longest_matches(matches)
         identities: dict[str, Identity] = {}
         spans: dict[str, list[tuple[int, int]]] = {}
         for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True):
             key = _key(folded, start, end)
-            identity = None if key in FUNCTION_WORDS else view.resolve(key)
+            identity = None if key in FUNCTION_WORDS else state.resolve(key)
             if identity is not None:
                 identities[identity.key] = identity
                 spans.setdefault(identity.key, []).append((folded.original(start), folded.original(end)))
         seeds = []
-        for key, identity in sorted(identities.items()):
+        for key, identity in identities.items():
             single = len(identity.names) == 1
-            count = identity.entry.count if single else len(view.addresses_of(identity))
+            count = identity.entry.count if single else len(state.addresses_of(identity))
             if count:
                 seeds.append(Seed(key, identity, count, tuple(spans[key])))
-        query.count_hits(seed.key for seed in seeds)
-        seeds.sort(key=lambda seed: (seed.count, seed.key))
-        step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
-        step.count = len(seeds)
+        return sorted(seeds, key=lambda seed: (seed.count, seed.key))
+
+
+def recognise(query: Query, *, as_written: bool = False) -> list[Seed]:
+    """The entities named in the question; see :class:`Recognised`. Each counts as a hit for its temperature."""
+    with query.trace.step("recognise entities") as step:
+        seeds = query.reading.fetch(Recognised(query.question, as_written))
+        note_recognised(query, seeds, step)
     return seeds
+
+
+def note_recognised(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
+    """Say what was recognised in a question, and count it."""
+    query.count_hits(seed.key for seed in seeds)
+    step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
+    step.count = len(seeds)
 
 
 def written_as_name(question: str, seed: Seed, proper: bool) -> bool:

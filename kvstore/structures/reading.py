@@ -13,7 +13,7 @@ and is all that knows how they are laid out. :class:`StateReading` reads one sta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
@@ -63,6 +63,8 @@ class Reading(ABC):
     def __init__(self) -> None:
         self.rounds = 0
         self.requests = 0
+        #: Called after each answer, by who tells how long each takes.
+        self.answered: Callable[[], None] | None = None
         self._placed: set[int] = set()
 
     @property
@@ -136,7 +138,12 @@ class StateReading(Reading):
         return self._state.counters
 
     def _answers(self, requests: Sequence[Request[Any]]) -> list[Any]:
-        return [request.fetch(self._state) for request in requests]
+        answers = []
+        for request in requests:
+            answers.append(request.fetch(self._state))
+            if self.answered is not None:
+                self.answered()
+        return answers
 
     def _known_places(self, chunks: Sequence[int]) -> list[ChunkPlace]:
         return self._state.places_of(chunks)

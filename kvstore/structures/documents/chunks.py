@@ -47,9 +47,15 @@ class Chunks:
 
     def find(self, chunk: int) -> ChunkRecord | None:
         """The record of a chunk id, or None where there is a hole."""
-        key = records.u64(chunk)
-        value = self._view.get(tables.CHUNKS, key)
-        return None if value is None else ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
+        return self.find_many([chunk])[0]
+
+    def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
+        """The record of each of some chunk ids, or None where there is a hole."""
+        keys = list(map(records.u64, chunks))
+        return [
+            None if value is None else ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
+            for key, value in zip(keys, self._view.get_many(tables.CHUNKS, keys), strict=True)
+        ]
 
     def get(self, chunk: int) -> ChunkRecord:
         """The record of a chunk that must exist; raises CorruptionError where it does not."""
@@ -119,11 +125,17 @@ class Abstracts:
 
     def get(self, abstract: int) -> AbstractRecord:
         """The record of an abstract that must exist; raises CorruptionError where it does not."""
-        key = records.u64(abstract)
-        value = self._view.get(tables.ABSTRACTS, key)
-        if value is None:
-            raise CorruptionError(f"abstract {abstract} is referred to but not stored; run CHECK")
-        return AbstractRecord(*records.unpack(value, tables.ABSTRACTS, key))
+        return self.get_many([abstract])[0]
+
+    def get_many(self, abstracts: Iterable[int]) -> list[AbstractRecord]:
+        """The records of abstracts that must exist; raises CorruptionError where one does not."""
+        keys = list(map(records.u64, abstracts))
+        found = []
+        for key, value in zip(keys, self._view.get_many(tables.ABSTRACTS, keys), strict=True):
+            if value is None:
+                raise CorruptionError(f"abstract {records.U64.unpack(key)[0]} is referred to but not stored; run CHECK")
+            found.append(AbstractRecord(*records.unpack(value, tables.ABSTRACTS, key)))
+        return found
 
     def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
         """All abstracts in order of their ids: leaves first."""

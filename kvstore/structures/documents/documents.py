@@ -151,18 +151,23 @@ class Documents:
 
     def get(self, document: int) -> DocumentRecord:
         """The record of a document id that must exist; raises CorruptionError where it does not."""
-        return self.get_many([document])[document]
+        key = records.u64(document)
+        return self._decoded(document, key, self._view.get(tables.DOCUMENTS, key))
 
     def get_many(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
         """The records of document ids that must exist, by id; raises CorruptionError where one does not."""
         ids = list(dict.fromkeys(documents))
         keys = list(map(records.u64, ids))
-        found = {}
-        for document, key, value in zip(ids, keys, self._view.get_many(tables.DOCUMENTS, keys), strict=True):
-            if value is None:
-                raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
-            found[document] = DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
-        return found
+        values = self._view.get_many(tables.DOCUMENTS, keys)
+        return {
+            document: self._decoded(document, key, value)
+            for document, key, value in zip(ids, keys, values, strict=True)
+        }
+
+    def _decoded(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
+        if value is None:
+            raise CorruptionError(f"document {document} is referred to but not stored; run CHECK")
+        return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
 
     def has(self, document: int) -> bool:
         """Whether there is a document of this id; ids are never used twice."""
@@ -170,7 +175,10 @@ class Documents:
 
     def key_of(self, document: int) -> str:
         """The key of a document id that must exist, kept once it was read; raises CorruptionError."""
-        return self.keys_of([document])[document]
+        key = self._keys.get(document)
+        if key is None:
+            key = self._keys[document] = self.get(document).key
+        return key
 
     def keys_of(self, documents: Iterable[int]) -> Mapping[int, str]:
         """The keys of document ids that must exist, by id, and perhaps of others; raises CorruptionError."""

@@ -251,14 +251,14 @@ class Forest:
 
     def key(self, node: int) -> str:
         """The normal form of a node's name."""
-        return self._keys_of([node])[node]
+        return self.keys_of([node])[node]
 
     def by_name(self, nodes: Iterable[int]) -> list[int]:
         """Nodes of one tree in order of the normal forms of their names."""
         found = list(nodes)
-        return found if len(found) < 2 else sorted(found, key=self._keys_of(found).__getitem__)
+        return found if len(found) < 2 else sorted(found, key=self.keys_of(found).__getitem__)
 
-    def _keys_of(self, nodes: Sequence[int]) -> dict[int, str]:
+    def keys_of(self, nodes: Collection[int]) -> dict[int, str]:
         """The normal forms of the names of nodes, those not kept read together."""
         known = {node: key for node in nodes if (key := self._keys.get(node)) is not None}
         if len(known) < len(nodes):
@@ -282,11 +282,17 @@ class Forest:
 
     def assertions(self, child: int, parent: int) -> Iterator[Assertion]:
         """Who states an edge and where: the user first, then documents by id, each in the order of its text."""
-        prefix = records.U64_PAIR.pack(child, parent)
-        for key, value in self._view.scan(tables.STATEMENTS, prefix, records.U64_PAIR.pack(child, parent + 1)):
-            document = records.U64.unpack(key[len(prefix) :])[0]
-            for row in records.unpack(value, tables.STATEMENTS, key):
-                yield Assertion(document, *row)
+        return iter(self.assertions_of([(child, parent)])[child, parent])
+
+    def assertions_of(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
+        """Who states each of some edges and where; see :meth:`assertions`."""
+        found: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
+        size = records.U64_PAIR.size
+        for key, value in self._view.get_below(tables.STATEMENTS, [records.U64_PAIR.pack(*edge) for edge in found]):
+            document = records.U64.unpack(key[size:])[0]
+            rows = records.unpack(value, tables.STATEMENTS, key)
+            found[records.U64_PAIR.unpack(key[:size])] += (Assertion(document, *row) for row in rows)
+        return found
 
     def stated_by(self, child: int, parent: int) -> list[int]:
         """Ids of the documents that state an edge, and USER where the user does; empty where there is no such edge."""

@@ -7,25 +7,19 @@ which those relations were stated are ranked by cosine and joined by rank with t
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 
 import numpy as np
 
 from ...arguments import Option
-from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.dense_search import nearest_to
 from ...retrieval.evidence import Evidence
-from ...retrieval.evidence_sentence import best_assertion
 from ...retrieval.fusion import fuse
-from ...retrieval.hierarchy import Hierarchy
-from ...retrieval.ordered_addresses import nodes_in_order
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Seed, recognise
-from ...structures.forest.forest import USER
+from ...retrieval.recognition import Recognised, note_recognised
 from ...structures.ranking import Ranking, best
-from ...structures.state import State
+from .relations import Relations, StatedAt, StatingChunks
 
 
 class CftStrategy:
@@ -40,70 +34,39 @@ class CftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        near = rank_by_vector(query, query.reach)
-        seeds = recognise(query)
+        reading, nearest = query.reading, nearest_to(query, query.reach)
+        with query.trace.round(reading, "vector search", "recognise entities") as (search, recognition):
+            (near, search.detail), seeds = reading.fetch(nearest, Recognised(query.question))
+            search.count = len(near)
+            note_recognised(query, seeds, recognition)
         relatives = int(option(query, self, "relatives"))
-        hierarchy = Hierarchy(query.view, relatives)
-        nodes = _places(query, hierarchy, seeds, int(option(query, self, "places")))
+        names = [[name for name, _ in seed.identity.names] for seed in seeds]
+        with query.trace.step("filter to places in the forest") as step:
+            told = reading.fetch(Relations(names, int(option(query, self, "places")), relatives))
+            places = [f"{seed.key} ({count})" for seed, count in zip(seeds, told.places, strict=True)]
+            step.detail = ", ".join(places) or "no entity known: dense search alone"
+            step.count = sum(told.places)
         with query.trace.step("ancestors and descendants") as step:
-            context = hierarchy.sentences(nodes)
-            step.detail, step.count = f"the first {relatives} up and down of each place", len(context)
-        stated = _stating_chunks(query, nodes, relatives)
-        ranking, paths = fuse(
-            query.view, [("vector", near), ("relations", _rank(query, stated))], option(query, self, "constant")
-        )
+            step.detail = f"the first {relatives} up and down of each place"
+            step.count = len(told.sentences)
+        stating, stated = _stating_chunks(query, told.relations)
+        ranking, paths = fuse(reading, [("vector", near), ("relations", stating)], option(query, self, "constant"))
         paths |= {chunk: f"{path}, states {stated[chunk]}" for chunk, path in paths.items() if chunk in stated}
-        pool = query.view.counters.chunks
-        return replace(evidence_of(query, self.name, ranking, paths, pool), context=context)
+        evidence = evidence_of(query, self.name, ranking, paths, reading.counters.chunks)
+        return replace(evidence, context=told.sentences)
 
 
-def _places(query: Query, hierarchy: Hierarchy, seeds: Sequence[Seed], most: int) -> list[int]:
-    """The nodes of the question's entities, at most so many of each, the rarest entity first."""
-    with query.trace.step("filter to places in the forest") as step:
-        nodes: list[int] = []
-        told = []
-        for seed in seeds:
-            found = chain.from_iterable(hierarchy.nodes([name for name, _ in seed.identity.names]))
-            places = nodes_in_order(query.view, found)[:most]
-            nodes += places
-            told.append(f"{seed.key} ({len(places)})")
-        step.detail, step.count = ", ".join(told) or "no entity known: dense search alone", len(nodes)
-    return nodes
-
-
-def _stating_chunks(query: Query, nodes: Sequence[int], relatives: int) -> dict[int, str]:
-    """The chunks in which the relations around some nodes were stated, each with the first of them, in words."""
-    view = query.view
+def _stating_chunks(query: Query, relations: Sequence[StatedAt]) -> tuple[Ranking, dict[int, str]]:
+    """The chunks in which relations were stated, best first by cosine, and the first relation of each, in words."""
     allowed = query.allowed
-    found: dict[int, str] = {}
+    stated = [one for one in relations if allowed is None or one.document in allowed]
+    ranking: Ranking = []
+    found: dict[int, tuple[str, float]] = {}
+    wanted = StatingChunks(stated, query.vector)
     with query.trace.step("chunks that state the relations") as step:
-        for node in nodes:
-            for up in (True, False):
-                for other in islice(view.forest.walk([node], up=up, depth=relatives), relatives):
-                    child, parent = (other.via, other.node) if up else (other.node, other.via)
-                    assertion = best_assertion(view, child, parent)
-                    if assertion.document == USER or (allowed is not None and assertion.document not in allowed):
-                        continue
-                    chunk = _chunk_at(view, assertion.document, assertion.start)
-                    if chunk is not None and chunk not in found:
-                        found[chunk] = f"{view.forest.key(child)} under {view.forest.key(parent)}"
-        step.count = len(found)
-    return found
-
-
-def _chunk_at(view: State, document: int, place: int) -> int | None:
-    """The chunk of a document that covers a byte of its text; None where no chunk does, as in documents of pairs."""
-    chunks = list(view.documents.get(document).chunk_ids())
-    before = bisect_right(chunks, place, key=lambda chunk: view.chunks.get(chunk).start)
-    return chunks[before - 1] if before else None
-
-
-def _rank(query: Query, chunks: Mapping[int, str]) -> Ranking:
-    if not chunks:
-        return []
-    vector = query.vector
-    with query.trace.step("cosine") as step:
-        ids = np.array(sorted(chunks), np.uint64)
-        ranking = best(query.view, ids, cosines_of(query.view, ids, vector), query.reach)
-        step.detail, step.count = "question against the chunks that state relations", len(ids)
-    return ranking
+        if stated:
+            found = query.reading.fetch(wanted)
+            ids = sorted(found)
+            ranking = best(query.reading, ids, np.array([found[chunk][1] for chunk in ids], np.float32), query.reach)
+        step.detail, step.count = "by cosine with the question", len(found)
+    return ranking, {chunk: relation for chunk, (relation, _) in found.items()}

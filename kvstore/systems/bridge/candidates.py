@@ -1,0 +1,209 @@
+"""The candidates of bridge: from entities over the abstracts that name them, and their relatives, to chunks.
+
+In: the entities of a question, rarest first, and how many levels of abstracts are walked. Out: :class:`Pool`, chunks
+with the way that led to each and their cosines with the question. Abstracts and chunks are read many at a time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from ...retrieval.recognition import Seed
+from ...structures.documents.allowed import Allowed
+from ...structures.documents.chunks import FIRST_UPPER, GROUP, AbstractRecord, ChunkRecord
+from ...structures.filter import addresses
+from ...structures.reading import Ids, Matrix, Request
+from ...structures.state import State
+from ...structures.vectors.vectors import cosines
+
+#: Addresses taken of one entity, the most telling first. Of a rank whose addresses are more than that are left, none is
+#: taken: names in that many places lead nowhere in particular.
+_MOST_ADDRESSES = 512
+#: Addresses whose surroundings are read together, where the pool has seldom room for more.
+_PORTION = 64
+#: Chunks of one abstract that are read together.
+_READ_AHEAD = 256
+
+
+class Way(NamedTuple):
+    """How an abstract was reached: from which abstract of the entity, and over how many levels up (negative: down)."""
+
+    entity: str
+    abstract: int
+    levels: int
+    reached: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Candidate chunks, ids ascending, their cosines with the question, and the way to each.
+
+    ``abstracts`` says how many were looked at; ``leading`` is false where no entity leads anywhere in particular.
+    """
+
+    chunks: Ids
+    cosines: Matrix
+    ways: Mapping[int, Way]
+    abstracts: int
+    leading: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates(Request[Pool]):
+    """The chunks below the abstracts of some entities and their relatives up to ``depth`` levels away, at most
+    ``most`` of those that may answer, with their cosines with a unit ``vector``."""
+
+    seeds: Sequence[Seed]
+    depth: int
+    most: int
+    vector: Matrix
+    allowed: Allowed | None = None
+
+    def fetch(self, state: State) -> Pool:
+        led = [(seed, numbers) for seed in self.seeds if len(numbers := _abstracts_of(state, seed))]
+        gathered = _Gathered(state, self)
+        gathered.gather(led)
+        chunks = sorted(gathered.pool)
+        places = [(record.block, record.row) for record, _ in map(gathered.pool.__getitem__, chunks)]
+        return Pool(
+            np.array(chunks, np.uint64),
+            cosines(state.vectors.gather(places), self.vector),
+            {chunk: way for chunk, (_, way) in gathered.pool.items()},
+            len(gathered.seen),
+            bool(led),
+        )
+
+    def placed(self, answer: Pool) -> Iterable[int]:
+        found: list[int] = answer.chunks.tolist()
+        return found
+
+
+def _abstracts_of(view: State, seed: Seed) -> list[int]:
+    """Addresses of the abstracts of an entity, whole ranks, the most telling first."""
+    found: list[int] = view.addresses_of(seed.identity, _MOST_ADDRESSES + 1).tolist()
+    if len(found) > _MOST_ADDRESSES:
+        rank, _ = addresses.split(found[-1])
+        found = found[: bisect_left(found, addresses.address(rank, 0))]
+    return found[bisect_left(found, addresses.address(addresses.NODE + 1, 0)) :]
+
+
+class _Gathered:
+    """The pool as it fills, and what was read for it."""
+
+    def __init__(self, view: State, wanted: Candidates) -> None:
+        self._view = view
+        self._wanted = wanted
+        self._abstracts: dict[int, AbstractRecord] = {}
+        self._chunks: dict[int, ChunkRecord | None] = {}
+        self.pool: dict[int, tuple[ChunkRecord, Way]] = {}
+        self.seen: set[int] = set()
+
+    def gather(self, led: Iterable[tuple[Seed, list[int]]]) -> None:
+        """Fill the pool from entities with their addresses."""
+        for seed, numbers in led:
+            room, met = self._wanted.most - len(self.pool), set[int]()
+            new = dict(islice(self._new(seed, numbers, met), room + 1))
+            if len(new) > room:
+                # Only where not all have room does it matter which of them come first.
+                met.clear()
+                new = dict(islice(self._new(seed, self._in_order(numbers), met), room))
+            self.pool |= new
+            self.seen |= met
+            if len(self.pool) == self._wanted.most:
+                return
+
+    def _in_order(self, numbers: Sequence[int]) -> list[int]:
+        """Addresses of abstracts by rank, document key and place."""
+        places = {number: addresses.split(number) for number in numbers}
+        self._read_abstracts(abstract for _, abstract in places.values())
+        documents = {number: self._abstracts[abstract].document for number, (_, abstract) in places.items()}
+        keys = self._view.documents.keys_of(documents.values())
+
+        def order(number: int) -> tuple[int, str, int]:
+            rank, abstract = places[number]
+            return rank, keys[documents[number]], abstract
+
+        return sorted(numbers, key=order)
+
+    def _new(self, seed: Seed, numbers: Sequence[int], met: set[int]) -> Iterator[tuple[int, tuple[ChunkRecord, Way]]]:
+        """The chunks below the abstracts of an entity and their relatives, as far as they are not in the pool;
+        abstracts are put into ``met``, those seen before are passed over."""
+        allowed = self._wanted.allowed
+        given: set[int] = set()
+        for first in range(0, len(numbers), _PORTION):
+            places = [addresses.split(number)[1] for number in numbers[first : first + _PORTION]]
+            related = self._relatives(places)
+            leaves = [abstract for its in related for _, abstract in its if abstract < FIRST_UPPER]
+            self._read_chunks(chunk for leaf in leaves for chunk in self._chunk_ids(leaf))
+            for place, its in zip(places, related, strict=True):
+                for levels, abstract in its:
+                    if abstract in self.seen or abstract in met:
+                        continue
+                    met.add(abstract)
+                    way = Way(seed.key, place, levels, abstract)
+                    for chunk, stored in self._stored(abstract):
+                        if chunk in self.pool or chunk in given or not (allowed is None or allowed.has(chunk)):
+                            continue
+                        given.add(chunk)
+                        yield chunk, (stored, way)
+
+    def _relatives(self, places: Sequence[int]) -> list[list[tuple[int, int]]]:
+        """Of each abstract itself, its descendants and its ancestors, up to ``depth`` levels away (equation 1): how
+        many levels above it each is, and its id."""
+        depth, records = self._wanted.depth, self._abstracts
+        found = [[(0, place)] for place in places]
+        # Of a leaf without relatives nothing has to be read.
+        self._read_abstracts(place for place in places if depth or place >= FIRST_UPPER)
+        if not depth:
+            return found
+        children = [records[place].children for place in places]
+        for level in range(1, depth + 1):
+            self._read_abstracts(child for its in children for child in its if child >= FIRST_UPPER)
+            for its, new in zip(found, children, strict=True):
+                its += ((-level, child) for child in new)
+            children = [
+                [below for child in its if child >= FIRST_UPPER for below in records[child].children]
+                for its in children
+            ]
+        parents = [records[place].parent for place in places]
+        for level in range(1, depth + 1):
+            self._read_abstracts(parent for parent in parents if parent is not None)
+            for its, parent in zip(found, parents, strict=True):
+                if parent is not None:
+                    its.append((level, parent))
+            parents = [None if parent is None else records[parent].parent for parent in parents]
+        return found
+
+    def _chunk_ids(self, abstract: int) -> range:
+        """Ids that the chunks of an abstract that was read lie in; holes included."""
+        if abstract < FIRST_UPPER:
+            return range(GROUP * abstract, GROUP * abstract + GROUP)
+        record = self._abstracts[abstract]
+        return range(record.first_chunk, record.last_chunk + 1)
+
+    def _stored(self, abstract: int) -> Iterator[tuple[int, ChunkRecord]]:
+        """The chunks of an abstract, with their records."""
+        ids = self._chunk_ids(abstract)
+        for first in range(0, len(ids), _READ_AHEAD):
+            some = ids[first : first + _READ_AHEAD]
+            self._read_chunks(some)
+            for chunk in some:
+                stored = self._chunks[chunk]
+                if stored is not None:
+                    yield chunk, stored
+
+    def _read_abstracts(self, abstracts: Iterable[int]) -> None:
+        missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
+        if missing:
+            self._abstracts.update(zip(missing, self._view.abstracts.get_many(missing), strict=True))
+
+    def _read_chunks(self, chunks: Iterable[int]) -> None:
+        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunks]
+        if missing:
+            self._chunks.update(zip(missing, self._view.chunks.find_many(missing), strict=True))

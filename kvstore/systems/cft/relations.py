@@ -1,0 +1,101 @@
+"""What the entity forest and documents say of some entities: places, relations, and the chunks that state them.
+
+In: normal forms of names. Out: :class:`Told`, a sentence a place and the relations around it, each with where a
+document states it; and for such places the chunks there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import NamedTuple
+
+import numpy as np
+
+from ...retrieval.dense_search import cosines_of
+from ...retrieval.evidence_sentence import best_assertions
+from ...retrieval.hierarchy import Hierarchy
+from ...retrieval.ordered_addresses import nodes_in_order
+from ...structures.documents.documents import DocumentRecord
+from ...structures.forest.forest import USER
+from ...structures.reading import Matrix, Request
+from ...structures.state import State
+
+
+class StatedAt(NamedTuple):
+    """A relation in words, and where it is stated: in which document, at which byte of its text."""
+
+    relation: str
+    document: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the forest says of some entities: how many places of each are told, a sentence a place, and the relations
+    around them that documents state."""
+
+    places: list[int]
+    sentences: list[str]
+    relations: list[StatedAt]
+
+
+@dataclass(frozen=True, slots=True)
+class Relations(Request[Told]):
+    """What the forest says of entities, each by the normal forms of its names: at most ``most`` places of each, with at
+    most ``relatives`` ancestors and as many descendants of each."""
+
+    names: Sequence[Sequence[str]]
+    most: int
+    relatives: int
+
+    def fetch(self, state: State) -> Told:
+        hierarchy = Hierarchy(state, self.relatives)
+        forest = state.forest
+        places = [
+            nodes_in_order(state, chain.from_iterable(hierarchy.nodes(names)))[: self.most] for names in self.names
+        ]
+        nodes = list(chain.from_iterable(places))
+        edges = []
+        for node in nodes:
+            for up in (True, False):
+                for other in islice(forest.walk([node], up=up, depth=self.relatives), self.relatives):
+                    edges.append((other.via, other.node) if up else (other.node, other.via))
+        stated = best_assertions(state, edges)
+        keys = forest.keys_of(set(chain.from_iterable(edges)))
+        relations = [
+            StatedAt(f"{keys[child]} under {keys[parent]}", assertion.document, assertion.start)
+            for child, parent in edges
+            if (assertion := stated[child, parent]).document != USER
+        ]
+        return Told(list(map(len, places)), hierarchy.sentences(nodes), relations)
+
+
+@dataclass(frozen=True, slots=True)
+class StatingChunks(Request[dict[int, tuple[str, float]]]):
+    """The chunks in which relations are stated, each with the first of them and its cosine with a unit ``vector``."""
+
+    relations: Sequence[StatedAt]
+    vector: Matrix
+
+    def fetch(self, state: State) -> dict[int, tuple[str, float]]:
+        documents = state.documents.get_many(relation.document for relation in self.relations)
+        found: dict[int, str] = {}
+        for relation in self.relations:
+            chunk = _chunk_at(state, documents[relation.document], relation.start)
+            if chunk is not None:
+                found.setdefault(chunk, relation.relation)
+        cosines = cosines_of(state, np.array(list(found), np.uint64), self.vector)
+        return dict(zip(found, zip(found.values(), cosines.tolist(), strict=True), strict=True))
+
+    def placed(self, answer: dict[int, tuple[str, float]]) -> Iterable[int]:
+        return answer
+
+
+def _chunk_at(view: State, record: DocumentRecord, place: int) -> int | None:
+    """The chunk of a document that covers a byte of its text; None where no chunk does, as in documents of pairs."""
+    chunks = list(record.chunk_ids())
+    before = bisect_right(chunks, place, key=lambda chunk: view.chunks.get(chunk).start)
+    return chunks[before - 1] if before else None
