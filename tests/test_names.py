@@ -12,6 +12,7 @@ import kvstore
 from kvstore.extraction.extraction import extract
 from kvstore.extraction.occurring import occurring
 from kvstore.settings import FixedSettings
+from kvstore.text.names import SentenceNames
 from kvstore.text.normalize import entity_key
 
 GERMAN = """# Die Geschichte der Rechenmaschine
@@ -158,3 +159,7 @@ def test_check_proves_that_every_name_stands_somewhere(make_store: Callable[...,
     store.put("a", "They met Ada Lovelace.")
     store.execute("ALIAS 'Countess' FOR 'Ada Lovelace'")
     assert store.execute("CHECK").fetchall() == []
+
+
+def test_a_place_in_a_text_goes_with_what_joins_it_to_a_name() -> None:
+    assert [name.form for name in SentenceNames(["Ann saw the Vasa Museum of Section 34."]).names(0)] == ["Vasa Museum"]

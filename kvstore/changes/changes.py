@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..collection_pause import collection_paused
 from ..extraction.extraction import Extracted
 from ..settings import FixedSettings
 from ..storage.view import WriteView
@@ -81,6 +82,10 @@ class Changes:
 
     def apply(self, pending: Pending) -> None:
         """Store documents, edges and aliases in place of those of the same key, and take others out."""
+        with collection_paused():
+            self._apply(pending)
+
+    def _apply(self, pending: Pending) -> None:
         documents = pending.prepared
         linker = Linker(self.state, self._mentions)
         work = _LinkedWork(self.state, self._view, self.forest, linker)

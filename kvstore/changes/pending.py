@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any
 
 import numpy.typing as npt
 
-from ..extraction.extraction import Extracted, derive, vectors_for, with_vectors
+from ..extraction.extraction import ChunkedDocument, Extracted, cut, derive_chunked, vectors_for, with_vectors
 from ..extraction.validation import ValidDocument
 from ..settings import FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
@@ -43,6 +43,38 @@ class Prepared:
     origin: str | None = None
     changed_at: int | None = None
 
+    @property
+    def given(self) -> ValidDocument:
+        """The document as it was given."""
+        return self.extracted
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks it has."""
+        return len(self.extracted.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A document of which nothing is derived yet beyond its chunks: that is done for many together, before they are
+    applied.
+
+    ``vectors`` are the user's own, or those that were made of its chunks when it was applied before. ``cut`` is None
+    for one that has been applied.
+    """
+
+    given: ValidDocument
+    cut: ChunkedDocument | Extracted | None
+    vectors: Mapping[str, Matrix] = field(default_factory=dict)
+    own_vectors: bool = False
+    origin: str | None = None
+    changed_at: int | None = None
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks it has."""
+        return 0 if self.cut is None else len(self.cut.chunks)
+
 
 @dataclass(slots=True)
 class Pending:
@@ -54,7 +86,7 @@ class Pending:
     facts consist of.
     """
 
-    documents: dict[str, Prepared | None] = field(default_factory=dict)
+    documents: dict[str, Prepared | Waiting | None] = field(default_factory=dict)
     facts: dict[str, dict[Any, Any]] = field(default_factory=lambda: {fact.name: {} for fact in facts.stated()})
     origins: dict[str, str | None] = field(default_factory=dict)
     files: list[tuple[IngestedFile, list[bytes]]] = field(default_factory=list)
@@ -67,20 +99,35 @@ class Pending:
 
     @property
     def prepared(self) -> list[Prepared]:
-        """The documents that are put, in the order in which they were."""
-        return [document for document in self.documents.values() if document is not None]
+        """The documents that are put, in the order in which they were; all are derived (:meth:`derive`)."""
+        return [document for document in self.documents.values() if isinstance(document, Prepared)]
 
     @property
     def stated(self) -> Iterator[tuple[StatedFact[Any, Any], Any, Any]]:
         """The facts beside documents: kind, key and value."""
         return ((fact, key, value) for fact in facts.stated() for key, value in self.facts[fact.name].items())
 
-    def put(self, document: Prepared) -> None:
+    def put(self, document: Prepared | Waiting) -> None:
         """Have a document stored, with nothing else that is stated of it."""
-        key = document.extracted.key
+        key = document.given.key
         self.delete(key)
         self.documents[key] = document
-        self.size += len(document.extracted.chunks)
+        self.size += document.chunks
+
+    def derive(self, settings: FixedSettings) -> None:
+        """Have everything derived that follows from each document alone; raises LanguageError."""
+        waiting = [document for document in self.documents.values() if isinstance(document, Waiting)]
+        self.documents.update((made.given.key, made) for made in derived_together(waiting, settings))
+
+    def release(self) -> None:
+        """Keep of what has been applied no more than what it takes to apply it once more: what is derived takes many
+        times the memory, and is the same when it is derived again."""
+        for key, document in self.documents.items():
+            if isinstance(document, Prepared) and document.vectors.keys() <= {CHUNK_VECTORS.name}:
+                about = (document.vectors, document.own_vectors, document.origin, document.changed_at)
+                given = {field.name: getattr(document.extracted, field.name) for field in fields(ValidDocument)}
+                self.documents[key] = Waiting(ValidDocument(**given), None, *about)
+        self.parts = {}
 
     def delete(self, key: str) -> None:
         """Have the document of a key go, with what else is stated of it."""
@@ -95,6 +142,38 @@ class Pending:
         self.size += 0 if value is None else fact.size(value)
 
 
+def begin(
+    given: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
+) -> Waiting:
+    """A document cut into chunks, with the user's vectors of it, if any.
+
+    Raises InputError for what cannot be a document, and for vectors that do not fit.
+    """
+    chunked = cut(given, settings)
+    if vectors is None:
+        return Waiting(given, chunked, origin=origin)
+    rows = unit_rows(vectors, settings.dimension, len(chunked.chunks))
+    given = with_vectors(given, rows)
+    chunked = with_vectors(chunked, rows) if isinstance(chunked, Extracted) else replace(chunked, given=given)
+    return Waiting(given, chunked, {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)
+
+
+def derived_together(documents: Sequence[Waiting], settings: FixedSettings) -> list[Prepared]:
+    """Some documents with all that follows from each alone; their prose is parsed together. Raises LanguageError."""
+    begun = [document.cut or cut(document.given, settings) for document in documents]
+    derived = iter(derive_chunked([item for item in begun if isinstance(item, ChunkedDocument)], settings))
+    return [
+        Prepared(
+            next(derived) if isinstance(item, ChunkedDocument) else item,
+            document.vectors,
+            document.own_vectors,
+            document.origin,
+            document.changed_at,
+        )
+        for document, item in zip(documents, begun, strict=True)
+    ]
+
+
 def prepare(
     given: ValidDocument, settings: FixedSettings, vectors: npt.ArrayLike | None = None, origin: str | None = None
 ) -> Prepared:
@@ -102,11 +181,7 @@ def prepare(
 
     Raises InputError for vectors that do not fit, and what :func:`~kvstore.extraction.extraction.derive` raises.
     """
-    extracted = derive(given, settings)
-    if vectors is None:
-        return Prepared(extracted, origin=origin)
-    rows = unit_rows(vectors, settings.dimension, len(extracted.chunks))
-    return Prepared(with_vectors(extracted, rows), {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)
+    return derived_together([begin(given, settings, vectors, origin)], settings)[0]
 
 
 def embedded(
@@ -153,9 +228,10 @@ def complete(
 ) -> None:
     """Derive and embed what waiting changes still lack, so that they can be applied to ``state``.
 
-    That is the documents, and what follows from facts of stored documents that are others now. ``reuse`` gives those
-    vectors of some texts that are known of the document of a key.
+    That is the documents, which are derived together, and what follows from facts of stored documents that are others
+    now. ``reuse`` gives those vectors of some texts that are known of the document of a key.
     """
+    pending.derive(state.settings)
     kept = kept_derivations(state.lmdb)
     followed = {name for one in kept for name in one.derivation.facts} & pending.facts.keys()
     followed |= {fact.name for fact in context_facts(state.settings)}

@@ -82,9 +82,7 @@ class Context:
         What cannot be loaded raises nothing here: it does when something is put that needs it.
         """
         try:
-            pipeline = open_language(self.settings.language)
-            if pipeline is not None:
-                pipeline.load()
+            self.require_language()
         except KvstoreError as error:
             _log.info("%s: the language pipeline is not loaded: %s", self.environment.path, error)
         try:
@@ -93,6 +91,12 @@ class Context:
                 load()
         except KvstoreError as error:
             _log.info("%s: the embedder is not loaded: %s", self.environment.path, error)
+
+    def require_language(self) -> None:
+        """Load the language pipeline, if the store has one; raises LanguageError where it cannot be."""
+        pipeline = open_language(self.settings.language)
+        if pipeline is not None:
+            pipeline.load()
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:
         """The language model of this name, else the session's; None where there is none."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..changes import facts
 from ..changes.facts import ExportReport, Given, ImportReport, report
-from ..changes.pending import Prepared, embedded, prepare
+from ..changes.pending import Waiting, begin, derived_together, embedded
 from ..errors import DocumentNotFoundError, InputError, StoreFullError
 from ..extraction.validation import validate
 from ..storage.data_file import flush
@@ -79,7 +79,7 @@ def import_file(context: Context, begin: Callable[[], Transaction], path: str | 
 class _Batch:
     """What was read and not yet committed: documents by key, and facts of each other kind with their lines' numbers."""
 
-    documents: dict[str, Prepared] = field(default_factory=dict)
+    documents: dict[str, Waiting] = field(default_factory=dict)
     facts: dict[str, list[tuple[int, Any, Any]]] = field(default_factory=dict)
     lines: int = 0
     chunks: int = 0
@@ -161,15 +161,17 @@ class _Importer:
             format=given.format,
             left_out=given.left_out or 0,
         )
-        document = prepare(validated, self._context.settings, given.vectors)
+        document = begin(validated, self._context.settings, given.vectors)
         self._batch.documents[key] = document
-        self._batch.chunks += len(document.extracted.chunks)
+        self._batch.chunks += document.chunks
 
     def _commit(self, number: int) -> None:
         """Commit the lines up to ``number``."""
         batch, self._batch = self._batch, _Batch()
         # Embedding takes most of the time: other writers need not wait for it.
-        documents = embedded(self._changed(batch), self._context.settings, self._context.state, self._context.embed)
+        settings = self._context.settings
+        made = derived_together(self._changed(batch), settings)
+        documents = embedded(made, settings, self._context.state, self._context.embed)
         changed = {facts.DOCUMENTS.plural: len(documents)}
         with self._begin() as transaction:
             for document in documents:
@@ -184,14 +186,14 @@ class _Importer:
             self._counts[plural] += times
         self._counts["unchanged"] += batch.lines - sum(changed.values())
 
-    def _changed(self, batch: _Batch) -> list[Prepared]:
+    def _changed(self, batch: _Batch) -> list[Waiting]:
         """The documents of a batch that are not in the store as they are."""
         with self._context.state() as state:
             stored = {key: state.documents.find(key) for key in batch.documents}
         return [
             document
             for key, document in batch.documents.items()
-            if (record := stored[key]) is None or record.digest != document.extracted.digest
+            if (record := stored[key]) is None or record.digest != document.given.digest
         ]
 
     @contextmanager

@@ -21,10 +21,9 @@ import numpy.typing as npt
 
 from ..changes import facts
 from ..changes.changes import Changes
-from ..changes.pending import Pending, Prepared, complete, prepare
+from ..changes.pending import Pending, Prepared, Waiting, begin, complete, derived_together
 from ..errors import ClosedError, InputError, TransactionError
-from ..extraction.extraction import Extracted
-from ..extraction.validation import PAIRS, validate
+from ..extraction.validation import PAIRS, ValidDocument, validate
 from ..sql.nearby import no_document, no_entity
 from ..storage.environment import MapFull, WriteTransaction
 from ..structures.documents.document_triples import stated_triples
@@ -130,20 +129,21 @@ class Transaction(Queryable):
         stands = self._document(key)
         if vectors is None and stands is not None and stands.digest == given.digest:
             return False
-        return self._put(prepare(given, self._context.settings, vectors, origin))
+        self._context.require_language()
+        return self._put(begin(given, self._context.settings, vectors, origin))
 
     @working
-    def _put(self, document: Prepared) -> bool:
-        """Store a document that is extracted (and perhaps embedded) already; True when that changes anything.
+    def _put(self, document: Prepared | Waiting) -> bool:
+        """Store a document that is cut into chunks, or extracted (and perhaps embedded) already; True when that changes
+        anything.
 
         What else is stated of it, such as triples, stays with it as far as it fits its text.
         """
-        extracted = document.extracted
-        key = extracted.key
+        key = document.given.key
         stands = self._document(key)
-        if stands is not None and stands.digest == extracted.digest:
+        if stands is not None and stands.digest == document.given.digest:
             return False
-        kept = self._fitting_facts(stands, extracted)
+        kept = self._fitting_facts(stands, document)
         self._pending.put(document)
         for fact, value in kept:
             self._pending.state(fact, key, value)
@@ -151,23 +151,30 @@ class Transaction(Queryable):
         return True
 
     def _fitting_facts(
-        self, stands: Extracted | DocumentRecord | None, extracted: Extracted
+        self, stands: ValidDocument | DocumentRecord | None, document: Prepared | Waiting
     ) -> list[tuple[DocumentFact[Any], Any]]:
         """What is stated of a document that is true of another put in its place."""
-        if stands is None or PAIRS in (stands.format, extracted.format):
+        given = document.given
+        if stands is None or PAIRS in (stands.format, given.format):
             return []
-        stated = [(fact, self._fact(fact, extracted.key)) for fact in facts.of_documents()]
+        stated = [(fact, self._fact(fact, given.key)) for fact in facts.of_documents()]
         stated = [(fact, value) for fact, value in stated if value is not None]
         if not stated:
             return []
-        same = self._same_text(stands, extracted)
-        fitted = [(fact, fact.fitted(value, lambda: text_to_store(extracted, {}), same)) for fact, value in stated]
+        same = self._same_text(stands, given)
+        fitted = [(fact, fact.fitted(value, lambda: self._to_store(document), same)) for fact, value in stated]
         return [(fact, value) for fact, value in fitted if value]
 
-    def _same_text(self, stands: Extracted | DocumentRecord, extracted: Extracted) -> bool:
-        if isinstance(stands, Extracted):
-            return stands.text == extracted.text
-        return stands.size == len(extracted.text) and self._changes.documents.text(stands.id) == extracted.text
+    def _same_text(self, stands: ValidDocument | DocumentRecord, given: ValidDocument) -> bool:
+        if isinstance(stands, ValidDocument):
+            return stands.text == given.text
+        return stands.size == len(given.text) and self._changes.documents.text(stands.id) == given.text
+
+    def _to_store(self, document: Prepared | Waiting) -> ChunkedText:
+        """A document that is to be stored, cut into chunks."""
+        if isinstance(document, Waiting):
+            (document,) = derived_together([document], self._context.settings)
+        return text_to_store(document.extracted, {})
 
     @working
     def _settle_origins(self, origins: Mapping[str, str | None]) -> None:
@@ -394,7 +401,7 @@ class Transaction(Queryable):
             format=record.format,
             left_out=record.left_out,
         )
-        document = prepare(given, self._context.settings)
+        document = begin(given, self._context.settings)
         stated = [(fact, self._fact(fact, key)) for fact in facts.of_documents()]
         self._pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated:
@@ -413,11 +420,12 @@ class Transaction(Queryable):
 
     def _chunked(self, key: str) -> ChunkedText:
         """The document of this key, which there is, cut into chunks."""
-        document = self._document(key)
-        assert document is not None
-        if isinstance(document, Extracted):
-            return text_to_store(document, {})
-        return stored_text(self._changes.state, document, {})
+        waiting = self._pending.documents.get(key)
+        if waiting is not None:
+            return self._to_store(waiting)
+        record = self._changes.documents.find(key)
+        assert record is not None
+        return stored_text(self._changes.state, record, {})
 
     def _require_text(self, fact: StatedFact[Any, Any], key: str) -> None:
         """Raise DocumentNotFoundError where there is no document of this key, and InputError for one of pairs."""
@@ -452,11 +460,11 @@ class Transaction(Queryable):
         return True
 
     @working
-    def _document(self, key: str) -> Extracted | DocumentRecord | None:
+    def _document(self, key: str) -> ValidDocument | DocumentRecord | None:
         """The document of this key as the transaction sees it: one that waits, or a stored one."""
         if key in self._pending.documents:
             waiting = self._pending.documents[key]
-            return None if waiting is None else waiting.extracted
+            return None if waiting is None else waiting.given
         return self._changes.documents.find(key)
 
     @working
@@ -544,6 +552,7 @@ class Transaction(Queryable):
         self._applied.append(pending)
         try:
             self._changes.apply(pending)
+            pending.release()
         except BaseException as error:
             self._why_over = f"this transaction is over: an error ended it and undid its changes ({error})"
             self._close()
@@ -555,6 +564,7 @@ class Transaction(Queryable):
             # Meanwhile another process may have changed what a store keeps of documents.
             complete(pending, changes.state, self._context.embed)
             changes.apply(pending)
+            pending.release()
         changes.finish(hits)
 
     def _changes_of(self, view: WriteTransaction) -> Changes:

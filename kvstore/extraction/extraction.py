@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ..collection_pause import collection_paused
 from ..errors import InputError
 from ..models.language import ENGLISH, open_language
 from ..settings import FixedSettings
@@ -49,6 +49,8 @@ from .validation import ValidDocument, content_digest, validate
 #: be less exact, and serves that one.
 EmbeddedTexts = Mapping[tuple[str, str], npt.NDArray[np.float32]]
 ANY_SPACE = ""
+
+Document = TypeVar("Document", bound=ValidDocument)
 
 #: Makes something of embedding texts.
 TextsKnown = Callable[[list[str]], None]
@@ -133,7 +135,7 @@ def extract(
 
 def derive(given: ValidDocument, settings: FixedSettings) -> Extracted:
     """Everything that follows from one document; raises InputError for pairs that are none, and LanguageError."""
-    found = next(derive_all([given], settings))
+    (found,) = derive_all([given], settings)
     if isinstance(found, InputError):
         raise found
     return found
@@ -147,30 +149,37 @@ def derive_all(
     documents: Iterable[ValidDocument],
     settings: FixedSettings,
     texts_known: TextsKnown = forget_texts,
-) -> Iterator[Extracted | InputError]:
+) -> list[Extracted | InputError]:
     """Everything that follows from each of some documents, in order, or why it cannot be one; raises LanguageError.
 
     It is what :func:`derive` gives for each alone; their prose is parsed together, which is faster. ``texts_known`` is
     told all their embedding texts before anything is parsed.
     """
-    begun: list[_ChunkedDocument | Extracted | InputError] = []
+    begun: list[ChunkedDocument | Extracted | InputError] = []
     for document in documents:
         try:
-            begun.append(_begun(document, settings))
+            begun.append(cut(document, settings))
         except InputError as error:
             begun.append(error)
-    written = [item for item in begun if isinstance(item, _ChunkedDocument)]
+    written = [item for item in begun if isinstance(item, ChunkedDocument)]
     texts_known([text for item in written for text in item.embedding_texts(settings)])
+    derived = iter(derive_chunked(written, settings))
+    return [next(derived) if isinstance(item, ChunkedDocument) else item for item in begun]
+
+
+def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[Extracted]:
+    """Everything that follows from each of some documents that are cut into chunks; raises LanguageError."""
     pipeline = open_language(settings.language)
-    parsed = [(item.text, item.parsed_by(settings.language), item.to_bytes) for item in written]
-    prose = repeat(Prose()) if pipeline is None else read_prose(parsed, pipeline)
-    for item in begun:
-        yield _derived(item, next(prose), settings) if isinstance(item, _ChunkedDocument) else item
+    if pipeline is None:
+        with collection_paused():
+            return [_derived(item, Prose(), settings) for item in documents]
+    prose = read_prose([(item.text, item.parsed_by(settings.language), item.to_bytes) for item in documents], pipeline)
+    return [_derived(item, of_document, settings) for item, of_document in zip(documents, prose, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class _ChunkedDocument:
-    """A document of prose, cut into chunks."""
+class ChunkedDocument:
+    """A document of prose, cut into chunks; nothing else is derived from it yet."""
 
     given: ValidDocument
     text: str
@@ -196,7 +205,8 @@ class _ChunkedDocument:
         ]
 
 
-def _begun(given: ValidDocument, settings: FixedSettings) -> _ChunkedDocument | Extracted:
+def cut(given: ValidDocument, settings: FixedSettings) -> ChunkedDocument | Extracted:
+    """A document cut into chunks, or all that follows from one of pairs; raises InputError where it cannot be one."""
     text = given.text.decode()
     if given.format == "pairs":
         stated_tree(tree_of(given.key, given.meta))
@@ -208,10 +218,10 @@ def _begun(given: ValidDocument, settings: FixedSettings) -> _ChunkedDocument | 
     if not chunks:
         raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
     english = are_english([text[chunk.start : chunk.end] for chunk in chunks])
-    return _ChunkedDocument(given, text, found, sections, chunks, byte_offsets(text, len(given.text)), english)
+    return ChunkedDocument(given, text, found, sections, chunks, byte_offsets(text, len(given.text)), english)
 
 
-def _derived(written: _ChunkedDocument, prose: Prose, settings: FixedSettings) -> Extracted:
+def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) -> Extracted:
     given, text, sections, chunks = written.given, written.text, written.sections, written.chunks
     to_bytes = written.to_bytes
     stem = stemmer(settings.stemmer)
@@ -284,12 +294,11 @@ def vectors_for(
     ]
 
 
-def with_vectors(extracted: Extracted, vectors: npt.NDArray[np.float32]) -> Extracted:
+def with_vectors(document: Document, vectors: npt.NDArray[np.float32]) -> Document:
     """The same document with vectors of the user's own, which count for its digest; shape (chunks, dimension)."""
-    e = extracted
+    d = document
     own = vectors.astype("<f4").tobytes()
-    digest = content_digest(e.title, e.source, e.meta, e.format, e.text, own, e.left_out)
-    return replace(extracted, digest=digest)
+    return replace(document, digest=content_digest(d.title, d.source, d.meta, d.format, d.text, own, d.left_out))
 
 
 def byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:
@@ -312,7 +321,7 @@ def _sentences(text: str, chunk: Chunk, to_bytes: npt.NDArray[np.int64]) -> dict
     return {(int(to_bytes[start]), int(to_bytes[end])): summary_sentence(text[start:end]) for start, end in spans}
 
 
-def _names(written: _ChunkedDocument) -> Iterator[Name]:
+def _names(written: ChunkedDocument) -> Iterator[Name]:
     """The names found by rule."""
     text, english = written.text, any(written.english)
     if written.given.title:

@@ -717,7 +717,10 @@ def _without_possessor(word: str) -> str:
 def _without_place(run: list[str]) -> list[str]:
     """A run without a place in a text at its end: ``Table 53``, ``Section 34``, ``Figure A``."""
     if len(run) > 1 and run[-2].lower().rstrip("s") in _COUNTED and (run[-1].isdigit() or len(run[-1]) == 1):
-        return run[:-2]
+        end = len(run) - 2
+        while end and (run[end - 1][0].islower() or run[end - 1] == "&"):
+            end -= 1  # what joins it to the rest: the Museum of Section 34
+        return run[:end]
     return run
 
 
