@@ -298,11 +298,11 @@ def _named(option: str, given: str, known: tuple[str, ...]) -> list[str]:
 
 
 def _print(title: str, figures: dict[str, Figures], labels: list[str]) -> None:
-    click.echo(f"\n{title:52}" + "".join(f"{label:>12}" for label in labels))
+    click.echo(f"\n{title:52}" + "".join(f"{label:>11}" for label in labels))
     for name, shown in SHOWN.items():
         values = [figures.get(label, {}).get(name) for label in labels]
         if any(value is not None for value in values):
-            click.echo(f"{shown:52}" + "".join(f"{_shown(value):>12}" for value in values))
+            click.echo(f"{shown:52}" + "".join(f"{_shown(value):>11}" for value in values))
 
 
 def _shown(value: float | None) -> str:

@@ -12,7 +12,12 @@ _MODULES = {
     "chroma": ("chroma_peer", "Chroma"),
     "lancedb": ("lancedb_peer", "LanceDB"),
     "sqlite-vec": ("sqlite_vec_peer", "SqliteVec"),
+    "duckdb": ("duckdb_peer", "DuckDB"),
+    "txtai": ("txtai_peer", "Txtai"),
     "tantivy": ("tantivy_peer", "Tantivy"),
+    "bm25s": ("bm25s_peer", "Bm25s"),
+    "faiss": ("faiss_peer", "Faiss"),
+    "numpy": ("numpy_peer", "Numpy"),
 }
 NAMES = tuple(_MODULES)
 #: What a distribution is called whose module is called otherwise.

@@ -1,0 +1,46 @@
+"""bm25s: BM25 scores computed when the index is made, as a sparse matrix; it is made anew when a document changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .peer import Found, Peer
+from .plain_files import read_documents, write_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .corpus import Batch
+
+
+class Bm25s(Peer):
+    """English stop words and stems, as its first example has them."""
+
+    name = "bm25s"
+    needs = ("bm25s", "Stemmer")
+    setup = "method lucene, English stop words, PyStemmer; index read whole"
+
+    def load(self, batches: Iterable[Batch]) -> None:
+        import bm25s
+        import Stemmer
+
+        write_documents(self.folder, batches)
+        texts = [f"{document.title}\n\n{document.text}" for document in read_documents(self.folder)]
+        tokens = bm25s.tokenize(texts, stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False)
+        retriever = bm25s.BM25()
+        retriever.index(tokens, show_progress=False)
+        retriever.save(f"{self.folder}/index")
+
+    def open(self) -> None:
+        import bm25s
+        import Stemmer
+
+        self.bm25s, self.stemmer = bm25s, Stemmer.Stemmer("english")
+        self.documents = read_documents(self.folder)
+        self.retriever = bm25s.BM25.load(f"{self.folder}/index")
+
+    def lexical(self, question: str, top: int) -> Found:
+        tokens = self.bm25s.tokenize(question, stopwords="en", stemmer=self.stemmer, show_progress=False)
+        places, _ = self.retriever.retrieve(tokens, k=top, show_progress=False)
+        found = [self.documents[place] for place in places[0].tolist()]
+        return [(document.key, document.text) for document in found]

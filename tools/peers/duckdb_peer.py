@@ -1,0 +1,104 @@
+"""DuckDB: one table, vectors as arrays of fixed length, compared whole.
+
+Its indexes of vectors and of words are extensions that it downloads; without a network there is no BM25 here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .peer import Found, NotAnswered, Peer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .corpus import Batch, Document
+
+_SCHEMA = """
+    CREATE TABLE documents (
+        key VARCHAR PRIMARY KEY, title VARCHAR, text VARCHAR, shelf INTEGER, drawer INTEGER, vector FLOAT[384]
+    )
+"""
+_NEAREST = """
+    SELECT key, text FROM documents {where} ORDER BY array_cosine_similarity(vector, ?::FLOAT[384]) DESC LIMIT ?
+"""
+
+
+class DuckDB(Peer):
+    """Columns, zone maps, and a full scan of the vectors."""
+
+    name = "duckdb"
+    needs = ("duckdb", "pyarrow")
+    setup = "FLOAT[384] and array_cosine_similarity, primary key on key, inserts from Arrow; fts where it is installed"
+
+    def load(self, batches: Iterable[Batch]) -> None:
+        import os
+
+        import pyarrow as pa
+
+        os.makedirs(self.folder, exist_ok=True)
+        self.open()
+        self.connection.execute(_SCHEMA)
+        for documents, vectors in batches:
+            columns = [pa.array(column) for column in zip(*documents, strict=True)]
+            columns.append(pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 384))
+            batch = pa.table(columns, names=["key", "title", "text", "shelf", "drawer", "vector"])
+            self.connection.register("batch", batch)
+            self.connection.execute("INSERT INTO documents SELECT * FROM batch")
+            self.connection.unregister("batch")
+        if self._has_words():
+            self.connection.execute("PRAGMA create_fts_index('documents', 'key', 'title', 'text')")
+        self.connection.execute("CHECKPOINT")
+        self.close()
+
+    def open(self) -> None:
+        import duckdb
+
+        self.connection = duckdb.connect(f"{self.folder}/documents.duckdb")
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def vector(self, vector: bytes, top: int) -> Found:
+        return self._rows(_NEAREST.format(where=""), (_row(vector), top))
+
+    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        return self._rows(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _row(vector), top))
+
+    def lexical(self, question: str, top: int) -> Found:
+        if not self._has_words():
+            raise NotAnswered("the extension fts is not installed")
+        return self._rows(
+            "SELECT key, text FROM (SELECT key, text, fts_main_documents.match_bm25(key, ?) AS score FROM documents) "
+            "WHERE score IS NOT NULL ORDER BY score DESC LIMIT ?",
+            (question, top),
+        )
+
+    def replace(self, document: Document, vector: bytes) -> None:
+        self.connection.execute(
+            "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?::FLOAT[384])", (*document, _row(vector))
+        )
+
+    def delete_keys(self, keys: Sequence[str]) -> None:
+        self.connection.execute("DELETE FROM documents WHERE key IN (SELECT unnest(?))", (list(keys),))
+
+    def delete_where(self, field: str, value: int) -> None:
+        self.connection.execute(f"DELETE FROM documents WHERE {field} = ?", (value,))
+
+    def _has_words(self) -> bool:
+        import duckdb
+
+        try:
+            self.connection.execute("LOAD fts")
+        except duckdb.Error:
+            return False
+        return True
+
+    def _rows(self, statement: str, values: Sequence[Any]) -> Found:
+        return [(key, text) for key, text in self.connection.execute(statement, values).fetchall()]
+
+
+def _row(vector: bytes) -> Any:
+    from array import array
+
+    return array("f", vector).tolist()

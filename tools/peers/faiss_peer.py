@@ -1,0 +1,58 @@
+"""Faiss: an HNSW graph in memory, read from a file; it keeps no documents, and its HNSW forgets nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .peer import Found, Peer
+from .plain_files import read_documents, write_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .corpus import Batch
+
+#: Neighbours of a node, and how many are looked at in a search.
+_LINKS, _SEARCHED = 32, 64
+
+
+class Faiss(Peer):
+    """HNSW32 over inner products of unit vectors, filters as bitmaps of what may be found."""
+
+    name = "faiss"
+    needs = ("faiss",)
+    setup = "IndexHNSWFlat, 32 links, efSearch 64, inner product; IDSelectorBitmap as filter"
+
+    def load(self, batches: Iterable[Batch]) -> None:
+        import faiss
+        import numpy as np
+
+        vectors = np.concatenate(write_documents(self.folder, batches))
+        index = faiss.IndexHNSWFlat(vectors.shape[1], _LINKS, faiss.METRIC_INNER_PRODUCT)
+        index.add(vectors)
+        faiss.write_index(index, f"{self.folder}/vectors.faiss")
+
+    def open(self) -> None:
+        import faiss
+        import numpy as np
+
+        self.faiss, self.numpy = faiss, np
+        self.documents = read_documents(self.folder)
+        self.index = faiss.read_index(f"{self.folder}/vectors.faiss")
+        self.fields = {
+            field: np.array([getattr(document, field) for document in self.documents]) for field in ("shelf", "drawer")
+        }
+
+    def vector(self, vector: bytes, top: int) -> Found:
+        return self._search(vector, top, self.faiss.SearchParametersHNSW(efSearch=_SEARCHED))
+
+    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        bits = self.numpy.packbits(self.fields[field] == value, bitorder="little")
+        selector = self.faiss.IDSelectorBitmap(bits)
+        return self._search(vector, top, self.faiss.SearchParametersHNSW(sel=selector, efSearch=_SEARCHED))
+
+    def _search(self, vector: bytes, top: int, parameters: Any) -> Found:
+        row = self.numpy.frombuffer(vector, self.numpy.float32).reshape(1, -1)
+        _, places = self.index.search(row, top, params=parameters)
+        found = [self.documents[place] for place in places[0].tolist() if place >= 0]
+        return [(document.key, document.text) for document in found]

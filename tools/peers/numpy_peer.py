@@ -1,0 +1,51 @@
+"""numpy: all vectors in one matrix, compared whole; what any index has to beat. It changes nothing that it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .peer import Found, Peer
+from .plain_files import read_documents, write_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .corpus import Batch
+
+
+class Numpy(Peer):
+    """A file of vectors, and one of documents that is read whole."""
+
+    name = "numpy"
+    needs = ("numpy",)
+    setup = "float32 matrix in memory, one product a question, masks as filters"
+
+    def load(self, batches: Iterable[Batch]) -> None:
+        import numpy as np
+
+        vectors = write_documents(self.folder, batches)
+        np.save(f"{self.folder}/vectors.npy", np.concatenate(vectors))
+
+    def open(self) -> None:
+        import numpy as np
+
+        self.numpy: Any = np
+        self.documents = read_documents(self.folder)
+        self.vectors = np.load(f"{self.folder}/vectors.npy")
+        self.fields = {
+            field: np.array([getattr(document, field) for document in self.documents]) for field in ("shelf", "drawer")
+        }
+
+    def vector(self, vector: bytes, top: int) -> Found:
+        return self._best(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), None, top)
+
+    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        places = self.numpy.flatnonzero(self.fields[field] == value)
+        return self._best(self.vectors[places] @ self.numpy.frombuffer(vector, self.numpy.float32), places, top)
+
+    def _best(self, cosines: Any, places: Any, top: int) -> Found:
+        least = min(top, len(cosines))
+        best = self.numpy.argpartition(-cosines, least - 1)[:least]
+        best = best[self.numpy.argsort(-cosines[best])]
+        chosen = best if places is None else places[best]
+        return [(self.documents[place].key, self.documents[place].text) for place in chosen.tolist()]

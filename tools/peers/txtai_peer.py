@@ -1,0 +1,113 @@
+"""txtai: an embeddings database with content (SQLite), a dense index (faiss), a sparse one (BM25), and their mixture.
+
+Vectors come from an external function, which looks them up by text. A database is written whole when it is saved, and
+what is not saved is not durable, so a replaced document costs one saving.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from .peer import Found, Peer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from .corpus import Batch, Document
+
+#: The vectors of texts that are to be indexed or asked for. One for the process: txtai makes its functions anew.
+_VECTORS: dict[str, Any] = {}
+#: Texts that may wait for their vectors while txtai collects a batch of them.
+_KEPT = 4000
+
+
+def given_vectors(texts: Sequence[str]) -> Any:
+    """The vectors of texts, shape (texts, 384)."""
+    import numpy as np
+
+    return np.array([_VECTORS[text] for text in texts], np.float32)
+
+
+class Txtai(Peer):
+    """A filter is SQL around ``similar()``, which compares a number of candidates and then looks at the filter."""
+
+    name = "txtai"
+    needs = ("txtai",)
+    setup = "content, hybrid (dense and BM25), external vectors; saved after every change"
+
+    def load(self, batches: Iterable[Batch]) -> None:
+        from txtai import Embeddings
+
+        embeddings = Embeddings(
+            method="external", transform=given_vectors, content=True, hybrid=True, columns={"text": "text"}
+        )
+        embeddings.index(_rows(batches))
+        embeddings.save(self.folder)
+        embeddings.close()
+
+    def open(self) -> None:
+        from txtai import Embeddings
+
+        self.embeddings = Embeddings()
+        self.embeddings.load(self.folder, config={"transform": given_vectors})
+
+    def close(self) -> None:
+        self.embeddings.close()
+
+    def vector(self, vector: bytes, top: int) -> Found:
+        return self._asked("?", vector, top, 1.0)
+
+    def filtered(self, vector: bytes, top: int, field: str, value: int) -> Found:
+        _VECTORS["?"] = _row(vector)
+        rows = self.embeddings.search(
+            f"SELECT id, text FROM txtai WHERE similar(:question, 1.0) AND {field} = :value",
+            top,
+            parameters={"question": "?", "value": value},
+        )
+        return [(row["id"], row["text"]) for row in rows]
+
+    def lexical(self, question: str, top: int) -> Found:
+        return self._asked(question, bytes(4 * 384), top, 0.0)
+
+    def hybrid(self, question: str, vector: bytes, top: int) -> Found:
+        return self._asked(question, vector, top, None)
+
+    def replace(self, document: Document, vector: bytes) -> None:
+        from .corpus import Batch
+
+        self.embeddings.upsert(_rows([Batch([document], [_row(vector)])]))
+        self.embeddings.save(self.folder)
+
+    def delete_keys(self, keys: Sequence[str]) -> None:
+        self.embeddings.delete(list(keys))
+        self.embeddings.save(self.folder)
+
+    def delete_where(self, field: str, value: int) -> None:
+        rows = self.embeddings.search(
+            f"SELECT id FROM txtai WHERE {field} = :value", 10**9, parameters={"value": value}
+        )
+        self.delete_keys([row["id"] for row in rows])
+
+    def _asked(self, question: str, vector: bytes, top: int, weights: float | None) -> Found:
+        _VECTORS[question] = _row(vector)
+        return [(row["id"], row["text"]) for row in self.embeddings.search(question, top, weights=weights)]
+
+
+def _rows(batches: Iterable[Batch]) -> Iterator[tuple[str, dict[str, Any], None]]:
+    handed: deque[list[str]] = deque()
+    for documents, vectors in batches:
+        texts = [f"{document.title}\n\n{document.text}" for document in documents]
+        _VECTORS.update(zip(texts, vectors, strict=True))
+        handed.append(texts)
+        while sum(map(len, handed)) > _KEPT + len(texts):
+            for text in handed.popleft():
+                _VECTORS.pop(text, None)
+        for document, text in zip(documents, texts, strict=True):
+            yield document.key, {"text": text, "shelf": document.shelf, "drawer": document.drawer}, None
+
+
+def _row(vector: bytes) -> Any:
+    import numpy as np
+
+    return np.frombuffer(vector, np.float32)
