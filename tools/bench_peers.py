@@ -74,6 +74,8 @@ SHOWN = {
     "cft_ms": "cft, ms",
     "replace_ms": "document replaced, ms",
     "replace_written_kb": "  written, kB",
+    "delete_one_ms": "document deleted, ms",
+    "delete_one_written_kb": "  written, kB",
     "delete_s": "a tenth deleted by keys, s",
     "delete_where_s": "a tenth deleted by a condition, s",
     "open_lexical_ms": "start, open, first BM25 answer, ms",

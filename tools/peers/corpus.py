@@ -128,7 +128,7 @@ class Corpus:
         chosen = [place * self.count // number for place in range(number)]
         words = _running_words(documents[:6000])
         changed = [
-            _altered(documents[place], documents[place].key, REPLACEMENT, words)._replace(
+            _altered(documents[place], documents[place].key, REPLACEMENT, *words)._replace(
                 shelf=documents[place].shelf, drawer=documents[place].drawer
             )
             for place in chosen
@@ -153,7 +153,7 @@ class Corpus:
                 for place, original in enumerate(part):
                     document = original
                     if copy:
-                        document = _altered(original, f"{original.key}/{copy}", copy, words)
+                        document = _altered(original, f"{original.key}/{copy}", copy, *words)
                         shelf, drawer = _numbers(place + copy * len(originals))
                         document = document._replace(shelf=shelf, drawer=drawer)
                     lines.write(json.dumps(document, ensure_ascii=False) + "\n")
@@ -166,20 +166,25 @@ def _numbers(place: int) -> tuple[int, int]:
     return (place * 3 + place // 10) % 10, (place * 37 + place // 100) % 100
 
 
-def _altered(document: Document, key: str, copy: int, words: list[str]) -> Document:
-    """A copy with other words here and there, and with one word of its title another."""
+def _altered(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
+    """A copy with other words here and there, and with one word of its title that of another title (so that it is a
+    name, as titles are); a title of one word gets a second."""
     choose = Random(f"{copy}/{document.key}")
     text = document.text.split()
     changed = {place for place in range(len(text)) if choose.random() < CHANGED_WORDS} | {choose.randrange(len(text))}
     for place in sorted(changed):
         text[place] = choose.choice(words)
     title = document.title.split()
-    title[choose.randrange(len(title))] = choose.choice(words).strip(".,()\"'").capitalize() or "Other"
+    place = choose.randrange(len(title)) if len(title) > 1 else len(title)
+    title[place : place + 1] = [choose.choice(names)]
     return document._replace(key=key, title=" ".join(title), text=" ".join(text))
 
 
-def _running_words(documents: list[Document]) -> list[str]:
-    return [word for document in documents for word in document.text.split()]
+def _running_words(documents: list[Document]) -> tuple[list[str], list[str]]:
+    """The words of all texts, and those of all titles that look like words of names, each as often as it stands."""
+    words = [word for document in documents for word in document.text.split()]
+    names = [word for document in documents for word in document.title.split() if len(word) > 3 and word[0].isupper()]
+    return words, names or ["Other"]
 
 
 def _turned(np: Any, rows: Matrix, copy: int) -> Matrix:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .corpus import Batch, Corpus, Question
@@ -102,19 +103,14 @@ def replace(peer: Peer, corpus: Corpus) -> Figures:
     """Documents put in place of others one by one, each durable; what is done later, until the store is closed, is
     shared among them."""
     documents, vectors = corpus.replacements(REPLACED)
-    peer.open()
-    before, written = processor_seconds(), bytes_written()
-    each = []
-    for document, row in zip(documents, vectors, strict=True):
-        start = processor_seconds()
-        peer.replace(document, row.tobytes())
-        each.append(processor_seconds() - start)
-    peer.close()
-    return {
-        "replace_ms": 1000 * (processor_seconds() - before) / REPLACED,
-        "replace_p50_ms": 1000 * statistics.median(each),
-        **_written("replace", "kb", written, 1e3 * REPLACED),
-    }
+    rows = zip(documents, vectors, strict=True)
+    return _one_by_one(peer, "replace", [partial(peer.replace, document, row.tobytes()) for document, row in rows])
+
+
+def delete_one(peer: Peer, corpus: Corpus) -> Figures:
+    """Documents deleted one by one, each durable, counted as replaced ones are."""
+    documents, _ = corpus.replacements(REPLACED)
+    return _one_by_one(peer, "delete_one", [partial(peer.delete_keys, [document.key]) for document in documents])
 
 
 def delete(peer: Peer, corpus: Corpus) -> Figures:
@@ -126,6 +122,22 @@ def delete(peer: Peer, corpus: Corpus) -> Figures:
 def delete_where(peer: Peer, corpus: Corpus) -> Figures:
     """A tenth of the documents deleted by a condition."""
     return _deleted(peer, "delete_where", lambda: peer.delete_where("shelf", 3))
+
+
+def _one_by_one(peer: Peer, name: str, changes: list[Callable[[], None]]) -> Figures:
+    peer.open()
+    before, written = processor_seconds(), bytes_written()
+    each = []
+    for change in changes:
+        start = processor_seconds()
+        change()
+        each.append(processor_seconds() - start)
+    peer.close()
+    return {
+        f"{name}_ms": 1000 * (processor_seconds() - before) / len(changes),
+        f"{name}_p50_ms": 1000 * statistics.median(each),
+        **_written(name, "kb", written, 1e3 * len(changes)),
+    }
 
 
 def _deleted(peer: Peer, name: str, delete: Callable[[], None]) -> Figures:
@@ -200,6 +212,7 @@ ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
     "strategies": (strategies, False),
     "replace": (replace, True),
     "delete": (delete, True),
+    "delete_one": (delete_one, True),
     "delete_where": (delete_where, True),
 }
 
