@@ -15,15 +15,10 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError
-from kvstore.systems.passage_graph.pagerank import (
-    EdgeWeights,
-    PageRank,
-    chunk_node,
-    entity_node,
-    entity_of,
-    is_entity,
-    personalised_pagerank,
-)
+from kvstore.structures.reading import StateReading
+from kvstore.systems.passage_graph.neighbourhood import chunk_node, entity_node
+from kvstore.systems.passage_graph.pagerank import EdgeWeights, PageRank, personalised_pagerank
+from kvstore.systems.passage_graph.walk import ways
 from kvstore_cext.pagerank import ForwardPush
 
 Weights = dict[int, dict[int, float]]
@@ -180,7 +175,7 @@ def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) ->
         view = snapshot._view
         found = view.filter.find_many(list(names)).tolist()
         seeds = {entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
-        ranks = personalised_pagerank(view, seeds, **options)
+        ranks = personalised_pagerank(StateReading(view), seeds, **options)
         masses: dict[str, float] = {}
         for chunk, mass in zip(ranks.chunks.tolist(), ranks.chunk_masses.tolist(), strict=True):
             key = view.documents.get(view.chunks.get(chunk).document).key
@@ -206,9 +201,10 @@ def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
     with store.snapshot() as snapshot:
         document = snapshot._view.documents.find("darjeeling")
         assert document is not None
-        way = ranks.way(chunk_node(next(document.chunk_ids())))
-        entities = [snapshot._view.entities.get(entity_of(node)).name for node in way if is_entity(node)]
-        assert entities == ["Robert Fortune", "Darjeeling"]
+        node = chunk_node(next(document.chunk_ids()))
+        way, names = ways(StateReading(snapshot._view), ranks, [node])[node]
+        assert way[-1] == node
+        assert names == ["robert fortune", "chunk 0 of fortune", "darjeeling"]
 
 
 def test_titles_lead_to_their_passage_and_lower_case_words_do_not(store: kvstore.Store) -> None:
@@ -268,4 +264,4 @@ def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:
             ({1: 1.0}, {"epsilon": 1.0}),
         ):
             with pytest.raises(InputError):
-                personalised_pagerank(snapshot._view, seeds, **options)
+                personalised_pagerank(StateReading(snapshot._view), seeds, **options)

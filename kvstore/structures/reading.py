@@ -24,22 +24,23 @@ from .vectors.vectors import Ids, Matrix
 
 __all__ = ["Ids", "Matrix", "Places", "Reading", "Request", "StateReading"]
 
-Answer = TypeVar("Answer")
+Wanted = TypeVar("Wanted", covariant=True)
+First = TypeVar("First")
 Second = TypeVar("Second")
 Third = TypeVar("Third")
 Fourth = TypeVar("Fourth")
 
 
-class Request(ABC, Generic[Answer]):
+class Request(ABC, Generic[Wanted]):
     """Something that is wanted of a state; a subclass is a frozen dataclass of what to answer it takes."""
 
     __slots__ = ()
 
     @abstractmethod
-    def fetch(self, state: State) -> Answer:
+    def fetch(self, state: State) -> Wanted:
         """The answer of a state."""
 
-    def placed(self, answer: Answer) -> Iterable[int]:
+    def placed(self, answer: Any) -> Iterable[int]:
         """The chunks of an answer that come with what orders them, so that nobody asks for it again."""
         return ()
 
@@ -86,20 +87,20 @@ class Reading(ABC):
         """What orders chunks that earlier answers have named."""
 
     @overload
-    def fetch(self, first: Request[Answer], /) -> Answer: ...
+    def fetch(self, first: Request[First], /) -> First: ...
 
     @overload
-    def fetch(self, first: Request[Answer], second: Request[Second], /) -> tuple[Answer, Second]: ...
-
-    @overload
-    def fetch(
-        self, first: Request[Answer], second: Request[Second], third: Request[Third], /
-    ) -> tuple[Answer, Second, Third]: ...
+    def fetch(self, first: Request[First], second: Request[Second], /) -> tuple[First, Second]: ...
 
     @overload
     def fetch(
-        self, first: Request[Answer], second: Request[Second], third: Request[Third], fourth: Request[Fourth], /
-    ) -> tuple[Answer, Second, Third, Fourth]: ...
+        self, first: Request[First], second: Request[Second], third: Request[Third], /
+    ) -> tuple[First, Second, Third]: ...
+
+    @overload
+    def fetch(
+        self, first: Request[First], second: Request[Second], third: Request[Third], fourth: Request[Fourth], /
+    ) -> tuple[First, Second, Third, Fourth]: ...
 
     def fetch(self, *requests: Request[Any]) -> Any:
         """The answers to one round of requests, in their order; to a single one its answer alone."""

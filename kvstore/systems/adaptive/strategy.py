@@ -90,7 +90,7 @@ class AdaptiveStrategy:
             ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
             return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))
         ranking, pool = _joined(query, direct, found, weight)
-        why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
+        why = paths(query.reading, found.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, why, pool)
 
 

@@ -72,14 +72,9 @@ def quoted(text: str, most: int = 80) -> str:
 def _with_titles(query: Query, entities: Sequence[int]) -> list[int]:
     """Entities, and those that are the same title with or without what stands in brackets at its end."""
     stored = query.view.part(GRAPH)
-    linked = stored.degrees(np.array(entities, np.uint32)).linked.tolist()
-    others = [
-        link.other
-        for entity, has_links in zip(entities, linked, strict=True)
-        if has_links
-        for link in stored.links(entity)
-        if link.kind == TITLE_LINK
-    ]
+    numbers = np.array(entities, np.uint32)
+    links = stored.link_rows(numbers[stored.degrees(numbers).linked])
+    others = links.others[links.kinds == TITLE_LINK].tolist()
     return sorted({*entities, *others}, key=lambda entity: query.view.entities.get(entity).key)
 
 

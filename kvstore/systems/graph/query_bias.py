@@ -16,11 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...retrieval.decomposition import Decomposition
-from ...retrieval.dense_search import cosines_of
+from ...retrieval.dense_search import Nearest
 from ...retrieval.query import Query
-from ...structures.indexes.vector_search import nearest_chunks
-from ...structures.state import State
-from ...structures.vectors.vectors import Ids, Matrix
+from ...structures.reading import Ids, Matrix
 from ...text.words import informative_terms, stemmer
 from ..passage_graph.pagerank import Masses
 
@@ -29,37 +27,34 @@ _TELLING = 3
 
 
 class QueryBias:
-    """Factors of the steps from entities to chunks, from 1 to e^strength; what was compared once is kept."""
+    """Factors of the steps from entities to chunks, from 1 to e^strength, by the cosines of chunks with ``vector``;
+    ``chunks`` are those that were compared."""
 
-    def __init__(self, view: State, vector: Matrix, best: float, strength: float) -> None:
-        self._view = view
-        self._vector = vector
+    def __init__(self, vector: Matrix, best: float, strength: float) -> None:
+        self.vector = vector
+        self.chunks: Ids = np.empty(0, np.uint64)
         self._scale = strength / best
-        self._chunks: Ids = np.empty(0, np.uint64)
         self._factors: Masses = np.empty(0)
 
-    def __call__(self, chunks: Ids) -> Masses:
-        """The factors of some chunks."""
-        new = np.setdiff1d(chunks, self._chunks)
-        if len(new):
-            factors = np.exp(self._scale * np.maximum(0.0, cosines_of(self._view, new, self._vector)))
-            order = np.argsort(np.concatenate((self._chunks, new)))
-            self._chunks = np.concatenate((self._chunks, new))[order]
+    def add(self, chunks: Ids, cosines: Matrix) -> None:
+        """Take note of the cosines of further chunks, ids ascending."""
+        if len(chunks):
+            factors = np.exp(self._scale * np.maximum(0.0, cosines))
+            order = np.argsort(np.concatenate((self.chunks, chunks)))
+            self.chunks = np.concatenate((self.chunks, chunks))[order]
             self._factors = np.concatenate((self._factors, factors))[order]
-        found: Masses = self._factors[np.searchsorted(self._chunks, chunks)]
-        return found
 
-    @property
-    def compared(self) -> int:
-        """The number of chunks met so far."""
-        return len(self._chunks)
+    def factors(self, chunks: Ids) -> Masses:
+        """The factors of chunks that were compared."""
+        found: Masses = self._factors[np.searchsorted(self.chunks, chunks)]
+        return found
 
 
 def tells_passages_apart(query: Query, parts: Decomposition) -> bool:
     """Whether a question names something, and asks enough beside it for one passage to fit better than another."""
     if parts.rest == query.question:
         return False
-    asked = informative_terms(parts.rest, stemmer(query.view.settings.stemmer))
+    asked = informative_terms(parts.rest, stemmer(query.reading.settings.stemmer))
     # A letter alone is what a name leaves behind when it is cut out: "'s".
     return sum(len(term) > 1 or not term.isascii() for term in asked) >= _TELLING
 
@@ -70,8 +65,8 @@ def query_bias(query: Query, parts: Decomposition, strength: float) -> QueryBias
         return None
     vector = query.vector_of(parts.rest)
     with query.trace.step("passage nearest to what is asked") as step:
-        nearest, step.detail = nearest_chunks(query.view, vector, 1)
+        nearest, step.detail = query.reading.fetch(Nearest(vector, 1))
         step.count = len(nearest)
     if not nearest or nearest[0][1] <= 0:
         return None
-    return QueryBias(query.view, vector, nearest[0][1], strength)
+    return QueryBias(vector, nearest[0][1], strength)

@@ -8,44 +8,44 @@ question's; the rarer a word, the more it says. Out: the entities that the best 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ...retrieval.lexical_search import term_rarity
-from ...structures.state import State
-from ...text.words import content_terms, stemmer
-from ..passage_graph.pagerank import entity_node
-from ..passage_graph.rows import stated_relations
+from ...text.words import content_terms
+from ..passage_graph.neighbourhood import entity_node
+from .stated_relations import Relation
 
 #: Relations that a walk starts at.
 _STARTS = 5
 #: Relations of one document that are read.
-_MOST = 200
+MOST_RELATIONS = 200
 
 
-def masses_of_relations(view: State, terms: Sequence[str], chunks: Iterable[int]) -> dict[int, float]:
-    """Nodes of the entities that the best matching relations join, with masses that sum to 1; empty for no match."""
-    rarity = {term: term_rarity(view.counters.chunks, view.postings.count(term)) for term in terms}
-    stem = stemmer(view.settings.stemmer)
+def matching(
+    relations: Iterable[Relation], rarities: Mapping[str, float], stem: Callable[[str], str]
+) -> list[tuple[tuple[str, str], float]]:
+    """The relations that match best, the best first: the names that each joins, and how well it matches; none that has
+    no word of the question. ``rarities`` are those of the question's terms."""
     found: dict[tuple[str, str], float] = {}
-    for document in dict.fromkeys(view.chunks.get(chunk).document for chunk in chunks):
-        for subject, words, other in _relations(view, document):
-            score = math.fsum(rarity.get(term, 0.0) for term in set(content_terms(f"{subject} {words} {other}", stem)))
-            if score > 0:
-                found[subject, other] = max(score, found.get((subject, other), 0.0))
-    best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:_STARTS]
+    for subject, words, other in relations:
+        score = math.fsum(rarities.get(term, 0.0) for term in set(content_terms(f"{subject} {words} {other}", stem)))
+        if score > 0:
+            found[subject, other] = max(score, found.get((subject, other), 0.0))
+    return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:_STARTS]
+
+
+def names_joined(best: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
+    """The names that relations join, each once."""
+    return list(dict.fromkeys(name for pair, _ in best for name in pair))
+
+
+def masses_of_relations(best: Sequence[tuple[tuple[str, str], float]], entities: Mapping[str, int]) -> dict[int, float]:
+    """Nodes of the entities that the best matching relations join, with masses that sum to 1 where all names are known;
+    ``entities`` are those of the names, 0 for one that is not."""
     total = 2 * sum(score for _, score in best)
     masses: dict[int, float] = {}
     for pair, score in best:
-        for entity in view.filter.find_many(pair).tolist():
-            if entity:
-                masses[entity_node(entity)] = masses.get(entity_node(entity), 0.0) + score / total
+        for name in pair:
+            if entities[name]:
+                node = entity_node(entities[name])
+                masses[node] = masses.get(node, 0.0) + score / total
     return masses
-
-
-def _relations(view: State, document: int) -> Iterator[tuple[str, str, str]]:
-    """Normal forms of the names that a document's relations join, with the words between them."""
-    yield from stated_relations(view, document, _MOST)
-    edges = view.forest.document_edges(document)
-    names = sorted((view.forest.key(child), view.forest.key(parent)) for child, parent in edges)
-    for child_key, parent_key in names[:_MOST]:
-        yield child_key, "", parent_key

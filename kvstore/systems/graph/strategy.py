@@ -30,17 +30,20 @@ from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import question_terms, rank_by_words, word_scores_of
+from ...retrieval.lexical_search import question_terms, rank_by_words, term_rarity, word_scores_of
 from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.ranking import Ranking, best, shares_of_best
-from ...structures.vectors.vectors import Ids
+from ...structures.reading import Ids
+from ...text.words import stemmer
 from ..cue.strategy import best_paths, find_paths, has_units
 from ..cue.unit_graph import UnitGraph
-from ..passage_graph.pagerank import PageRank, chunk_node, entity_of, personalised_pagerank
-from ..passage_graph.walk import masses_of_names, paths
+from ..passage_graph.neighbourhood import NamedEntities, chunk_node
+from ..passage_graph.pagerank import PageRank, personalised_pagerank
+from ..passage_graph.walk import SeedDegrees, masses_of_names, paths
 from .query_bias import query_bias, tells_passages_apart
-from .relation_seeds import masses_of_relations
+from .relation_seeds import MOST_RELATIONS, masses_of_relations, matching, names_joined
+from .stated_relations import StatedRelations
 
 #: Passages taken from dense and from lexical search as candidates, and those of them that the walk starts at.
 NEAREST = 20
@@ -88,21 +91,23 @@ def walk(
 
     ``nearest`` are rankings of chunks, ``strategy`` one with the options of a walk.
     """
-    view = query.view
-    starts = masses_of_names(view, names, parts.compared)
-    terms = question_terms(view, parts.rest)
+    starts = masses_of_names(names, query.reading.fetch(SeedDegrees(names)), parts.compared) if names else {}
+    terms = question_terms(query.view, parts.rest)
     share = option(query, strategy, "passages") if starts else 1.0
     for ranking in nearest:
         _add_starts(starts, ranking[:_STARTS], share / len(nearest))
+    counters = query.reading.counters
+    counts = {term: query.view.postings.count(term) for term in terms}
+    rarities = {term: term_rarity(counters.chunks, count) for term, count in counts.items()}
     if weight := option(query, strategy, "relations"):
-        for node, mass in _relations(query, terms, nearest).items():
+        for node, mass in _relations(query, rarities, nearest).items():
             starts[node] = starts.get(node, 0.0) + weight * mass
     if not starts:
         return None
     bias = query_bias(query, parts, option(query, strategy, "bias"))
     with query.trace.step("personalised PageRank") as step:
         ranks = personalised_pagerank(
-            view,
+            query.reading,
             starts,
             restart=option(query, strategy, "restart"),
             epsilon=option(query, strategy, "epsilon"),
@@ -110,7 +115,7 @@ def walk(
         )
         step.detail, step.count = ranks.cost, len(ranks.chunks)
         if bias is not None:
-            step.detail += f"; {bias.compared} passages weighed by {parts.rest!r}"
+            step.detail += f"; {len(bias.chunks)} passages weighed by {parts.rest!r}"
     chunks, masses = _candidates(query, ranks, nearest)
     relevance = _relevance(query, parts.rest, terms, chunks)
     return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
@@ -137,8 +142,8 @@ class GraphStrategy:
         scores = found.scores * np.exp(
             option(query, self, "units") * self._path_shares(query, parts, found.chunks, nearest[0])
         )
-        ranking = best(query.view, found.chunks, scores, query.reach)
-        why = paths(query.view, found.ranks, [chunk for chunk, _ in ranking])
+        ranking = best(query.reading, found.chunks, scores, query.reach)
+        why = paths(query.reading, found.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, why, len(found.chunks))
 
     def _path_shares(self, query: Query, parts: Decomposition, chunks: Ids, near: Ranking) -> npt.NDArray[np.float64]:
@@ -166,12 +171,18 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, share: float) -> Non
             starts[node] = starts.get(node, 0.0) + share * score / total
 
 
-def _relations(query: Query, terms: list[str], nearest: Sequence[Ranking]) -> dict[int, float]:
+def _relations(query: Query, rarities: Mapping[str, float], nearest: Sequence[Ranking]) -> dict[int, float]:
     """Entities of the relations that talk about what is asked, stated around the nearest chunks."""
+    reading = query.reading
     with query.trace.step("relations that match") as step:
         chunks = [chunk for ranking in nearest for chunk, _ in ranking[:_STATING]]
-        masses = masses_of_relations(query.view, terms, chunks)
-        step.detail = ", ".join(query.view.entities.get(entity_of(node)).key for node in masses) or "none"
+        relations = reading.fetch(StatedRelations(chunks, MOST_RELATIONS))
+        found = matching(relations, rarities, stemmer(reading.settings.stemmer))
+        names = names_joined(found)
+        entities = reading.fetch(NamedEntities(names)).tolist() if names else []
+        known = dict(zip(names, entities, strict=True))
+        masses = masses_of_relations(found, known)
+        step.detail = ", ".join(name for name in names if known[name]) or "none"
         step.count = len(masses)
     return masses
 
@@ -180,7 +191,7 @@ def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tu
     """Ids of the chunks to rank, ascending, and their masses as shares of the greatest."""
     keep = query.keep_allowed(ranks.chunks)
     found, masses = ranks.chunks[keep], ranks.chunk_masses[keep]
-    reached = [chunk for chunk, _ in best(query.view, found, masses, max(_REACHED, query.reach))]
+    reached = [chunk for chunk, _ in best(query.reading, found, masses, max(_REACHED, query.reach))]
     near = [chunk for ranking in nearest for chunk, _ in ranking]
     chunks = np.unique(np.array(reached + near, np.uint64))
     order = np.argsort(found)

@@ -70,6 +70,7 @@ _FEATURE_BITS = 16
 _FEATURES = (1 << _FEATURE_BITS) - 1
 
 _LINK_KEY = struct.Struct(">IIB")
+_LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
 _COUNT = struct.Struct("<I")
 
 
@@ -124,6 +125,15 @@ class Degrees:
         """Which have links."""
         linked: npt.NDArray[np.bool_] = (self.values & np.uint64(_LINKED)) != 0
         return linked
+
+
+class LinkRows(NamedTuple):
+    """Links of some entities: the entity that each belongs to, the other, the kind, and how often it is said."""
+
+    entities: npt.NDArray[np.uint32]
+    others: npt.NDArray[np.uint32]
+    kinds: npt.NDArray[np.uint8]
+    times: npt.NDArray[np.uint32]
 
 
 class Link(NamedTuple):
@@ -181,11 +191,17 @@ class PassageGraph:
         bounds = np.searchsorted(rows[order], np.arange(len(entities) + 1))
         return EntityRows(bounds, entries >> np.uint64(_FEATURE_BITS), entries.astype(np.uint16))
 
-    def links(self, entity: int) -> Iterator[Link]:
-        """The links of an entity, in order of the others and kinds."""
-        for key, value in self._view.scan(ENTITY_LINKS, records.u32(entity), records.u32(entity + 1)):
-            _, other, kind = _LINK_KEY.unpack(key)
-            yield Link(other, kind, _link_count(key, value))
+    def link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
+        """The links of entities, entity by entity in the order given, those of one in order of the others and kinds."""
+        found = self._view.get_below(ENTITY_LINKS, list(map(records.u32, entities.tolist())))
+        keys = np.frombuffer(b"".join(key for key, _ in found), _LINK_KEYS)
+        counts = b"".join(records.unseal(value, ENTITY_LINKS, key) for key, value in found)
+        return LinkRows(
+            keys["entity"].astype(np.uint32),
+            keys["other"].astype(np.uint32),
+            keys["kind"].copy(),
+            np.frombuffer(counts, "<u4").astype(np.uint32),
+        )
 
     def counts(self) -> dict[str, int]:
         """How many chunks name an entity, and how many links there are, from either side."""
@@ -342,7 +358,7 @@ class GraphWriter(PassageGraph):
                 self._write.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(count)))
             else:
                 self._write.delete(ENTITY_LINKS, key)
-        return next(self.links(entity), None) is not None
+        return next(self._view.scan(ENTITY_LINKS, records.u32(entity), records.u32(entity + 1)), None) is not None
 
 
 def _are_informative(features: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

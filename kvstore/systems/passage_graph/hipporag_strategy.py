@@ -20,9 +20,9 @@ from ...retrieval.recognition import recognise
 from ...structures.indexes.index_reading import bound_index
 from ...structures.ranking import best
 from ..synonyms.synonym_index import SYNONYMS
-from .pagerank import entity_node, personalised_pagerank
-from .structure import GRAPH
-from .walk import masses_of_names, paths
+from .neighbourhood import NamesInChunks, entity_node
+from .pagerank import personalised_pagerank
+from .walk import SeedDegrees, masses_of_names, paths
 
 #: Names nearest to the question that stand in for names in it.
 _NEAREST_NAMES = 5
@@ -39,22 +39,24 @@ class HippoRagStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        starts = masses_of_names(query.view, recognise(query, as_written=True)) or _nearest(query)
+        reading = query.reading
+        names = recognise(query, as_written=True)
+        starts = (masses_of_names(names, reading.fetch(SeedDegrees(names))) if names else {}) or _nearest(query)
         if not starts:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
         with query.trace.step("personalised PageRank") as step:
             ranks = personalised_pagerank(
-                query.view, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
+                reading, starts, restart=option(query, self, "restart"), epsilon=option(query, self, "epsilon")
             )
             keep = query.keep_allowed(ranks.chunks)
-            ranking = best(query.view, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
+            ranking = best(reading, ranks.chunks[keep], ranks.chunk_masses[keep], query.reach)
             step.detail, step.count = ranks.cost, len(ranks.chunks)
         return evidence_of(
             query,
             self.name,
             ranking,
-            paths(query.view, ranks, [chunk for chunk, _ in ranking]),
+            paths(reading, ranks, [chunk for chunk, _ in ranking]),
             len(ranks.chunks),
         )
 
@@ -70,6 +72,6 @@ def _nearest(query: Query) -> dict[int, float]:
     else:
         nearest = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
         with query.trace.step("names of the nearest passage") as step:
-            near = dict.fromkeys(query.view.part(GRAPH).chunk_rows(nearest).entities.tolist(), 1.0)
+            near = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest)).tolist(), 1.0)
             step.detail, step.count = "no entity of the question is known", len(near)
     return {entity_node(entity): mass for entity, mass in near.items()}

@@ -16,9 +16,10 @@ Dead ends lead back to the seeds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,38 +27,46 @@ import numpy.typing as npt
 from kvstore_cext.pagerank import ForwardPush
 
 from ...errors import InputError
-from ...structures.state import State
+from ...structures.reading import Ids, Matrix, Reading
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from . import graph
-from .graph import Degrees, PassageGraph
-from .structure import GRAPH
+from .graph import Degrees
+from .neighbourhood import (
+    ChunkSurroundings,
+    EntityDegrees,
+    EntitySurroundings,
+    Neighbourhood,
+    Nodes,
+    are_entities,
+    entity_nodes,
+)
 
-_ENTITY = 1 << 63
 #: What a chunk's row costs, in neighbours: about as many entities does a chunk name.
 _CHUNK_SIZE = 16.0
 
-Nodes = npt.NDArray[np.uint64]
 Masses = npt.NDArray[np.float64]
 
 
-def chunk_node(chunk: int) -> int:
-    """The node of a chunk."""
-    return chunk
+class Bias(Protocol):
+    """Factors above 0 for the steps from entities to chunks, by the cosines of these with a vector."""
 
+    @property
+    def vector(self) -> Matrix:
+        """The unit vector that chunks are compared with."""
+        ...
 
-def entity_node(entity: int) -> int:
-    """The node of an entity."""
-    return _ENTITY | entity
+    @property
+    def chunks(self) -> Ids:
+        """The chunks that were compared, ids ascending."""
+        ...
 
+    def add(self, chunks: Ids, cosines: Matrix) -> None:
+        """Take note of the cosines of further chunks, ids ascending."""
+        ...
 
-def is_entity(node: int) -> bool:
-    """Whether a node is that of an entity; else it is a chunk's id."""
-    return node >= _ENTITY
-
-
-def entity_of(node: int) -> int:
-    """The entity of a node that is one's."""
-    return node ^ _ENTITY
+    def factors(self, chunks: Ids) -> Masses:
+        """The factors of chunks that were compared."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +97,6 @@ class EdgeWeights:
     rarity_exponent: float = 1.0
     most_chunks: int = 2000
 
-    def of_link(self, kind: int) -> float:
-        """The weight of one link of a kind."""
-        weights = {
-            graph.TITLE_LINK: self.title_link,
-            TRIPLE_LINK: self.triple_link,
-            RELATION_LINK: self.relation_link,
-        }
-        return weights[kind]
-
     @property
     def linking(self) -> bool:
         """Whether any links weigh anything."""
@@ -123,46 +123,31 @@ class PageRank:
     rows: int
     rounds: int
     _push: ForwardPush
-    _view: State
 
     @property
     def cost(self) -> str:
         """What it cost, in words."""
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
-    def way(self, node: int) -> list[int]:
-        """The likeliest walk from a seed to a node, both included; empty where none leads there.
-
-        Of walks that are as likely one that begins later, and else what comes first by name, entities before chunks.
-        """
-        way = [node]
-        while True:
-            before = self._push.before(way[-1]).tolist()
-            if not before:
-                return []
-            if way[-1] in before:
-                return way[::-1]
-            way.append(before[0] if len(before) == 1 else min(before, key=self._order))
-
-    def _order(self, node: int) -> tuple[bool, str, int]:
-        """What decides between nodes; within a document chunks are numbered as the text goes."""
-        if is_entity(node):
-            return False, self._view.entities.get(entity_of(node)).key, 0
-        return True, self._view.documents.key_of(self._view.chunks.get(node).document), node
+    def before(self, node: int) -> list[int]:
+        """What may come before a node on the likeliest walk from a seed to it: itself where the walk begins there,
+        several where walks are as likely; nothing where no walk leads there."""
+        before: list[int] = self._push.before(node).tolist()
+        return before
 
 
 def personalised_pagerank(
-    view: State,
+    reading: Reading,
     seeds: Mapping[int, float],
     *,
     restart: float = 0.2,
     epsilon: float = 1e-5,
     weights: EdgeWeights = DEFAULT_WEIGHTS,
-    bias: Callable[[Nodes], Masses] | None = None,
+    bias: Bias | None = None,
 ) -> PageRank:
     """The PageRank of seeds, nodes with masses above 0 (which are made to sum to 1).
 
-    ``bias`` gives factors above 0 for the steps from entities to some chunks.
+    ``bias`` draws the walk from entities to some chunks rather than others.
     ``restart`` is the probability to go back to a seed; a node is expanded while what has arrived there exceeds
     ``epsilon`` for each of its edges, so that at most 1 / (restart · epsilon) edges are walked. Andersen, Chung, Lang
     2006, section 3.
@@ -172,20 +157,17 @@ def personalised_pagerank(
         raise InputError("a PageRank needs one seed or more, each of a mass above 0")
     if not 0 < restart < 1 or not 0 < epsilon < 1:
         raise InputError(f"restart and epsilon lie between 0 and 1, not {restart} and {epsilon}")
-    rows = _Rows(view.part(GRAPH), view.counters.chunks, weights, bias)
+    rows = _Rows(reading, weights, bias)
     nodes = np.array(list(seeds), np.uint64)
     masses = np.array(list(seeds.values()), np.float64) / total
     push = ForwardPush(nodes, masses, rows.sizes(nodes), restart, epsilon)
     rounds = 0
     while len(wanted := push.run()):
         rounds += 1
-        entities = wanted >= np.uint64(_ENTITY)
-        if not entities.all():
-            push.add_rows(*rows.of_chunks(wanted[~entities]))
-        if entities.any():
-            push.add_rows(*rows.of_entities(wanted[entities]))
+        for kernel_rows in rows.of(wanted):
+            push.add_rows(*kernel_rows)
     found, masses, missing = push.masses()
-    entities = found >= np.uint64(_ENTITY)
+    entities = are_entities(found)
     return PageRank(
         found[~entities],
         masses[~entities],
@@ -196,7 +178,6 @@ def personalised_pagerank(
         push.rows,
         rounds,
         push,
-        view,
     )
 
 
@@ -207,67 +188,68 @@ _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 class _Rows:
     """Rows of one snapshot's graph, weighed."""
 
-    def __init__(
-        self, stored: PassageGraph, chunks: int, weights: EdgeWeights, bias: Callable[[Nodes], Masses] | None
-    ) -> None:
-        self._graph = stored
+    def __init__(self, reading: Reading, weights: EdgeWeights, bias: Bias | None) -> None:
+        self._reading = reading
         self._bias = bias
-        self._chunks = max(1, chunks)
+        self._chunks = max(1, reading.counters.chunks)
         self._weights = weights
         self._outward, self._inward = _feature_weights(weights)
+        self._link_weights = np.zeros(1 + max(graph.TITLE_LINK, TRIPLE_LINK, RELATION_LINK))
+        self._link_weights[graph.TITLE_LINK] = weights.title_link
+        self._link_weights[TRIPLE_LINK] = weights.triple_link
+        self._link_weights[RELATION_LINK] = weights.relation_link
 
     def sizes(self, nodes: Nodes) -> Masses:
         """What the rows of nodes cost."""
         sizes = np.full(len(nodes), _CHUNK_SIZE)
-        entities = nodes >= np.uint64(_ENTITY)
-        sizes[entities] = self._sizes(self._graph.degrees(nodes[entities].astype(np.uint32)))
+        entities = are_entities(nodes)
+        if entities.any():
+            sizes[entities] = self._sizes(self._reading.fetch(EntityDegrees(nodes[entities].astype(np.uint32))))
         return sizes
 
-    def of_chunks(self, nodes: Nodes) -> _KernelRows:
-        nodes = np.sort(nodes)
-        bounds, entities, features = self._graph.chunk_rows(nodes)
-        degrees = self._graph.degrees(entities)
-        weights = self._outward[_only_lower(degrees), features] * self._rarity(degrees)
-        return nodes, bounds, entities | np.uint64(_ENTITY), weights, self._sizes(degrees)
+    def of(self, nodes: Nodes) -> Iterator[_KernelRows]:
+        """The rows of nodes, read in one round: first those of chunks, then those of entities."""
+        entities = are_entities(nodes)
+        chunks, named = np.sort(nodes[~entities]), nodes[entities]
+        wanted = Neighbourhood(chunks, named.astype(np.uint32), self._weights.most_chunks, self._weights.linking)
+        if self._bias is not None:
+            wanted = replace(wanted, vector=self._bias.vector, compared=self._bias.chunks)
+        found = self._reading.fetch(wanted)
+        if found.chunks is not None:
+            yield self._of_chunks(chunks, found.chunks)
+        if found.entities is not None:
+            yield self._of_entities(named, wanted.entities, found.entities)
 
-    def of_entities(self, nodes: Nodes) -> _KernelRows:
-        entities = nodes.astype(np.uint32)
-        degrees = self._graph.degrees(entities)
-        bounds, chunks, features = self._graph.entity_rows(entities, degrees, self._weights.most_chunks)
+    def _of_chunks(self, nodes: Nodes, found: ChunkSurroundings) -> _KernelRows:
+        (bounds, entities, features), degrees = found
+        weights = self._outward[_only_lower(degrees), features] * self._rarity(degrees)
+        return nodes, bounds, entity_nodes(entities), weights, self._sizes(degrees)
+
+    def _of_entities(self, nodes: Nodes, entities: npt.NDArray[np.uint32], found: EntitySurroundings) -> _KernelRows:
+        (bounds, chunks, features), degrees = found.rows, found.degrees
         weights = self._inward[np.repeat(_only_lower(degrees), np.diff(bounds)), features]
         if self._bias is not None:
-            weights = weights * self._bias(chunks)
+            self._bias.add(found.compared, found.cosines)
+            weights = weights * self._bias.factors(chunks)
         sizes = np.full(len(chunks), _CHUNK_SIZE)
-        linked = np.flatnonzero(degrees.linked & self._weights.linking)
-        if not len(linked):
+        if found.links is None or found.linked is None:
             return nodes, bounds, chunks, weights, sizes
-        return nodes, *self._with_links(entities, linked, bounds, chunks, weights, sizes)
-
-    def _with_links(
-        self,
-        entities: npt.NDArray[np.uint32],
-        linked: npt.NDArray[np.int64],
-        bounds: npt.NDArray[np.int64],
-        neighbours: Nodes,
-        weights: Masses,
-        sizes: Masses,
-    ) -> tuple[npt.NDArray[np.int64], Nodes, Masses, Masses]:
-        """Rows of entities with the links of some (by position) added."""
-        exponent = self._weights.count_exponent
-        links = [
-            (row, link.other, self._weights.of_link(link.kind) * link.times**exponent)
-            for row in linked.tolist()
-            for link in self._graph.links(int(entities[row]))
-        ]
-        row, other, weight = (np.array(column) for column in zip(*links, strict=True))
-        degrees = self._graph.degrees(other.astype(np.uint32))
-        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), row))
+        # The links of an entity follow its chunks.
+        links = found.links
+        order = np.argsort(entities, kind="stable")
+        linking = order[np.searchsorted(entities, links.entities, sorter=order)]
+        times, counted = np.unique(links.times, return_inverse=True)
+        powers = np.array([count**self._weights.count_exponent for count in times.tolist()])
+        weight = self._link_weights[links.kinds] * powers[counted]
+        rows = np.concatenate((np.repeat(np.arange(len(entities)), np.diff(bounds)), linking))
         order = np.argsort(rows, kind="stable")
-        bounds = np.searchsorted(rows[order], np.arange(len(entities) + 1))
-        neighbours = np.concatenate((neighbours, other.astype(np.uint64) | np.uint64(_ENTITY)))[order]
-        weights = np.concatenate((weights, weight * self._rarity(degrees)))[order]
-        sizes = np.concatenate((sizes, self._sizes(degrees)))[order]
-        return bounds, neighbours, weights, sizes
+        return (
+            nodes,
+            np.searchsorted(rows[order], np.arange(len(entities) + 1)),
+            np.concatenate((chunks, entity_nodes(links.others)))[order],
+            np.concatenate((weights, weight * self._rarity(found.linked)))[order],
+            np.concatenate((sizes, self._sizes(found.linked)))[order],
+        )
 
     def _rarity(self, degrees: Degrees) -> Masses:
         lower = np.where(_only_lower(degrees), 1.0, self._weights.lower)

@@ -8,38 +8,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from ...retrieval.recognition import Seed
+from ...structures.reading import Ids, Reading, Request
 from ...structures.state import State
-from ...structures.vectors.vectors import Ids
 from ...text.words import FUNCTION_WORDS, segments, stemmer
-from .pagerank import PageRank, chunk_node, entity_node, entity_of, is_entity
+from .graph import Degrees
+from .neighbourhood import NodeNames, chunk_node, entity_node, is_entity
+from .pagerank import PageRank
 from .structure import GRAPH
 
 #: Passages that may name the rarest name of a question before its names lose weight.
 _COMMON = 50
 
 
-def masses_of_names(view: State, seeds: Sequence[Seed], compared: Collection[str] = ()) -> dict[int, float]:
+@dataclass(frozen=True, slots=True)
+class SeedDegrees(Request[list[Degrees]]):
+    """The degrees of the entities of each of some names."""
+
+    seeds: Sequence[Seed]
+
+    def fetch(self, state: State) -> list[Degrees]:
+        entities = [seed.identity.entities for seed in self.seeds]
+        values = state.part(GRAPH).degrees(np.fromiter(chain.from_iterable(entities), np.uint32)).values
+        return [Degrees(its) for its in np.split(values, np.cumsum(list(map(len, entities)))[:-1])] if entities else []
+
+
+def masses_of_names(
+    seeds: Sequence[Seed], degrees: Sequence[Degrees], compared: Collection[str] = ()
+) -> dict[int, float]:
     """Nodes of the entities that some chunk names, with masses that sum to 1 or less; empty where there are none.
 
-    A name counts as much as it is specific: 1 / the number of chunks that name it (HippoRAG, section 2.3, node
-    specificity). Names that the question compares count alike. Where even the rarest is in very many chunks, they
-    weigh less in all.
+    ``degrees`` are those of :class:`SeedDegrees`. A name counts as much as it is specific: 1 / the number of chunks
+    that name it (HippoRAG, section 2.3, node specificity). Names that the question compares count alike. Where even the
+    rarest is in very many chunks, they weigh less in all.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
-    for seed in seeds:
-        entities = np.array(seed.identity.entities, np.uint32)
-        degrees = view.part(GRAPH).degrees(entities)
-        totals = np.where(degrees.informative, degrees.informative, degrees.total)
+    for seed, its in zip(seeds, degrees, strict=True):
+        totals = np.where(its.informative, its.informative, its.total)
         if totals.any():
             specificity[seed.key] = 1 / int(totals.sum())
-            nodes[seed.key] = [entity_node(entity) for entity in entities[totals > 0].tolist()]
+            named = zip(seed.identity.entities, totals.tolist(), strict=True)
+            nodes[seed.key] = [entity_node(entity) for entity, total in named if total > 0]
     alike = [key for key in compared if key in specificity]
     specificity |= dict.fromkeys(alike, max((specificity[key] for key in alike), default=0.0))
     total = sum(specificity.values())
@@ -90,25 +107,42 @@ def _in_both(few: Ids, many: Ids) -> Ids:
     return common
 
 
-def paths(view: State, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
-    """For each chunk the likeliest walk to it from what the question names, or from a chunk near the question."""
-    label = _Labels(view)
-    return {chunk: label.of_way(ranks.way(chunk_node(chunk))) for chunk in chunks}
+def ways(reading: Reading, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
+    """For each node the likeliest walk to it from a seed, both included, and what the nodes before it are called.
+
+    Both are empty where no walk leads there. Of walks that are as likely one that begins later is taken, and else what
+    comes first by name, entities before chunks.
+    """
+    wanted = list(nodes)
+    before: dict[int, list[int]] = {}
+    ahead = list(wanted)
+    while ahead:
+        node = ahead.pop()
+        if node not in before:
+            before[node] = ranks.before(node)
+            if node not in before[node]:
+                ahead += before[node]
+    named = list(dict.fromkeys(other for node, others in before.items() for other in others if other != node))
+    names = dict(zip(named, reading.fetch(NodeNames(named)), strict=True)) if named else {}
+    found = {}
+    for node in wanted:
+        way = [node]
+        while (others := before[way[-1]]) and way[-1] not in others:
+            way.append(min(others, key=names.__getitem__))
+        way = way[::-1] if others else []
+        found[node] = way, [_name(*names[other]) for other in way[:-1]]
+    return found
 
 
-class _Labels:
-    """What nodes are called in a path."""
+def _name(chunk: bool, name: str, ordinal: int) -> str:
+    return f"chunk {ordinal} of {name}" if chunk else name
 
-    def __init__(self, view: State) -> None:
-        self._view = view
 
-    def of_way(self, way: Sequence[int]) -> str:
-        """A walk that ends at a chunk, which is not named again."""
+def paths(reading: Reading, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
+    """For each chunk the likeliest walk to it from what the question names, or from a chunk near the question, in
+    words; the chunk itself is not named again."""
+    found = {}
+    for node, (way, names) in ways(reading, ranks, map(chunk_node, chunks)).items():
         near = not way or not is_entity(way[0])
-        return " → ".join([*(["near the question"] if near else []), *map(self._of_node, way[:-1])])
-
-    def _of_node(self, node: int) -> str:
-        if is_entity(node):
-            return self._view.entities.get(entity_of(node)).key
-        chunk = self._view.chunks.get(node)
-        return f"chunk {chunk.ordinal} of {self._view.documents.key_of(chunk.document)}"
+        found[node] = " → ".join([*(["near the question"] if near else []), *names])
+    return found

@@ -1,0 +1,37 @@
+"""The relations that documents state: in what was imported for them, and in edges of the forest.
+
+In: chunks. Out: for each of their documents, in order of the chunks, the relations stated there, as words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from ...structures.reading import Request
+from ...structures.state import State
+from ..passage_graph.rows import stated_relations
+
+#: Normal forms of two names, and what joins them between.
+Relation = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StatedRelations(Request[list[Relation]]):
+    """What the documents of chunks state; at most ``most`` relations of each that were imported, and as many edges, by
+    name."""
+
+    chunks: Sequence[int]
+    most: int
+
+    def fetch(self, state: State) -> list[Relation]:
+        documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))
+        return list(chain.from_iterable(self._of(state, document) for document in documents))
+
+    def _of(self, state: State, document: int) -> Iterator[Relation]:
+        yield from stated_relations(state, document, self.most)
+        edges = state.forest.document_edges(document)
+        keys = state.forest.keys_of(set(chain.from_iterable(edges)))
+        for child, parent in sorted((keys[child], keys[parent]) for child, parent in edges)[: self.most]:
+            yield child, "", parent

@@ -1,0 +1,177 @@
+"""What a walk asks of the passage graph: degrees of entities, whole neighbourhoods of nodes, and what nodes are called.
+
+In: nodes, many at a time: an entity's number with the highest bit set, or a chunk's id. Out: rows as they are stored,
+with what is known of all that they lead to, so that a step of a walk asks once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...retrieval.dense_search import cosines_of
+from ...structures.reading import Ids, Matrix, Request
+from ...structures.state import State
+from .graph import ChunkRows, Degrees, EntityRows, LinkRows
+from .structure import GRAPH
+
+_ENTITY = 1 << 63
+
+#: Nodes: entities and chunks in one space of numbers.
+Nodes = npt.NDArray[np.uint64]
+Entities = npt.NDArray[np.uint32]
+
+
+def chunk_node(chunk: int) -> int:
+    """The node of a chunk."""
+    return chunk
+
+
+def entity_node(entity: int) -> int:
+    """The node of an entity."""
+    return _ENTITY | entity
+
+
+def is_entity(node: int) -> bool:
+    """Whether a node is that of an entity; else it is a chunk's id."""
+    return node >= _ENTITY
+
+
+def entity_of(node: int) -> int:
+    """The entity of a node that is one's."""
+    return node ^ _ENTITY
+
+
+def are_entities(nodes: Nodes) -> npt.NDArray[np.bool_]:
+    """Which nodes are those of entities."""
+    return nodes >= np.uint64(_ENTITY)
+
+
+def entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
+    """The nodes of entities."""
+    return entities | np.uint64(_ENTITY)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDegrees(Request[Degrees]):
+    """How many chunks each of some entities has."""
+
+    entities: Entities
+
+    def fetch(self, state: State) -> Degrees:
+        return state.part(GRAPH).degrees(self.entities)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntities(Request[Entities]):
+    """The entities of names (normal forms), 0 for one that is not known."""
+
+    names: Sequence[str]
+
+    def fetch(self, state: State) -> Entities:
+        return state.filter.find_many(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class NamesInChunks(Request[Entities]):
+    """The entities that chunks name."""
+
+    chunks: Ids
+
+    def fetch(self, state: State) -> Entities:
+        return state.part(GRAPH).chunk_rows(self.chunks).entities
+
+
+class ChunkSurroundings(NamedTuple):
+    """Rows of chunks, with the degrees of the entities they name."""
+
+    rows: ChunkRows
+    degrees: Degrees
+
+
+class EntitySurroundings(NamedTuple):
+    """Rows of entities with their degrees; their links with the degrees of the others; and the cosines of chunks that
+    were asked for, ids ascending."""
+
+    rows: EntityRows
+    degrees: Degrees
+    links: LinkRows | None
+    linked: Degrees | None
+    compared: Ids
+    cosines: Matrix
+
+
+class Surroundings(NamedTuple):
+    """The rows of the chunks and of the entities among some nodes, where there are such."""
+
+    chunks: ChunkSurroundings | None
+    entities: EntitySurroundings | None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood(Request[Surroundings]):
+    """The rows of nodes, with what is known of their neighbours.
+
+    An entity in more than ``most`` chunks has an empty row. ``linking`` asks for the links of entities; with a unit
+    ``vector`` come its cosines with the chunks of entities, those ``compared`` before (ids ascending) left out.
+    """
+
+    chunks: Ids
+    entities: Entities
+    most: int
+    linking: bool
+    vector: Matrix | None = None
+    compared: Ids | None = None
+
+    def fetch(self, state: State) -> Surroundings:
+        return Surroundings(
+            self._of_chunks(state) if len(self.chunks) else None,
+            self._of_entities(state) if len(self.entities) else None,
+        )
+
+    def _of_chunks(self, state: State) -> ChunkSurroundings:
+        graph = state.part(GRAPH)
+        rows = graph.chunk_rows(self.chunks)
+        return ChunkSurroundings(rows, graph.degrees(rows.entities))
+
+    def _of_entities(self, state: State) -> EntitySurroundings:
+        graph = state.part(GRAPH)
+        degrees = graph.degrees(self.entities)
+        rows = graph.entity_rows(self.entities, degrees, self.most)
+        links = linked = None
+        if self.linking and degrees.linked.any():
+            links = graph.link_rows(self.entities[degrees.linked])
+            linked = graph.degrees(links.others)
+        compared, cosines = np.empty(0, np.uint64), np.empty(0, np.float32)
+        if self.vector is not None:
+            compared = rows.chunks if self.compared is None else np.setdiff1d(rows.chunks, self.compared)
+            cosines = cosines_of(state, compared, self.vector) if len(compared) else cosines
+        return EntitySurroundings(rows, degrees, links, linked, compared, cosines)
+
+
+#: What a node is called, so that names order nodes: an entity before a chunk, by its normal form; a chunk by the key of
+#: its document and its number there.
+NodeName = tuple[bool, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNames(Request[list[NodeName]]):
+    """What nodes are called, each of which must exist."""
+
+    nodes: Sequence[int]
+
+    def fetch(self, state: State) -> list[NodeName]:
+        chunks = [node for node in self.nodes if not is_entity(node)]
+        entities = [entity_of(node) for node in self.nodes if is_entity(node)]
+        names: dict[int, NodeName] = {}
+        for entity, record in zip(entities, state.entities.get_many(entities), strict=True):
+            names[entity_node(entity)] = False, record.key, 0
+        records = state.chunks.get_many(chunks)
+        keys = state.documents.keys_of(chunk.document for chunk in records)
+        for node, chunk in zip(chunks, records, strict=True):
+            names[node] = True, keys[chunk.document], chunk.ordinal
+        return [names[node] for node in self.nodes]
