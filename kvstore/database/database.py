@@ -30,6 +30,7 @@ from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.change_buffer import SOON_READ
 from ..storage.environment import CompactReport, Environment, WriteTransaction
 from ..structures import tables
+from ..structures.documents.allowed import Allowed
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .context import Context
@@ -442,12 +443,12 @@ class Database(Queryable):
         where: str | None,
         parameters: Sequence[Any] | Mapping[str, Any],
     ) -> ModelExtraction:
-        from ..sql.relational import matching_documents
+        from ..sql.document_filter import documents_where
         from ..systems import written_fact_named
         from .model_extraction import ModelExtraction
 
-        def allowed(state: State) -> set[int] | None:
-            return None if where is None else matching_documents(state, where, parameters)
+        def allowed(state: State) -> Allowed | None:
+            return None if where is None else documents_where(state, where, parameters).allowed
 
         return ModelExtraction(self._context, written_fact_named(kind), allowed, share=share, within=within, by=by)
 

@@ -19,6 +19,7 @@ from ..models.llm import LanguageModel
 from ..models.quoting import printable
 from ..models.structured import StructuredModel
 from ..models.token_estimate import token_estimate
+from ..structures.documents.allowed import Allowed
 from ..structures.state import State
 from ..systems.chunk_choice import CHOOSERS, choose, worths_of
 from ..systems.chunked_text import stored_text
@@ -118,13 +119,13 @@ class _Plan:
 
 class ModelExtraction:
     """One EXTRACT on a store; ``share`` (of all tokens that there are to send) and ``within`` (a number of them) limit
-    what is sent; ``allowed`` gives the ids of the documents that may be, None for all."""
+    what is sent; ``allowed`` gives the documents that may be, None for all."""
 
     def __init__(
         self,
         context: Context,
         fact: WrittenFact,
-        allowed: Callable[[State], set[int] | None],
+        allowed: Callable[[State], Allowed | None],
         *,
         share: float | None = None,
         within: int | None = None,
@@ -268,7 +269,7 @@ class ModelExtraction:
         return _Plan(ordered, forecast, {item.digest: item.holders for item in open_items}, copies)
 
     def _items(
-        self, state: State, allowed: set[int] | None, known: Mapping[bytes, str]
+        self, state: State, allowed: Allowed | None, known: Mapping[bytes, str]
     ) -> tuple[list[_Item], list[str], int, dict[str, WrittenPassages]]:
         """The passages of the documents, each once; the documents of the windows; how many documents there are; what
         is written for other documents that have the same passages."""

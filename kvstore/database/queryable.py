@@ -31,7 +31,6 @@ from ..retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_option
 from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
-from ..structures.documents.allowed import Allowed
 from ..structures.documents.document_triples import Triple, Triples
 from ..structures.indexes.generations import GenerationIndex, OutlineRow, bound_generation, outline_rows
 from ..structures.indexes.index import IndexStatus
@@ -570,18 +569,12 @@ class Queryable(ABC):
         check_whole("depth", depth, 0, 64)
         if within is not None:
             check_whole("within", within, 1)
-        allowed = None
-        if where is not None:
-            from ..sql.relational import matching_documents
-
-            allowed = Allowed.of_records(map(view.documents.get, matching_documents(view, where, parameters)))
         query = Query(
             question,
             view,
             self._context.embedder.embed_query,
             top=top,
             depth=depth,
-            allowed=allowed,
             within=within,
             options=options or {},
             count_hits=self._context.count_hits,
@@ -589,6 +582,12 @@ class Queryable(ABC):
             segments="instead" if as_segments else "no",
             given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
         )
+        if where is not None:
+            from ..sql.document_filter import documents_where
+
+            with query.trace.step("filter documents") as step:
+                query.allowed, step.detail = documents_where(view, where, parameters)
+                step.count = len(query.allowed)
         return strategy, query
 
 

@@ -258,10 +258,10 @@ class Transaction(Queryable):
         >>> store.delete_where("meta ->> 'year' >= ?", (2024,)), store.keys()
         (1, ['tea'])
         """
-        from ..sql.relational import matching_documents
+        from ..sql.document_filter import documents_where
 
         with self.state() as view:
-            found = sorted(matching_documents(view, where, parameters))
+            found = documents_where(view, where, parameters).allowed.documents.tolist()
             keys = [view.documents.get(document).key for document in found]
         return self.delete_many(keys)
 

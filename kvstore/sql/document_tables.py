@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from ..storage.records import U64
@@ -47,6 +48,16 @@ DOCUMENTS = SqlTable(
     },
     between={"key": _document_range, "rowid": number_range(tables.DOCUMENTS)},
     size=counted(tables.DOCUMENTS),
+)
+
+#: Documents of which SQLite is asked whether they fulfil a condition; it stands in for ``documents`` there.
+JUDGED_DOCUMENTS = replace(
+    DOCUMENTS,
+    name="_judged_documents",
+    scan=lambda reader: iter(reader.among),
+    equal={},
+    between={},
+    size=lambda reader: len(reader.among),
 )
 
 

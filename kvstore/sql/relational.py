@@ -25,6 +25,7 @@ from ..systems.reader import Reader
 from ..systems.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableRows
 from . import condition as conditions
 from .diagnosis import nearest
+from .document_tables import JUDGED_DOCUMENTS
 from .literals import literal
 from .store_tables import sql_tables
 from .tokens import unquote
@@ -214,7 +215,7 @@ class _Connection:
         # A name in double quotes that is no column shall be an error, not a string.
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-        for table in self.tables.values():
+        for table in (*self.tables.values(), JUDGED_DOCUMENTS):
             module: Any = _Module(self, table)
             self.sqlite.create_module(
                 table.name, module, use_bestindex_object=True, eponymous_only=True, read_only=True
@@ -373,17 +374,21 @@ class Selection:
         return ""
 
 
-def matching_documents(view: State, condition: str, parameters: Parameters = ()) -> set[int]:
-    """Ids of the documents for which ``condition``, a SQL expression over the table ``documents``, is true.
+def documents_fulfilling(
+    view: State, condition: str, parameters: Parameters = (), among: Sequence[int] | None = None
+) -> Iterator[int]:
+    """Ids of the documents, of all or ``among`` some, for which ``condition``, a SQL expression over the table
+    ``documents``, is true: SQLite reads each.
 
     Raises StatementError for a condition that is not one, showing the place.
     """
-    conditions.check_alone(condition)
-    before = "SELECT rowid FROM documents WHERE (\n"
+    table = "documents" if among is None else f"{JUDGED_DOCUMENTS.name} AS documents"
+    before = f"SELECT rowid FROM {table} WHERE (\n"
 
     def failed(place: int | None, reason: str) -> StatementError:
         offset = None if place is None else max(0, place - len(before))
         return conditions.ConditionError(condition, offset, reason)
 
-    rows = Selection(f"{before}{condition}\n)", parameters, Reader(view, lambda: fixed_settings(view)), failed)
-    return {int(row[0]) for row in rows}  # type: ignore[arg-type]
+    reader = Reader(view, lambda: fixed_settings(view), among or ())
+    rows = Selection(f"{before}{condition}\n)", parameters, reader, failed)
+    return (int(row[0]) for row in rows)  # type: ignore[arg-type]

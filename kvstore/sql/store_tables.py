@@ -316,6 +316,12 @@ _INDEXES = listed(
     lambda reader: map(astuple, statuses(reader.view, INDEXES.values())),
 )
 
+#: Tables of which every row is a function of what one change has left: no settings, files or indexes.
+SPINE_TABLES = frozenset(
+    table.name
+    for table in (DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES)
+)
+
 _SPINE = (
     DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES,
     FILES, _SETTINGS, _FILTER_PAGES, _INDEXES,

@@ -25,6 +25,7 @@ Named = TypeVar("Named")
 
 #: The folders, in the order in which their strategies are listed.
 _FOLDERS = (
+    "metadata_index",
     "dense",
     "lexical",
     "hybrid",

@@ -44,8 +44,10 @@ class Cost:
 class Reader:
     """One state of the store as the tables read it; what is looked up often is kept while the statement runs."""
 
-    def __init__(self, view: State, settings: Callable[[], Sequence[Setting]]) -> None:
+    def __init__(self, view: State, settings: Callable[[], Sequence[Setting]], among: Sequence[int] = ()) -> None:
         self.view = view
+        #: The documents of which a condition is asked.
+        self.among = among
         self._settings = settings
         #: What reading each table has cost so far.
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)

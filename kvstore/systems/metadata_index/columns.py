@@ -1,0 +1,90 @@
+"""Columns of documents that are numbers, in blocks of documents.
+
+In: the records of documents. On disk: of 256 documents a block, each column as distances from its least value, in as
+few bytes as the greatest takes (frame of reference: Goldstein, Ramakrishnan and Shaft 1998). Out: arrays, a row a
+document. A block that fails its checksum is a CorruptionError.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import CorruptionError
+from ...storage import records
+from ...structures.documents.documents import DocumentRecord
+
+#: Documents of one block.
+SPAN = 256
+
+#: What a row holds, in this order; ``document`` is the place in the block on disk, and the id in memory.
+NAMES = ("document", "first_group", "groups", "chunks", "bytes", "changed", "left_out")
+ColumnValues = npt.NDArray[np.int64]
+DocumentColumns = tuple[int, ...]
+
+_COUNT = struct.Struct("<H")
+_FRAME = struct.Struct("<qB")
+_TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
+
+
+def row_of(record: DocumentRecord) -> DocumentColumns:
+    """The row of a document."""
+    return (
+        record.id,
+        record.first_group,
+        len(record.groups),
+        record.chunk_count,
+        record.size,
+        record.changed_at,
+        record.left_out,
+    )
+
+
+def packed(rows: Mapping[int, DocumentColumns]) -> bytes:
+    """The sealed block of some rows, by document."""
+    table = np.array([rows[document] for document in sorted(rows)], np.int64)
+    table[:, 0] %= SPAN
+    parts = [_COUNT.pack(len(table))]
+    data = []
+    for column in table.T:
+        least = int(column.min())
+        # As unsigned numbers: the distance of two numbers of 64 bits may need all of them.
+        distances = column.astype(np.uint64) - np.uint64(least & (1 << 64) - 1)
+        greatest = int(distances.max())
+        width = next(width for width in _TYPES if greatest < 1 << (8 * width))
+        parts.append(_FRAME.pack(least, width))
+        if width:
+            data.append(distances.astype(_TYPES[width]).tobytes())
+    return records.seal(b"".join((*parts, *data)))
+
+
+def unpacked(number: int, stored: memoryview, table: str, key: bytes) -> list[ColumnValues]:
+    """The columns of block ``number``, in the order of :data:`NAMES`."""
+    body = records.unseal(stored, table, key)
+    try:
+        (count,) = _COUNT.unpack_from(body)
+        place = _COUNT.size + len(NAMES) * _FRAME.size
+        columns: list[ColumnValues] = []
+        for index in range(len(NAMES)):
+            least, width = _FRAME.unpack_from(body, _COUNT.size + index * _FRAME.size)
+            kind = _TYPES[width]
+            if kind is None:
+                columns.append(np.full(count, least, np.int64))
+            else:
+                columns.append(np.frombuffer(body, kind, count, place).astype(np.int64) + least)
+                place += width * count
+    except (struct.error, ValueError, KeyError) as error:
+        raise CorruptionError(f"table {table}, key {key.hex()}: no columns of documents: {error}") from error
+    columns[0] += number * SPAN
+    return columns
+
+
+def joined(blocks: Iterable[Sequence[ColumnValues]]) -> dict[str, ColumnValues]:
+    """The columns of some blocks, one after the other."""
+    found = list(blocks)
+    if not found:
+        return {name: np.empty(0, np.int64) for name in NAMES}
+    return {name: np.concatenate([block[index] for block in found]) for index, name in enumerate(NAMES)}

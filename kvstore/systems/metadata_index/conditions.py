@@ -1,0 +1,118 @@
+"""Conditions over documents as a small algebra, apart from the text that says them.
+
+A condition is true, false or unknown of a document, as in SQL (NULL compares as unknown). What makes conditions (SQL's
+WHERE; a dictionary) builds these; :mod:`.evaluation` finds the documents. A part that the index does not tell is
+:class:`Untold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Operator = Literal["=", "<", "<=", ">", ">="]
+FieldValue = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnField:
+    """A column of the table ``documents``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetaField:
+    """A field of the metadata, by the names that lead to it; ``elements`` stands for any element of it, where it is a
+    list, and for itself, where it is a text or a number."""
+
+    names: tuple[str, ...]
+    elements: bool = False
+
+
+Field = ColumnField | MetaField
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A field against a value, numbers before texts; unknown where the field is NULL."""
+
+    field: Field
+    operator: Operator
+    value: FieldValue
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A field is not NULL; never unknown."""
+
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class IsLike:
+    """A field's text is like a pattern: that of LIKE, any case of ASCII letters, or with ``glob`` that of GLOB without
+    brackets."""
+
+    field: Field
+    pattern: str
+    glob: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """True where a part is false."""
+
+    part: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """True where every part is."""
+
+    parts: Sequence[Condition]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """True where one part is."""
+
+    parts: Sequence[Condition]
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """True where a part, about any element of a field, is; else false."""
+
+    part: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """True and false of nothing: a comparison with NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """Somebody else knows."""
+
+
+Condition = Compare | Present | IsLike | Not | All | AnyOf | Exists | Unknown | Untold
+
+
+def is_told(condition: Condition) -> bool:
+    """Whether no part of a condition is untold."""
+    match condition:
+        case Untold():
+            return False
+        case Not(part) | Exists(part):
+            return is_told(part)
+        case All(parts) | AnyOf(parts):
+            return all(map(is_told, parts))
+    return True
+
+
+def one_of(field: Field, values: Sequence[FieldValue | None]) -> Condition:
+    """A field equals one of some values (IN)."""
+    return AnyOf([Unknown() if value is None else Compare(field, "=", value) for value in values])

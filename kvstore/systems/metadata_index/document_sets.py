@@ -1,0 +1,84 @@
+"""Sets of documents, as bitmaps cut into containers.
+
+In: numbers of documents below 8,192, those of one container. On disk: the smallest of three forms, as in roaring
+bitmaps (Chambi, Lemire et al. 2016): the numbers, runs of them, or a bit each; so equal sets have equal bytes. Out: the
+numbers, or a mask over all documents. A container that fails its checksum is a CorruptionError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import CorruptionError
+from ...storage import records
+
+#: Documents of one container.
+SPAN = 8192
+_LISTED, _RUNS, _BITS = 0, 1, 2
+_BITMAP = SPAN // 8
+
+PlacesInContainer = npt.NDArray[np.uint16]
+#: Whether each document belongs to a set, by its id.
+DocumentMask = npt.NDArray[np.bool_]
+
+
+def packed(numbers: Iterable[int]) -> bytes:
+    """The sealed container of some numbers below 8,192, each once."""
+    found = np.array(sorted(numbers), np.uint16)
+    return _packed(found)
+
+
+def _packed(found: PlacesInContainer) -> bytes:
+    if len(found) == 1:
+        return records.seal(bytes((_LISTED, int(found[0]) & 255, int(found[0]) >> 8)))
+    breaks = np.flatnonzero(np.diff(found) > 1)
+    runs = len(breaks) + 1
+    listed, in_runs = 2 * len(found), 4 * runs
+    if min(listed, in_runs) >= _BITMAP:
+        flags = np.zeros(SPAN, np.bool_)
+        flags[found] = True
+        return records.seal(bytes((_BITS,)) + np.packbits(flags, bitorder="little").tobytes())
+    if listed <= in_runs:
+        return records.seal(bytes((_LISTED,)) + found.astype("<u2").tobytes())
+    bounds = np.empty((runs, 2), "<u2")
+    bounds[:, 0] = found[np.concatenate(([0], breaks + 1))]
+    bounds[:, 1] = found[np.concatenate((breaks, [len(found) - 1]))]
+    return records.seal(bytes((_RUNS,)) + bounds.tobytes())
+
+
+def changed(stored: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes) -> bytes | None:
+    """A container with some numbers more and others less; None where none is left."""
+    if stored is None:
+        return packed(added - removed) if added - removed else None
+    numbers = unpacked(stored, table, key)
+    if removed:
+        numbers = np.setdiff1d(numbers, np.fromiter(removed, np.uint16, len(removed)), assume_unique=True)
+    if added:
+        numbers = np.union1d(numbers, np.fromiter(added, np.uint16, len(added)))
+    return _packed(numbers) if len(numbers) else None
+
+
+def unpacked(stored: memoryview, table: str, key: bytes) -> PlacesInContainer:
+    """The numbers of a container, ascending."""
+    body = records.unseal(stored, table, key)
+    kind = body[0] if len(body) else -1
+    try:
+        if kind == _LISTED:
+            return np.frombuffer(body, "<u2", offset=1)
+        if kind == _BITS and len(body) == 1 + _BITMAP:
+            bits = np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little")
+            return np.flatnonzero(bits).astype(np.uint16)
+        if kind == _RUNS:
+            return _numbers_of_runs(np.frombuffer(body, "<u2", offset=1).reshape(-1, 2).astype(np.int64))
+    except ValueError:
+        pass
+    raise CorruptionError(f"table {table}, key {key.hex()}: no set of documents; run CHECK REPAIR")
+
+
+def _numbers_of_runs(runs: npt.NDArray[np.int64]) -> PlacesInContainer:
+    lengths = runs[:, 1] - runs[:, 0] + 1
+    before = np.cumsum(lengths) - lengths
+    return (np.repeat(runs[:, 0] - before, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)

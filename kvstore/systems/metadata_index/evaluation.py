@@ -1,0 +1,369 @@
+"""Conditions evaluated by the index: which documents fulfil one for certain, and which only may.
+
+In: a condition and the values of documents. Out: two sets, the first within the second. They are equal where the index
+tells everything; the documents between them have a value that is unclear, or the condition a part that is not told, and
+are for SQLite to judge. Each set is of the documents for which a condition is true or, below NOT, false: neither holds
+those for which it is unknown (Kleene's logic, as in SQL).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cached_property, reduce
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from ...storage import records
+from ...structures import tables
+from ...structures.state import State
+from .columns import ColumnValues
+from .conditions import (
+    All,
+    AnyOf,
+    ColumnField,
+    Compare,
+    Condition,
+    Exists,
+    Field,
+    FieldValue,
+    IsLike,
+    MetaField,
+    Not,
+    Present,
+    Unknown,
+    Untold,
+)
+from .document_sets import DocumentMask
+from .metadata_structure import METADATA, MetadataIndex
+from .value_keys import (
+    AFTER_TEXT,
+    COLUMN,
+    CROWDED,
+    ELEMENT,
+    FIELD,
+    NUMBER,
+    PRESENT,
+    TEXT,
+    TEXT_COLUMNS,
+    UNCLEAR,
+    names_key,
+    number_bound,
+    read_exactly,
+    stored_value,
+    value_key,
+)
+
+#: Documents for which a condition is true, at least and at most.
+Bounds = tuple[DocumentMask, DocumentMask]
+
+#: Columns that are numbers, and are kept as such.
+NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
+#: Letters of a pattern's beginning of which both cases are looked for.
+_CASES = 3
+#: Doubles next to each other within which a number may be read as another.
+_NEIGHBOURS = 16
+#: A long key stands in ``document_keys`` as so many bytes and a digest.
+_CUT_KEY = 400
+_LONGEST_PATTERN = 1000
+#: Characters of a pattern's beginning by which values are entered.
+_LONGEST_BEGINNING = 64
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+class Evaluation:
+    """The documents of one state that fulfil conditions."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._index: MetadataIndex = state.part(METADATA)
+
+    def bounds(self, condition: Condition, *, true: bool = True) -> Bounds:
+        """The documents for which a condition is true for certain, and may be; or false."""
+        match condition:
+            case Not(part):
+                return self.bounds(part, true=not true)
+            case All(parts) | AnyOf(parts):
+                found = [self.bounds(part, true=true) for part in parts]
+                both = np.logical_and if isinstance(condition, All) == true else np.logical_or
+                least = reduce(both, (one[0] for one in found))
+                if all(one[0] is one[1] for one in found):
+                    return least, least
+                return least, reduce(both, (one[1] for one in found))
+            case Exists(part):
+                least, most = self.bounds(part)
+                return (least, most) if true else (self._every & ~most, self._every & ~least)
+            case Unknown():
+                none = self._index.mask()
+                return none, none
+            case Untold():
+                return self._index.mask(), self._every
+            case Present(field):
+                present = self._present(field)
+                if present is None:
+                    return self.bounds(Untold())
+                return _same(present[0] if true else self._every & ~present[0], present[1])
+            case Compare(field, operator, value):
+                return self._judged(field, self._compared(field, operator, value), true)
+            case IsLike(field, pattern, glob):
+                return self._judged(field, self._matching(field, pattern, glob), true)
+
+    @cached_property
+    def columns(self) -> dict[str, ColumnValues]:
+        """The columns of all documents."""
+        return self._index.columns()
+
+    @cached_property
+    def _every(self) -> DocumentMask:
+        return self._of(self.columns["document"])
+
+    @cached_property
+    def _crowded(self) -> DocumentMask:
+        return self._index.having(CROWDED + b"\x00" + UNCLEAR)
+
+    def _of(self, documents: npt.NDArray[np.int64]) -> DocumentMask:
+        found = self._index.mask()
+        found[documents] = True
+        return found
+
+    def _judged(self, field: Field, found: Bounds | None, true: bool) -> Bounds:
+        """What is found to be true, or else false: the others that are not NULL."""
+        if found is None:
+            return self.bounds(Untold())
+        if true:
+            return found
+        present = self._present(field)
+        if present is None:
+            return self._index.mask(), self._every & ~found[0]
+        least = present[0] & ~found[1]
+        if found[0] is found[1] and present[1] is None:
+            return least, least
+        most = (present[0] if present[1] is None else present[0] | present[1]) & ~found[0]
+        return least, most
+
+    def _present(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
+        """The documents of which a field is not NULL, and those of which that is not told (None: there are none)."""
+        if isinstance(field, ColumnField):
+            if field.name in TEXT_COLUMNS:
+                return self._index.having(COLUMN + field.name.encode() + b"\x00" + PRESENT), None
+            return self._every, None
+        start = names_key(FIELD, field.names)
+        if start is None or field.elements:
+            return None
+        crowded = self._crowded
+        return self._index.having(start + PRESENT), crowded if crowded.any() else None
+
+    # What compares ---------------------------------------------------------------------------------------------------
+
+    def _compared(self, field: Field, operator: str, value: FieldValue) -> Bounds | None:
+        text = isinstance(value, str)
+        if text and operator != "=" and value_key(value) is None:
+            return None  # too long for a bound
+        if isinstance(field, MetaField) or (field.name in TEXT_COLUMNS and text):
+            return self._by_values(field, lambda start: self._comparing(start, operator, value))
+        if field.name in NUMBER_COLUMNS and not isinstance(value, str):
+            return _same(self._of(self.columns["document"][_fulfilling(self.columns[field.name], operator, value)]))
+        if field.name == "changed" and isinstance(value, str):
+            return self._changed(lambda text: _compares(text, operator, value))
+        if field.name == "key" and isinstance(value, str):
+            return self._keys_comparing(operator, value)
+        return None
+
+    def _matching(self, field: Field, pattern: str, glob: bool) -> Bounds | None:
+        if len(pattern) > _LONGEST_PATTERN or "\0" in pattern or (glob and "[" in pattern):
+            return None
+        matches = _pattern(pattern, glob)
+        begins = _beginnings(pattern, glob)
+        if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
+            return self._by_values(field, lambda start: self._texts_matching(start, begins, matches))
+        if field.name == "changed":
+            return self._changed(matches)
+        if field.name == "key":
+            return self._keys_matching(begins, matches)
+        return None
+
+    def _by_values(self, field: Field, found: Callable[[bytes], Bounds]) -> Bounds | None:
+        """What is found among the values of a field, whose keys begin alike; values that are unclear may do."""
+        if isinstance(field, ColumnField):
+            start = COLUMN + field.name.encode() + b"\x00"
+        else:
+            named = names_key(FIELD, field.names)
+            if named is None:
+                return None
+            start = named
+        least, most = self._index.mask(), self._index.mask()
+        # A text or a number is found as the field itself, elements of a list apart from it.
+        starts = [start, ELEMENT + start[1:]] if isinstance(field, MetaField) and field.elements else [start]
+        for start in starts:
+            surely, perhaps = found(start)
+            least |= surely
+            most |= perhaps
+        # A list is unclear, but no element of itself: the last space says what is unclear of the elements.
+        most |= self._index.having(start + UNCLEAR)
+        if isinstance(field, MetaField):
+            most |= self._crowded
+        most |= least
+        return _same(least) if np.array_equal(least, most) else (least, most)
+
+    def _comparing(self, start: bytes, operator: str, value: FieldValue) -> Bounds:
+        """Of the values whose keys begin with ``start``, those that compare so with a value."""
+        if isinstance(value, str):
+            return _same(self._texts_comparing(start, operator, value))
+        return self._numbers_comparing(start, operator, value)
+
+    def _texts_comparing(self, start: bytes, operator: str, text: str) -> DocumentMask:
+        # The end of a text is the least of bytes: after it come the longer texts that begin alike.
+        bound = start + TEXT + text.encode()
+        if operator == "=":
+            key = value_key(text)
+            return self._index.mask() if key is None else self._index.having(start + key)
+        if operator in "<=":
+            stop = bound + (b"\x00" if operator == "<" else b"\x01")
+            return self._index.between(start + NUMBER, stop)
+        return self._index.between(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
+
+    def _numbers_comparing(self, start: bytes, operator: str, number: float) -> Bounds:
+        low, high = (start + number_bound(edge) for edge in _neighbours(number))
+        least = self._index.mask()
+        if operator in ("<", "<="):
+            least |= self._index.between(start + NUMBER, low)
+        elif operator in (">", ">="):
+            least |= self._index.between(high + b"\xff", start + AFTER_TEXT)
+        most = least.copy()
+        exact = read_exactly(number)
+        for key, documents in self._index.values_between(low, high + b"\xff"):
+            stored = stored_value(key[len(start) :])
+            if exact and read_exactly(stored):  # type: ignore[arg-type]  # the range has numbers only
+                if _compares(stored, operator, number):
+                    least[documents] = True
+            else:
+                most[documents] = True
+        return least, most | least
+
+    def _texts_matching(self, start: bytes, begins: list[str], matches: Callable[[str], bool]) -> Bounds:
+        least, most = self._index.mask(), self._index.mask()
+        for beginning in begins:
+            bound = start + TEXT + beginning.encode()
+            for key, documents in self._index.values_between(bound, _after(bound)):
+                if matches(str(stored_value(key[len(start) :]))):
+                    least[documents] = True
+        # A number is matched as the text that SQLite makes of it, which is ours for whole ones.
+        for key, documents in self._index.values_between(start + NUMBER, start + TEXT):
+            number = stored_value(key[len(start) :])
+            if isinstance(number, float):
+                most[documents] = True
+            elif matches(str(number)):
+                least[documents] = True
+        return least, most | least
+
+    def _changed(self, fulfils: Callable[[str], bool]) -> Bounds:
+        seconds, places = np.unique(self.columns["changed"], return_inverse=True)
+        told = (datetime.fromtimestamp(second, UTC).isoformat() for second in seconds.tolist())
+        fulfilling = np.fromiter((fulfils(text) for text in told), np.bool_, len(seconds))
+        return _same(self._of(self.columns["document"][fulfilling[places]]))
+
+    # Keys of documents -----------------------------------------------------------------------------------------------
+
+    def _keys_comparing(self, operator: str, key: str) -> Bounds:
+        if operator == "=":
+            found = self._state.documents.identify(key) if key else None
+            return _same(self._of(np.array([] if found is None else [found], np.int64)))
+        low, high = (b"", key.encode()) if operator in "<=" else (key.encode(), None)
+        return self._keys(low, high, lambda stored: _compares(stored, operator, key))
+
+    def _keys_matching(self, begins: list[str], matches: Callable[[str], bool]) -> Bounds:
+        least, most = self._index.mask(), self._index.mask()
+        for beginning in begins:
+            low = beginning.encode()
+            found = self._keys(low, _after(low) if low else None, matches)
+            least |= found[0]
+            most |= found[1]
+        return least, most
+
+    def _keys(self, low: bytes, high: bytes | None, fulfils: Callable[[str], bool]) -> Bounds:
+        """The documents whose keys fulfil something, all of which lie from ``low`` to ``high``."""
+        documents: list[int] = []
+        cut: list[int] = []
+        last = None if high is None else high[:_CUT_KEY]
+        for stored, value in self._state.lmdb.scan(tables.DOCUMENT_KEYS, low[:_CUT_KEY]):
+            key = bytes(stored)
+            if last is not None and key[:_CUT_KEY] > last:
+                break
+            if b"\xff" in key:
+                cut.append(records.U64.unpack(value)[0])
+            elif fulfils(key.decode()):
+                documents.append(records.U64.unpack(value)[0])
+        least = self._of(np.array(documents, np.int64))
+        return _same(least) if not cut else (least, least | self._of(np.array(cut, np.int64)))
+
+
+def _same(found: DocumentMask, unclear: DocumentMask | None = None) -> Bounds:
+    return (found, found) if unclear is None else (found & ~unclear, found | unclear)
+
+
+def _neighbours(number: float) -> tuple[float, float]:
+    """The numbers between which one may be that is read as a given one, or as which that may be read."""
+    low = high = float(number)
+    for _ in range(_NEIGHBOURS):
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return low, high
+
+
+def _compares(one: FieldValue, operator: str, other: FieldValue) -> bool:
+    """How two values of one kind compare."""
+    match operator:
+        case "=":
+            return one == other
+        case "<":
+            return one < other  # type: ignore[operator]
+        case "<=":
+            return one <= other  # type: ignore[operator]
+        case ">":
+            return one > other  # type: ignore[operator]
+        case _:
+            return one >= other  # type: ignore[operator]
+
+
+def _fulfilling(column: ColumnValues, operator: str, number: float) -> npt.NDArray[np.bool_]:
+    """Which whole numbers of a column compare so with any number."""
+    lowest, highest = -(1 << 63), (1 << 63) - 1
+    if (isinstance(number, float) and math.isinf(number)) or not lowest <= number <= highest:
+        return np.full(len(column), (operator in ("<", "<=")) == (number > 0) and operator != "=")
+    floor = math.floor(number)
+    if operator == "=":
+        return column == floor if floor == number else np.zeros(len(column), np.bool_)
+    # Below a fraction lies what is not above its whole part.
+    below = column <= floor if operator in ("<=", ">") or floor != number else column < floor
+    return below if operator in ("<", "<=") else ~below
+
+
+def _pattern(pattern: str, glob: bool) -> Callable[[str], bool]:
+    """Whether a text is like a pattern, as SQLite's LIKE and GLOB have it."""
+    many, one = "*?" if glob else "%_"
+    parts = (".*" if character == many else "." if character == one else re.escape(character) for character in pattern)
+    if glob:
+        compiled = re.compile("".join(parts), re.DOTALL)
+        return lambda text: compiled.fullmatch(text) is not None
+    lowered = pattern.translate(_LOWER)
+    parts = (".*" if character == many else "." if character == one else re.escape(character) for character in lowered)
+    folded = re.compile("".join(parts), re.DOTALL)
+    return lambda text: folded.fullmatch(text.translate(_LOWER)) is not None
+
+
+def _beginnings(pattern: str, glob: bool) -> list[str]:
+    """What the texts that are like a pattern begin with: for LIKE in either case."""
+    found = re.match(r"[^*?]*" if glob else r"[^%_]*", pattern, re.DOTALL)
+    assert found is not None  # it may be empty
+    if glob:
+        return [found[0][:_LONGEST_BEGINNING]]
+    cases = (sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter] for letter in found[0][:_CASES])
+    return list(map("".join, product(*cases)))
+
+
+def _after(bound: bytes) -> bytes:
+    """A key after all that begin with one: no byte of UTF-8 is 255."""
+    return bound + b"\xff"

@@ -1,0 +1,188 @@
+"""What documents have in their metadata and columns, as a structure: read by conditions, maintained in the commit.
+
+On disk: ``metadata_sets`` (key of a value, number of 8,192 documents u32 → the documents that have it, see
+:mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (number of 256 documents u32 → their columns, see
+:mod:`.columns`). Out: sets of documents, as masks by id, and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from ...storage import records
+from ...storage.view import View, WriteView
+from ...structures.documents.allowed import Allowed
+from ...structures.documents.documents import DocumentRecord
+from ...structures.logical import Logical
+from ...structures.state import State
+from ..contract import Delta, DumpRow, LmdbTable
+from . import columns, document_sets
+from .columns import ColumnValues, DocumentColumns
+from .document_sets import DocumentMask
+from .value_keys import NUMBER, TEXT, document_keys, stored_value
+
+METADATA_SETS = "metadata_sets"
+METADATA_COLUMNS = "metadata_columns"
+
+
+class MetadataIndex:
+    """The values of documents as one view sees them; ``size`` is greater than every document's id."""
+
+    def __init__(self, view: View, size: int) -> None:
+        self._view = view
+        self.size = size
+
+    def mask(self) -> DocumentMask:
+        """A set without any document."""
+        return np.zeros(self.size, np.bool_)
+
+    def having(self, key: bytes) -> DocumentMask:
+        """The documents that have the value of a key."""
+        return self.between(key, key + b"\xff\xff\xff\xff\xff")
+
+    def between(self, start: bytes, stop: bytes) -> DocumentMask:
+        """The documents that have any value with ``start`` <= key < ``stop``."""
+        found = self.mask()
+        for key, value in self._view.scan(METADATA_SETS, start, stop):
+            numbers = document_sets.unpacked(value, METADATA_SETS, key)
+            found[numbers.astype(np.intp) + records.U32.unpack(key[-4:])[0] * document_sets.SPAN] = True
+        return found
+
+    def values_between(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, ColumnValues]]:
+        """Every value with ``start`` <= key < ``stop``: its key, and ids of documents that have it; a value may come
+        several times."""
+        for key, value in self._view.scan(METADATA_SETS, start, stop):
+            numbers = document_sets.unpacked(value, METADATA_SETS, key)
+            yield key[:-4], numbers.astype(np.int64) + records.U32.unpack(key[-4:])[0] * document_sets.SPAN
+
+    def columns(self) -> dict[str, ColumnValues]:
+        """The columns of all documents, in order of their ids."""
+        return columns.joined(self._block(key, value) for key, value in self._view.scan(METADATA_COLUMNS))
+
+    def allowed(self, documents: ColumnValues) -> Allowed:
+        """Some documents, ids ascending, as those that may answer."""
+        numbers = np.unique(documents // columns.SPAN)
+        if 2 * len(numbers) * columns.SPAN > self.size:
+            found = self.columns()
+        else:
+            keys = [records.u32(number) for number in numbers.tolist()]
+            stored = zip(keys, self._view.get_many(METADATA_COLUMNS, keys), strict=True)
+            found = columns.joined(self._block(key, value) for key, value in stored if value is not None)
+        rows = np.flatnonzero(np.isin(found["document"], documents, assume_unique=True))
+        ids, first, groups = (found[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups"))
+        return Allowed(ids, first, groups, int(found["chunks"][rows].sum()))
+
+    def sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
+        """Every value's key and the ids of documents that have it; a value may come several times."""
+        return ((key, numbers.tolist()) for key, numbers in self.values_between(b"", b"\xff"))
+
+    def counts(self) -> dict[str, int]:
+        return {"values": self._view.count(METADATA_SETS)}
+
+    def _block(self, key: bytes, value: memoryview) -> list[ColumnValues]:
+        return columns.unpacked(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key)
+
+
+class MetadataFollower:
+    """Gathers what documents bring and take with them, and changes each set and block once a batch."""
+
+    def __init__(self, write: WriteView) -> None:
+        self._write = write
+        self._sets: dict[bytes, tuple[set[int], set[int]]] = {}
+        self._rows: dict[int, dict[int, DocumentColumns | None]] = {}
+
+    def leaving(self, record: DocumentRecord) -> None:
+        self._note(record, 1)
+        self._rows.setdefault(record.id // columns.SPAN, {})[record.id] = None
+
+    def follow(self, delta: Delta) -> None:
+        for added in delta.added:
+            self._note(added.record, 0)
+            row = columns.row_of(added.record)
+            self._rows.setdefault(added.record.id // columns.SPAN, {})[added.record.id] = row
+        self._flush_sets()
+        self._flush_columns()
+
+    def _note(self, record: DocumentRecord, removed: int) -> None:
+        container, number = divmod(record.id, document_sets.SPAN)
+        end = records.u32(container)
+        for key in document_keys(record):
+            self._sets.setdefault(key + end, (set(), set()))[removed].add(number)
+
+    def _flush_sets(self) -> None:
+        keys = sorted(self._sets)
+        written: dict[bytes, bytes | None] = {}
+        for key, value in zip(keys, self._write.get_many(METADATA_SETS, keys), strict=True):
+            added, removed = self._sets[key]
+            made = document_sets.changed(value, added, removed, METADATA_SETS, key)
+            if made is not None or value is not None:
+                written[key] = made
+        self._write.change_many(METADATA_SETS, written)
+        self._sets.clear()
+
+    def _flush_columns(self) -> None:
+        numbers = sorted(self._rows)
+        keys = [records.u32(number) for number in numbers]
+        written: dict[bytes, bytes | None] = {}
+        for number, key, value in zip(numbers, keys, self._write.get_many(METADATA_COLUMNS, keys), strict=True):
+            rows: dict[int, DocumentColumns] = {}
+            if value is not None:
+                stored = columns.unpacked(number, value, METADATA_COLUMNS, key)
+                rows = {row[0]: row for row in zip(*(column.tolist() for column in stored), strict=True)}
+            for document, row in self._rows[number].items():
+                if row is None:
+                    rows.pop(document, None)
+                else:
+                    rows[document] = row
+            if rows or value is not None:
+                written[key] = columns.packed(rows) if rows else None
+        self._write.change_many(METADATA_COLUMNS, written)
+        self._rows.clear()
+
+
+class MetadataStructure:
+    """The values of documents among the structures of a store."""
+
+    name = "metadata_index"
+    version = 1
+    tables = (LmdbTable(METADATA_SETS, buffered=True), LmdbTable(METADATA_COLUMNS, buffered=True))
+
+    def read(self, state: State) -> MetadataIndex:
+        return MetadataIndex(state.lmdb, state.counters.next_document)
+
+    def follower(self, state: State, write: WriteView) -> MetadataFollower:
+        return MetadataFollower(write)
+
+    def dump(self, read: MetadataIndex, names: Logical) -> Mapping[str, Iterable[DumpRow]]:
+        return {
+            METADATA_SETS: (
+                (*_told(key), names.document(document)) for key, documents in read.sets() for document in documents
+            ),
+            # When a document was stored says nothing of it.
+            METADATA_COLUMNS: (
+                (names.document(document), *row)
+                for document, *row in zip(
+                    *(
+                        read.columns()[name].tolist()
+                        for name in columns.NAMES
+                        if name not in ("first_group", "changed")
+                    ),
+                    strict=True,
+                )
+            ),
+        }
+
+    def counts(self, read: MetadataIndex) -> Mapping[str, int]:
+        return read.counts()
+
+
+def _told(key: bytes) -> tuple[str, str, str | float | None]:
+    """Where a value is found, its kind and, where the key tells it, the value."""
+    field, _, value = key.partition(b"\x00")
+    kind = value[:1]
+    return field.decode(), kind.hex(), stored_value(value) if kind in (NUMBER, TEXT) else None
+
+
+METADATA = MetadataStructure()

@@ -1,0 +1,153 @@
+"""Values of documents as keys that sort as SQLite compares values.
+
+In: a document's record. Out: a key for each value that a condition can ask for: of its title and source, of the fields
+of its metadata, and of the elements of lists among these. A key is where the value is found (a space, the names of the
+fields that lead to it), then the value: numbers before texts, numbers by size whether whole or not, texts by their
+bytes in UTF-8. What has no such key (long texts, lists, objects, texts with a NUL) is *unclear*: a key of its own says
+which documents have it, and a condition on it is for SQLite to judge.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...structures.documents.documents import DocumentRecord
+
+#: Where a value is found: a column of the table ``documents``, a field of the metadata, an element of such a field.
+COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
+#: What follows the names: that there is a value which is not null, that it is unclear, a number, a text.
+PRESENT, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
+#: Follows every kind of value.
+AFTER_TEXT = b"\x21"
+#: Documents with more values than :data:`_MOST_VALUES`: all their metadata is unclear.
+CROWDED = b"\x04"
+
+#: Columns of documents that are kept by value.
+TEXT_COLUMNS = ("title", "source")
+
+_END, _BETWEEN = b"\x00", b"\x1f"
+_LONGEST_NAMES, _LONGEST_TEXT = 120, 200
+_DEEPEST = 4
+_MOST_VALUES = 512
+_NUMBER = struct.Struct(">QHB")
+_DOUBLE, _U64 = struct.Struct(">d"), struct.Struct(">Q")
+_SIGN = 1 << 63
+_MIDDLE = 1 << 15
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def names_key(space: bytes, names: Sequence[str]) -> bytes | None:
+    """The beginning of the keys of a field's values; None for a field of which none are kept.
+
+    These have a name that is empty, or that JSON writes in other characters than its own, or lie too deep.
+    """
+    if not 0 < len(names) <= _DEEPEST or not all(map(_plain, names)):
+        return None
+    joined = _BETWEEN.join(name.encode() for name in names)
+    return space + joined + _END if len(joined) <= _LONGEST_NAMES else None
+
+
+def value_key(value: Any) -> bytes | None:
+    """The end of a value's key, from its kind on; None for one that is unclear."""
+    if isinstance(value, (bool, int)):
+        return number_key(value) if value in _INT64 else None
+    if isinstance(value, float):
+        return number_key(value)
+    if isinstance(value, str):
+        return text_key(value)
+    return None
+
+
+def text_key(text: str) -> bytes | None:
+    """The end of the key of a text; None for one that is long, or has a NUL."""
+    packed = text.encode()
+    return TEXT + packed + _END if len(packed) <= _LONGEST_TEXT and _END not in packed else None
+
+
+def number_key(number: float) -> bytes:
+    """The end of the key of a number of 64 bits: by its size, then whole numbers first."""
+    whole = isinstance(number, int)
+    near = float(number)
+    # Whole numbers beyond 2**53 are told apart by how far they are from their double.
+    rest = int(number) - int(near) if whole else 0
+    return NUMBER + _NUMBER.pack(_ordered(near), rest + _MIDDLE, 0 if whole else 1)
+
+
+def number_bound(number: float) -> bytes:
+    """What the keys of all numbers equal to one begin with: those of smaller ones lie before it."""
+    return number_key(number)[:-1]
+
+
+def stored_value(key: bytes) -> str | float:
+    """The value of which a key ends so."""
+    if key[:1] == TEXT:
+        return key[1:-1].decode()
+    bits, rest, real = _NUMBER.unpack(key[1:])
+    number: float = _DOUBLE.unpack(_U64.pack(bits ^ _SIGN if bits & _SIGN else bits ^ ((1 << 64) - 1)))[0]
+    return number if real else int(number) + rest - _MIDDLE
+
+
+def read_exactly(number: float) -> bool:
+    """Whether every reader of decimal numbers makes the same of a number as Python writes it.
+
+    One of at most 15 digits and a small power of ten takes one rounding (Clinger 1990, How to read floating point
+    numbers accurately); other numbers SQLite may read as a neighbour of what was meant.
+    """
+    if isinstance(number, int):
+        return True
+    digits, _, exponent = repr(abs(number)).partition("e")
+    return len(digits.replace(".", "").strip("0")) <= 15 and abs(int(exponent or 0)) < 16
+
+
+def document_keys(record: DocumentRecord) -> set[bytes]:
+    """The keys of all values of a document, without its number."""
+    found = set[bytes]()
+    for name in TEXT_COLUMNS:
+        value = getattr(record, name)
+        if value is not None:
+            found.update(_keys(COLUMN + name.encode() + _END, value))
+    of_metadata = set[bytes]()
+    for key in _metadata_keys(record.meta, ()):
+        of_metadata.add(key)
+        if len(of_metadata) > _MOST_VALUES:
+            of_metadata = {CROWDED + _END + UNCLEAR}
+            break
+    return found | of_metadata
+
+
+def _metadata_keys(fields: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[bytes]:
+    for name, value in fields.items():
+        names = (*above, name)
+        field = names_key(FIELD, names)
+        if field is None or value is None:
+            continue
+        element = ELEMENT + field[1:]
+        yield from _keys(field, value)
+        if isinstance(value, list):
+            for one in value:
+                key = value_key(one)
+                yield element + (UNCLEAR if key is None else key)
+        elif value_key(value) is None:
+            yield element + UNCLEAR
+        if isinstance(value, dict):
+            yield from _metadata_keys(value, names)
+
+
+def _keys(field: bytes, value: Any) -> tuple[bytes, bytes]:
+    key = value_key(value)
+    return field + PRESENT, field + (UNCLEAR if key is None else key)
+
+
+def _plain(name: str) -> bool:
+    return bool(name) and min(name) > "\x1f" and not {'"', "\\"} & set(name)
+
+
+def _ordered(number: float) -> int:
+    """The bits of a double as a number that grows with it."""
+    if not math.isfinite(number):
+        number = math.copysign(math.inf, number)
+    bits: int = _U64.unpack(_DOUBLE.pack(number + 0.0))[0]  # + 0.0: there is one zero
+    return bits ^ ((1 << 64) - 1) if bits & _SIGN else bits ^ _SIGN
