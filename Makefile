@@ -9,6 +9,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+SLOW_INSTALLED := $(VENV)/.installed-slow
 TYPING := build/typing
 SANITIZED := build/sanitized
 KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,kernels arc_eager cft chnsw edge_filter entity_filter filter_damage \
@@ -28,7 +29,7 @@ demo: install
 test: install
 	$(BIN)/python -m pytest -q -n 2
 
-test-slow: install
+test-slow: $(SLOW_INSTALLED)
 	$(BIN)/python -m pytest -q -n 2 -m slow
 
 # Built into a folder of their own, found before the installed ones. The sanitizer has to be loaded before Python, and
@@ -63,6 +64,10 @@ install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml setup.py $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[local,documents,llm,test]'
+	touch $@
+
+$(SLOW_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[test-slow]'
 	touch $@
 
 $(BIN)/python:

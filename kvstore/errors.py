@@ -71,6 +71,10 @@ class ReaderError(KvstoreError):
     """A file cannot be read as the format asked for; names the file, the place and the reason."""
 
 
+class EngineError(KvstoreError):
+    """The engine of an ingest cannot be had, or was lost; what was committed is kept, and the next ingest goes on."""
+
+
 class EmbedderError(KvstoreError):
     """An embedder cannot be loaded or failed; names the package or setting that is missing."""
 

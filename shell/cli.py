@@ -183,6 +183,13 @@ def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> st
     "--workers", type=click.IntRange(0, 64), help="Processes that read and embed (default: by size; 0: none)."
 )
 @click.option(
+    "--engine",
+    default="processes",
+    metavar="NAME",
+    show_default=True,
+    help="Where they run: processes (here), ray://local or ray://HOST:PORT.",
+)
+@click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
     default=TIME_LIMIT,
@@ -218,6 +225,7 @@ def ingest(
     lock_timeout: float,
     quiet: bool,
     workers: int | None,
+    engine: str,
     time_limit: float,
     memory_limit: float | None,
     options: tuple[str, ...],
@@ -240,6 +248,7 @@ def ingest(
                 options=given,
                 progress=line.show,
                 workers=workers,
+                engine=engine,
                 time_limit=time_limit,
                 memory_limit=memory_limit,
             )

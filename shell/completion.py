@@ -25,7 +25,7 @@ _EXPRESSION_WORDS = frozenset(
     {"AND", "BETWEEN", "CASE", "CAST", "COLLATE", "ELSE", "END", "EXISTS", "GLOB", "IN", "IS", "LIKE", "NOT", "NULL",
      "OR", "THEN", "WHEN"}
 )  # fmt: skip
-_INGEST_OPTIONS = ("prune", "include", "workers", "time_limit", "memory_limit", "delimiter", "navigation")
+_INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit", "delimiter", "navigation")
 _DIRECTIONS = frozenset({"UP", "DOWN", "BOTH"})
 _CLAUSES = _DIRECTIONS | {
     "DEPTH", "IN", "LIMIT", "META", "MODEL", "SOURCE", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH", "WITHIN",

@@ -56,7 +56,7 @@ def test_messages_arrive_as_they_were_sent_however_they_are_cut(store: kvstore.S
     messages = [
         ("found", 3, document),
         ("found", 4, Failure("\udcff", "why")),
-        [(1, 0, Source(Path("/a/b\udcff"), "b", None, None))],
+        [(1, 0, Source("/a/b\udcff", "b", None, None, "/a/b\\xff"))],
         (store.settings,),
     ]
     sent = b"".join(map(frame, messages))
@@ -251,7 +251,7 @@ def test_an_interrupted_ingest_leaves_no_worker_and_goes_on(
         started.append(popen(*arguments, **options))  # type: ignore[call-overload]
         return started[-1]
 
-    monkeypatch.setattr("kvstore.ingest.worker_pool.subprocess.Popen", start)
+    monkeypatch.setattr("kvstore.ingest.engines.processes.subprocess.Popen", start)
 
     def interrupt(now: kvstore.IngestProgress) -> None:
         if now.done >= 25:

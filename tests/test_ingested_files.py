@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -31,13 +32,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from kvstore.ingest import file_documents
 
     names: list[str] = []
-    original = file_documents.read
+    original = file_documents.read_stream
 
-    def noting(path: Path, *rest: object) -> Item:
-        names.append(path.name)
-        return original(path, *rest)  # type: ignore[arg-type, return-value]
+    def noting(stream: BinaryIO, name: str, *rest: object) -> Iterator[Item]:
+        names.append(Path(name).name)
+        return original(stream, name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(file_documents, "read", noting)
+    monkeypatch.setattr(file_documents, "read_stream", noting)
     return names
 
 
@@ -165,19 +166,19 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     """It is stored as it was met, and not taken as known: the next ingest brings it as it is then."""
     from kvstore.ingest import file_documents
 
-    original = file_documents.read
+    original = file_documents.read_stream
     page = folder / "two.txt"
 
-    def disturbed(path: Path, *rest: object) -> Iterator[Item]:
-        yield from original(path, *rest)  # type: ignore[arg-type]
-        if path == page:
+    def disturbed(stream: BinaryIO, name: str, *rest: object) -> Iterator[Item]:
+        yield from original(stream, name, *rest)  # type: ignore[arg-type]
+        if name == str(page):
             if change == "removed":
                 page.unlink()
             else:
                 page.write_text("Captain Reid came." if change == "rewritten" else "Port")
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_documents, "read", disturbed)
+        patch.setattr(file_documents, "read_stream", disturbed)
         store.ingest(folder)
     assert store.get("two.txt").text == "Port Ellen has pier two."  # type: ignore[union-attr]
     report = store.ingest(folder, prune=True)

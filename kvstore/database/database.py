@@ -323,6 +323,7 @@ class Database(Queryable):
         options: Mapping[str, Any] | None = None,
         progress: Callable[[IngestProgress], None] | None = None,
         workers: int | None = None,
+        engine: str = "processes",
         time_limit: float = TIME_LIMIT,
         memory_limit: float | None = None,
     ) -> IngestReport:
@@ -331,10 +332,11 @@ class Database(Queryable):
         Bad files are reported, not raised. ``prune`` removes documents whose files vanished from the folders and
         patterns named here. ``include`` has patterns such as ``*.adoc``: the files taken from folders are those whose
         names match one, whatever their suffixes.
-        ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth); a file at
-        which one is silent for ``time_limit`` seconds, wants more than ``memory_limit`` megabytes (None: its share of
-        half of the machine's), or ends, is reported. Where this has made most of the store's file and nobody else has
-        it open, the file is compacted at the end.
+        ``workers`` processes read, extract and embed (0: this one; None: as many as the files are worth), of this
+        machine or of another ``engine`` (``ray://local``, ``ray://HOST:PORT``). A file at which one is silent for
+        ``time_limit`` seconds, wants more than ``memory_limit`` megabytes (None: its share of half of the machine's),
+        or ends, is reported. Where this has made most of the store's file and nobody else has it open, the file is
+        compacted at the end.
 
         >>> folder = tempfile.mkdtemp()
         >>> _ = open(folder + "/milk.md", "w").write("# Milk\\n\\nMilk goes into tea.")
@@ -356,6 +358,7 @@ class Database(Queryable):
             options=options,
             progress=progress,
             workers=workers,
+            engine=engine,
             time_limit=time_limit,
             memory_limit=memory_limit,
         )

@@ -8,6 +8,7 @@ that it can run in another process (``worker.py``).
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from ..extraction.extraction import Extracted, TextsKnown, derive_all, forget_te
 from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
-from .readers import LeftOut, RawDocument, RawFact, read
+from .readers import LeftOut, RawDocument, RawFact, read_stream
 from .sources import Source
 
 
@@ -75,23 +76,29 @@ def documents_of(
     format: str | None,
     options: Mapping[str, Any],
     stored: StoredDigest,
+    content: bytes | None = None,
 ) -> Iterator[NewDocument | Found]:
     """The documents of a file, and what failed: a file that makes its reader fail is a failure among others.
 
-    Raises InputError for an unknown format or option, and what ``stored`` raises.
+    Its ``content`` is read where that is at hand, and else the file. Raises InputError for an unknown format or option,
+    and what ``stored`` raises.
     """
-    place = str(source.path)
+    place = source.place
     location = source.location
+    form = source.format or format
     try:
-        for number, item in enumerate(read(source.path, source.key, source.format or format, options), 1):
-            if isinstance(item, RawDocument):
-                yield _validated(item, location, place if number == 1 else f"{place}, document {number}", stored)
-            elif isinstance(item, RawFact):
-                yield item
-            else:
-                yield Failure(item.place, item.reason)
-    except (ReaderError, OSError) as error:
+        with source.open() if content is None else io.BytesIO(content) as stream:
+            for number, item in enumerate(read_stream(stream, place, source.key, form, options), 1):
+                if isinstance(item, RawDocument):
+                    yield _validated(item, location, place if number == 1 else f"{place}, document {number}", stored)
+                elif isinstance(item, RawFact):
+                    yield item
+                else:
+                    yield Failure(item.place, item.reason)
+    except ReaderError as error:
         yield failure(place, error)
+    except OSError as error:
+        yield Failure(place, f"cannot be read: {error.strerror or error}")
     except KvstoreError:
         raise
     except MemoryError:

@@ -3,7 +3,8 @@
 In: a source and how it is read. Out: the record of a file that was ingested whole. A file is as it was when its path,
 size, times of change (which no program can set: that of the inode is among them) and inode are, and it is read in the
 same way, and under the same key, by the same version of kvstore and of its readers. One that changed a moment before it
-was read is not recorded: a second change within one tick of the clock could not be told.
+was read is not recorded: a second change within one tick of the clock could not be told. Of a file at an address counts
+what its file system tells of it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ..structures.documents.ingested_files import IngestedFile
+from . import remote_files
 from .readers import READING
 from .sources import Source
 
@@ -41,8 +43,8 @@ class FileVisit:
         # A file that was ingested under another key is not known under this one.
         self._reading = hashlib.blake2b(reading + source.key.encode(), digest_size=16).digest()
         self.location = source.location
-        self._path = os.path.realpath(source.path)
-        self._signature = _signature(self._path)
+        self._path = source.place if source.remote else os.path.realpath(source.place)
+        self._signature = _signature(source, self._path)
         self._digests: dict[str, bytes] = {}
 
     @property
@@ -53,7 +55,7 @@ class FileVisit:
     @property
     def root(self) -> str | None:
         """The folder it was found in, if it was not named itself."""
-        return str(self.source.root) if self.source.root else None
+        return self.source.root
 
     def is_as(self, file: IngestedFile | None) -> bool:
         """Whether it is what a record was made of."""
@@ -70,15 +72,19 @@ class FileVisit:
         Its name must be text: others are written in another way in the source of its documents.
         """
         signature = self._signature
-        if self.failed or not self._digests or not signature or signature != _signature(self._path):
+        if self.failed or not self._digests or not signature or signature != _signature(self.source, self._path):
             return None
-        if time.time_ns() - max(signature[1:3]) < SETTLED * 1e9 or not _is_text(self._path):
+        if not self.source.remote and time.time_ns() - max(signature[1:3]) < SETTLED * 1e9:
+            return None
+        if not _is_text(self._path):
             return None
         keys = list(self._digests)
         return IngestedFile(self.location, self._path, signature, self._reading, keys), list(self._digests.values())
 
 
-def _signature(path: str) -> list[int]:
+def _signature(source: Source, path: str) -> list[int]:
+    if source.remote:
+        return remote_files.signature(path)
     try:
         found = os.stat(path)
     except OSError:

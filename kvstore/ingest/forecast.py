@@ -11,7 +11,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 from ..errors import ReaderError
 from ..systems.derivation import texts_without_vectors, with_parts
 from ..systems.kept_derivations import kept_derivations
+from .engines.processes import Processes
 from .file_documents import FileDocument
 from .file_visit import FileVisit, way_of_reading
 from .pipeline import Destination
@@ -96,7 +96,7 @@ def forecast(
     with destination.state() as state:
         known = state.ingested_files
         new = [file for file in files if not FileVisit(file, reading).is_as(known.get(file.location))]
-    size = sum(map(_size, new))
+    size = sum(source.size for source in new)
     sample = [new[index * len(new) // SAMPLE] for index in range(SAMPLE)] if len(new) > SAMPLE else new
     started = time.monotonic()
     left_out: dict[tuple[str, str], LeftOutOfPages] = {}
@@ -140,7 +140,7 @@ def _read(
     job = destination.job(format, options, embed=False)
     with destination.state() as state:
         kept = kept_derivations(state.lmdb)
-    with WorkerPool(job, sample, 1, Limits()) as pool:
+    with WorkerPool(job, sample, Processes(1), Limits()) as pool:
         items = pool.found()
         for source in sample:
             of_file = 0.0
@@ -155,8 +155,8 @@ def _read(
                         texts += chain(*texts_without_vectors(document, (), destination.settings, kept).values())
                 if time.monotonic() > until:
                     # What gave nothing in that time is likely to be read.
-                    return read + min(of_file or math.inf, max(1, _size(source))), documents, chunks, texts
-            read += _size(source)
+                    return read + min(of_file or math.inf, max(1, source.size)), documents, chunks, texts
+            read += source.size
     return read, documents, chunks, texts
 
 
@@ -177,9 +177,3 @@ def _seconds_a_text(destination: Destination, texts: Sequence[str]) -> float:
     started = time.monotonic()
     destination.embed(timed)
     return (time.monotonic() - started) / max(1, len(timed))
-
-
-def _size(source: Source) -> int:
-    with suppress(OSError):
-        return source.path.stat().st_size
-    return 0

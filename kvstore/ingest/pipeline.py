@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from ..settings import TIME_LIMIT, FixedSettings
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
+from .engines import PROCESSES, check_engine, started
 from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading
 from .pace import Pace
@@ -151,6 +152,7 @@ def ingest(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[IngestProgress], None] | None = None,
     workers: int | None = None,
+    engine: str = PROCESSES,
     time_limit: float = TIME_LIMIT,
     memory_limit: float | None = None,
 ) -> IngestReport:
@@ -159,10 +161,11 @@ def ingest(
 
     ``include``: see :func:`~kvstore.ingest.sources.find_sources`.
 
-    ``workers`` is how many processes read, extract and embed (0: this one; None: what the files are worth); what comes
-    of it is the same. A file at which a worker is silent for ``time_limit`` seconds is a failure, and so is one for
-    which it wants more than ``memory_limit`` megabytes (None: its share of half of the machine's). Raises InputError
-    for a format or an option that is none, and an empty path.
+    ``workers`` is how many processes read, extract and embed (0: this one; None: what the files are worth, or the
+    engine has room for), ``engine`` where they run (:mod:`.engines`); what comes of it is the same. A file at which a
+    worker is silent for ``time_limit`` seconds is a failure, and so is one for which it wants more than
+    ``memory_limit`` megabytes (None: its share of half of the machine's). Raises InputError for a format, an option or
+    an engine that is none, and an empty path; EngineError where the engine cannot be had, or is lost.
     """
     ReadOptions.of(options)
     if format is not None:
@@ -173,8 +176,12 @@ def ingest(
         raise InputError(f"the time limit is a number of seconds above 0, not {time_limit!r}")
     if memory_limit is not None and (not isinstance(memory_limit, (int, float)) or not memory_limit > 0):
         raise InputError(f"the memory limit is a number of megabytes above 0, not {memory_limit!r}")
+    check_engine(engine)
+    if engine != PROCESSES and workers == 0:
+        raise InputError(f"workers of {engine} are 1 to 64, not 0; leave the engine out to ingest in this process")
     limits = Limits(time_limit, memory_limit)
-    return _IngestRun(destination, format, include, dict(options or {}), progress, workers, limits).run(paths, prune)
+    run = _IngestRun(destination, format, include, dict(options or {}), progress, workers, engine, limits)
+    return run.run(paths, prune)
 
 
 class _IngestRun:
@@ -186,6 +193,7 @@ class _IngestRun:
         options: Mapping[str, Any],
         progress: Callable[[IngestProgress], None] | None,
         workers: int | None,
+        engine: str,
         limits: Limits,
     ) -> None:
         self._destination = destination
@@ -196,6 +204,7 @@ class _IngestRun:
         self._pace = Pace()
         self._done = 0
         self._workers = workers
+        self._engine = engine
         self._limits = limits
         self._report = IngestReport()
         self._started = time.monotonic()
@@ -232,7 +241,7 @@ class _IngestRun:
                 self._tell(number, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
-                        self._take(FileDocument(key, str(visit.source.path), b"", None), visit)
+                        self._take(FileDocument(key, visit.source.place, b"", None), visit)
                     continue
                 while (found := next(items)) is not None:
                     before = self._report.chunks
@@ -269,7 +278,7 @@ class _IngestRun:
             self._report.failures += [Failure(failure.place, failure.reason) for failure in sources.failures]
             self._covered += sources.covered
             if sources.failures:
-                self._unread |= {str(covered.root) for covered in sources.covered}
+                self._unread |= {covered.root for covered in sources.covered}
         self._report.skipped = self._report.skipped_by.total()
         return list(found.values())
 
@@ -281,13 +290,18 @@ class _IngestRun:
 
     def _found(self, sources: Sequence[Source]) -> Generator[Found | None, None, None]:
         """What each source holds, in order; None after the last of each."""
-        workers, embed = self._worth(sources) if self._workers is None else (self._workers, True)
-        if workers and sources:
+        workers, embed = self._workers, True
+        if workers is None and self._engine == PROCESSES:
+            workers, embed = self._worth(sources)
+        if workers != 0 and sources:
             from .worker_pool import WorkerPool
 
-            job = self._destination.job(self._format, self._options, embed=embed)
-            with WorkerPool(job, sources, workers, self._limits) as pool:
-                yield from pool.found()
+            with started(self._engine, workers, self._destination.state) as engine:
+                # What keys and addresses of endpoints the process that ingests has, others need not.
+                embed = embed and (self._engine == PROCESSES or not self._destination.texts_per_request)
+                job = self._destination.job(self._format, self._options, embed=embed)
+                with WorkerPool(job, sources, engine, self._limits) as pool:
+                    yield from pool.found()
             return
         for portion in portions(self._read(sources)):
             for _, found in extracted(portion, self._destination.settings):
@@ -310,13 +324,11 @@ class _IngestRun:
         total = 0
         risky = False
         for source in sources:
-            size = 0
-            with suppress(OSError):
-                size = source.path.stat().st_size
+            size = source.size
             total += size
             if total >= WORKER_BYTES:
                 return max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 1, len(sources))), True
-            form = source.format or self._format or format_of(source.path.name)
+            form = source.format or self._format or format_of(source.name)
             risky = risky or size > trusted_size(form)
         return int(risky), False
 
@@ -330,7 +342,7 @@ class _IngestRun:
             self._take_document(found, visit)
         else:
             self._report.failures.append(found)
-            self._unread.add(str(visit.source.root))
+            self._unread.add(visit.source.root or "")
             visit.failed = True
 
     def _take_document(self, found: FileDocument, visit: FileVisit) -> None:
@@ -403,7 +415,7 @@ class _IngestRun:
     def _prune(self) -> None:
         roots: dict[str, list[Covered]] = {}
         for covered in self._covered:
-            roots.setdefault(str(covered.root), []).append(covered)
+            roots.setdefault(covered.root, []).append(covered)
         for root, asked in sorted(roots.items()):
             if root in self._unread:
                 reason = (

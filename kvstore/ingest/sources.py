@@ -1,11 +1,12 @@
 """Paths, folders and globs become the files to read, each with the key that its document gets.
 
-In: paths. A folder is walked in sorted order; a pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix;
-what is hidden (its name begins with a dot) is passed over, and so are links to folders and links to files outside the
-root. Out: :class:`Sources`. In a folder only files of known suffixes are taken (of those of the format, where one is
-named), or those that one of some patterns includes, and the others are counted by their suffixes; a file that is named,
-or that a pattern matches, is taken whatever its suffix. A path that does not exist and a pattern that matches nothing
-are ReaderErrors; a folder that cannot be listed is a failure.
+In: paths, and addresses of what fsspec reads, such as ``s3://bucket/folder`` (:mod:`.remote_files`). A folder is walked
+in sorted order; a pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix; what is hidden (its name
+begins with a dot) is passed over, and so are links to folders and links to files outside the root. Out:
+:class:`Sources`. In a folder only files of known suffixes are taken (of those of the format, where one is named), or
+those that one of some patterns includes, and the others are counted by their suffixes; a file that is named, or that a
+pattern matches, is taken whatever its suffix. A path that does not exist and a pattern that matches nothing are
+ReaderErrors; a folder that cannot be listed is a failure.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from ..errors import InputError, ReaderError
+from . import remote_files
 from .readers import ReadFailure, check_format, format_of, suffixes_of
+from .remote_files import is_address
 
 _WILDCARD = re.compile(r"[*?]")
 #: What a name has where another has a byte that is no UTF-8.
@@ -29,31 +34,50 @@ _ESCAPE = re.compile(r"\\(?=x[0-9a-f]{2})")
 class Source:
     """A file to read: ``key`` names its document, ``format`` how to read it (None: by looking at it).
 
-    ``root`` is the folder that was asked for, or the fixed prefix of the pattern, as an absolute path without links, so
-    that it is the same however it was written; None for a single file.
+    ``place`` is its path or address as it is told, ``location`` its address, or its absolute path, the links in its
+    folders followed: where it can be opened, if it is text. ``root`` is the folder that was asked for, or the fixed
+    prefix of the pattern, as an address or as an absolute path without links, so that it is the same however it was
+    written; None for a single file.
     """
 
-    path: Path
+    place: str
     key: str
     format: str | None
-    root: Path | None
+    root: str | None
+    location: str
 
     @property
-    def location(self) -> str:
-        """The absolute path of the file, the links in its folders followed: where it can be opened, if it is text."""
-        return _as_text(os.path.join(os.path.realpath(self.path.parent), self.path.name))
+    def name(self) -> str:
+        """Its name, without its folders."""
+        return self.place.rpartition("/")[2]
+
+    @property
+    def remote(self) -> bool:
+        """Whether it has an address rather than a path."""
+        return is_address(self.place)
+
+    @property
+    def size(self) -> int:
+        """Its bytes; 0 where it cannot be looked at."""
+        with suppress(OSError):
+            return remote_files.size(self.place) if self.remote else os.stat(self.place).st_size
+        return 0
+
+    def open(self) -> BinaryIO:
+        """Its bytes, to be read; raises OSError, and ReaderError for an address that cannot be read."""
+        return remote_files.opened(self.place) if self.remote else open(self.place, "rb")
 
 
 @dataclass(frozen=True)
 class Covered:
     """What was asked for of a folder: all files there that would be taken, of which vanished ones may be pruned."""
 
-    root: Path
+    root: str
     takes: Callable[[str], bool]
 
     def covers(self, location: str) -> bool:
         """Whether a file at this location (see :attr:`Source.location`) would be taken if it were there."""
-        root = _as_text(str(self.root)).rstrip("/")
+        root = _as_text(self.root).rstrip("/")
         # Older versions kept the path below the root.
         return self.takes(location.removeprefix(root + "/"))
 
@@ -118,11 +142,14 @@ class _FileSearch:
         """Add what one path stands for."""
         if not asked:
             raise InputError("an empty path names nothing; write . for the current folder")
+        if is_address(asked):
+            self._add_address(asked)
+            return
         path = Path(os.path.expanduser(asked))
         if os.path.isdir(path):
             self._add_folder(path)
         elif os.path.isfile(path):
-            self._take(path, path.name, None)
+            self._take(str(path), path.name, None, _location(path))
         elif "\0" not in asked and os.path.lexists(path):
             raise ReaderError(f"{asked}: is neither a file nor a folder (a device, or a link to nothing)")
         else:
@@ -131,29 +158,49 @@ class _FileSearch:
                 raise ReaderError(f"{asked!r}: there is no such file or folder (from {Path.cwd()}); check the path")
             self._add_matches(Path(*path.parts[:fixed]), "/".join(path.parts[fixed:]), asked)
 
-    def _take(self, path: Path, relative: str, root: Path | None) -> None:
-        self.files.append(Source(path, _as_text(relative), self._format or format_of(path.name), root))
+    def _take(self, place: str, relative: str, root: str | None, location: str) -> None:
+        self.files.append(Source(place, _as_text(relative), self._format or format_of(relative), root, location))
+
+    def _pass_over(self, relative: str) -> None:
+        suffix = PurePosixPath(relative).suffix.lower()
+        self.skipped[f"suffix {suffix}" if suffix else "no suffix"] += 1
+
+    def _add_address(self, asked: str) -> None:
+        found = remote_files.found(asked)
+        if found.pattern is None and not found.folder:
+            self._take(asked, asked.rpartition("/")[2], None, asked)
+            return
+        matches = _translated(found.pattern) if found.pattern else None
+        takes = self._takes if matches is None else lambda relative: matches.fullmatch(relative) is not None
+        self.covered.append(Covered(found.root, takes))
+        before = len(self.files)
+        for relative in found.files:
+            if takes(relative):
+                self._take(f"{found.root}/{relative}", relative, found.root, f"{found.root}/{relative}")
+            elif matches is None:
+                self._pass_over(relative)
+        if matches is not None and len(self.files) == before:
+            raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _add_folder(self, root: Path) -> None:
         real_root = Path(os.path.realpath(root))
-        self.covered.append(Covered(real_root, self._takes))
+        self.covered.append(Covered(str(real_root), self._takes))
         for path, relative in self._walk(root, None):
             if self._takes(relative):
-                self._take(path, relative, real_root)
+                self._take(str(path), relative, str(real_root), _location(path))
             else:
-                suffix = path.suffix.lower()
-                self.skipped[f"suffix {suffix}" if suffix else "no suffix"] += 1
+                self._pass_over(relative)
 
     def _add_matches(self, root: Path, pattern: str, asked: str) -> None:
         if not os.path.isdir(root):
             raise ReaderError(f"{asked!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         matches = _translated(pattern)
         real_root = Path(os.path.realpath(root))
-        self.covered.append(Covered(real_root, lambda relative: matches.fullmatch(relative) is not None))
+        self.covered.append(Covered(str(real_root), lambda relative: matches.fullmatch(relative) is not None))
         before = len(self.files)
         for path, relative in self._walk(root, None if "**" in pattern else pattern.count("/")):
             if matches.fullmatch(relative):
-                self._take(path, relative, real_root)
+                self._take(str(path), relative, str(real_root), _location(path))
         if len(self.files) == before:
             raise ReaderError(f"{asked!r}: no file matches this pattern; check it, or name the folder itself")
 
@@ -219,6 +266,10 @@ def _translated(pattern: str) -> re.Pattern[str]:
             expression += {"*": "[^/]*", "?": "[^/]"}.get(character) or re.escape(character)
         expression += "" if last else "/"
     return re.compile(expression, re.S)
+
+
+def _location(path: Path) -> str:
+    return _as_text(os.path.join(os.path.realpath(path.parent), path.name))
 
 
 def _as_text(path: str) -> str:

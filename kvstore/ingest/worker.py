@@ -1,12 +1,15 @@
-"""A worker: a process that reads, extracts and embeds files for the one that ingests.
+"""A worker: reads, extracts and embeds files for the process that ingests, in a process of its own.
 
-In (standard input, messages of ``transport.py``): a :class:`Job`'s fields, then tasks, each a list of ``(number, items
-to leave out, Source)``. Out (standard output): ``("begin", number)`` when a file is read on, ``("busy",)`` when
-it does something else, ``("found", number, Found)`` in the order of the file, ``("done", number)``; ``("loading",)``
+In: a :class:`Job`, then tasks, each a list of ``(number, items to leave out, Source)``. Out: ``("ready",)`` at first,
+``("begin", number)`` when a file is read on, ``("busy",)`` when it does something else, ``("found", number, Found)`` in
+the order of the file, ``("done", number)``, or ``("absent", number)`` for a file that it does not see; ``("loading",)``
 and ``("loaded",)`` around the loading of its models; ``("failed", class, message)`` for what ends the ingest. A portion
-is embedded from the moment when its texts are known, while it is parsed and then while the next is read and parsed. The
-store is opened to read only, to tell which documents are in it already. When standard input ends, because the other
-process closed it or died, the worker ends too, whatever it is doing.
+is embedded from the moment when its texts are known, while it is parsed and then while the next is read and parsed.
+
+:func:`main` is a worker on this machine: messages of ``transport.py`` come on standard input and go to standard output.
+It opens the store to read only, to tell which documents are in it already. When standard input ends, because the other
+process closed it or died, it ends too, whatever it is doing. One elsewhere (:mod:`.engines.ray`) is told what it needs
+of the store with each task.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ import resource
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from ..errors import KvstoreError, OutOfMemoryError
 from ..extraction.extraction import ANY_SPACE, vectors_for
@@ -85,10 +88,71 @@ class Limits:
         return max(LEAST_MEMORY, machine // 2 // workers)
 
 
-def main(memory: int) -> None:
-    """Work until standard input ends, with at most so many bytes of memory of its own (the store's map is none)."""
+class Known(Protocol):
+    """What a worker knows of the store, and of the files that it reads."""
+
+    def digest(self, key: str) -> bytes | None:
+        """The digest of the stored document of a key, or None."""
+        ...
+
+    def kept(self) -> Sequence[KeptDerivation]:
+        """The derivations that the store keeps."""
+        ...
+
+    def content(self, source: Source) -> bytes | None:
+        """The bytes of a file, if they are at hand; raises FileNotFoundError for one that cannot be seen from here."""
+        ...
+
+
+class _OpenStore:
+    """What a worker on the machine of the store knows."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def digest(self, key: str) -> bytes | None:
+        with self._environment.snapshot() as snapshot:
+            record = Documents(snapshot).find(key)
+            return None if record is None else record.digest
+
+    def kept(self) -> Sequence[KeptDerivation]:
+        with self._environment.snapshot() as snapshot:
+            return kept_derivations(snapshot)
+
+    def content(self, source: Source) -> None:
+        return None
+
+
+#: Takes a message, in the thread that has it.
+Send = Callable[[tuple[Any, ...]], None]
+
+
+def limit_memory(memory: int) -> None:
+    """Take at most so many bytes of memory of one's own: what is mapped of a file is none."""
     with suppress(OSError, ValueError):  # the system knows no such limit, or has set a lower one
         resource.setrlimit(resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def work_on(job: Job, send: Send, memory: int, tasks: Callable[[], tuple[list[Any], Known]]) -> None:
+    """Work on one task after the other until one cannot be had, and end the process."""
+    try:
+        worker = Worker(job, send)
+        send(("ready",))
+        while True:
+            worker.work(*tasks())
+    except MemoryError:  # of its models; what a reader or a document lacks is a failure of its file
+        send(("failed", OutOfMemoryError.__name__, SHORTAGE.format(memory / 1e6)))
+    except KvstoreError as error:
+        send(("failed", type(error).__name__, str(error)))
+    except BrokenPipeError:
+        pass
+    except Exception:
+        traceback.print_exc()
+
+
+def main(memory: int) -> None:
+    """Work until standard input ends, with at most so many bytes of memory of its own (the store's map is none)."""
+    limit_memory(memory)
     tasks = sys.stdin.buffer
     # Whatever a library prints goes to standard error: standard output is for messages.
     results = os.fdopen(os.dup(1), "wb")
@@ -96,27 +160,20 @@ def main(memory: int) -> None:
     job = Job(*read_message(tasks))
     waiting: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(tasks, waiting), daemon=True).start()
+
+    def send(message: tuple[Any, ...]) -> None:
+        results.write(frame(message))
+        results.flush()
+
     try:
         with Environment.open(job.store, readonly=True, create=False, buffered=job.buffered) as environment:
-            worker = _Worker(job, environment, results)
-            while True:
-                worker.work(waiting.get())
-    except MemoryError:  # of its models; what a reader or a document lacks is a failure of its file
-        _fail(results, OutOfMemoryError(SHORTAGE.format(memory / 1e6)))
+            store = _OpenStore(environment)
+            work_on(job, send, memory, lambda: (waiting.get(), store))
     except KvstoreError as error:
-        _fail(results, error)
-    except BrokenPipeError:
-        pass
-    except Exception:
-        traceback.print_exc()
+        send(("failed", type(error).__name__, str(error)))
     finally:
         # Python would wait for its threads, which may wait for ever where memory is short.
         os._exit(1)
-
-
-def _fail(results: BinaryIO, error: KvstoreError) -> None:
-    results.write(frame(("failed", type(error).__name__, str(error))))
-    results.flush()
 
 
 def _receive(tasks: BinaryIO, waiting: queue.SimpleQueue[list[Any]]) -> None:
@@ -127,11 +184,12 @@ def _receive(tasks: BinaryIO, waiting: queue.SimpleQueue[list[Any]]) -> None:
             os._exit(0)
 
 
-class _Worker:
-    def __init__(self, job: Job, environment: Environment, results: BinaryIO) -> None:
+class Worker:
+    """Reads, extracts and embeds the files of tasks, one after the other, and sends what it finds."""
+
+    def __init__(self, job: Job, send: Send) -> None:
         self._job = job
-        self._environment = environment
-        self._results = results
+        self._to_send = send
         self._sending = threading.Lock()
         # A portion is embedded while the one before it waits for the other process to take it.
         self._embedding = ThreadPoolExecutor(1)
@@ -139,17 +197,16 @@ class _Worker:
         self._embedder = None if job.embedder is None else open_embedder(job.embedder)
         self._loaded = False
 
-    def work(self, task: list[tuple[int, int, Source]]) -> None:
+    def work(self, task: list[tuple[int, int, Source]], store: Known) -> None:
         """Read the files of a task, and send what is found."""
         settings = self._job.settings
         delivered: Future[None] | None = None
-        for portion in portions(self._read(task)):
+        kept = store.kept()
+        for portion in portions(self._read(task, store)):
             self._send(("busy",))
             if not self._loaded and any(isinstance(item, NewDocument) for _, item in portion):
                 self._load()
             embedded: list[Future[dict[str, Matrix]]] = []
-            with self._environment.snapshot() as snapshot:
-                kept = kept_derivations(snapshot)
             documents = extracted(portion, settings, partial(self._begin, embedded))
             found = [self._derived(kept, *item) for item in documents]
             if delivered is not None:
@@ -160,18 +217,19 @@ class _Worker:
         if delivered is not None:
             delivered.result()
 
-    def _read(self, task: list[tuple[int, int, Source]]) -> Iterator[ReadItem]:
+    def _read(self, task: list[tuple[int, int, Source]], store: Known) -> Iterator[ReadItem]:
+        job = self._job
         for number, known, source in task:
             self._send(("begin", number))
-            for index, item in enumerate(documents_of(source, self._job.format, self._job.options, self._stored)):
+            try:
+                content = store.content(source)
+            except FileNotFoundError:
+                self._send(("absent", number))
+                continue
+            for index, item in enumerate(documents_of(source, job.format, job.options, store.digest, content)):
                 if index >= known:
                     yield number, item
             yield number, None
-
-    def _stored(self, key: str) -> bytes | None:
-        with self._environment.snapshot() as snapshot:
-            record = Documents(snapshot).find(key)
-            return None if record is None else record.digest
 
     def _derived(self, kept: Sequence[KeptDerivation], number: int, item: Found | None) -> FoundItem:
         """Something found, a document with what the store keeps of what the systems derive."""
@@ -222,5 +280,4 @@ class _Worker:
 
     def _send(self, message: tuple[Any, ...]) -> None:
         with self._sending:
-            self._results.write(frame(message))
-            self._results.flush()
+            self._to_send(message)

@@ -23,7 +23,7 @@ from .query_handlers import given
 from .statement_context import StatementContext
 
 #: Options of INGEST itself, besides those of readers.
-INGEST_OPTIONS = ("prune", "include", "workers", "time_limit", "memory_limit")
+INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit")
 
 
 def counted(number: int, noun: str) -> str:

@@ -53,6 +53,13 @@ class KeptDerivation:
         return () if settings.embedder.startswith("none:") else self.derivation.texts(part, document)
 
 
+def derivation_named(name: str) -> Derivation:
+    """The derivation of a name that :func:`kept_derivations` gave."""
+    every = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    every += [kind.derivation for kind in INDEXES.values() if isinstance(kind, MaintainedIndex)]
+    return next(derivation for derivation in every if derivation.name == name)
+
+
 def stored_derivations(view: View) -> list[KeptDerivation]:
     """All of which a store has parts, those that are being dropped too."""
     found = [KeptDerivation(derivation) for system in SYSTEMS.values() for derivation in system.derivations]

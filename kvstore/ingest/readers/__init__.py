@@ -138,10 +138,18 @@ def read_bytes(
     data: bytes, key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
     """Read a file's content that is already in memory; like :func:`read`, with ``key`` in place of the path."""
+    return read_stream(io.BytesIO(data), key, key, format, options)
+
+
+def read_stream(
+    stream: BinaryIO, name: str, key: str, format: str | None = None, options: Mapping[str, object] | None = None
+) -> Iterator[Item]:
+    """Read a file that is open, and can be sought in, from its beginning; like :func:`read`, with its name as messages
+    have it."""
     checked = ReadOptions.of(options)
     if format is not None:
         check_format(format)
-    return _read_stream(io.BytesIO(data), Origin(key, key), format, checked)
+    return _read_stream(stream, Origin(name, key), format, checked)
 
 
 def _read_file(path: Path, key: str, format: str | None, options: ReadOptions) -> Iterator[Item]:

@@ -1,0 +1,274 @@
+"""Workers as actors of Ray, on this machine or on those of a cluster (the extra ``ray``; Ray core, not Ray Data).
+
+In: a name, ``ray://local`` or ``ray://HOST:PORT`` (the address of Ray Client). Out: what :class:`.Engine` says. An
+actor runs the worker in a thread and keeps what it says until it is fetched; what does not fit waits with the worker,
+so that neither side piles up. Actors open no store: with each task come the digests of the documents of its files,
+and the derivations that the store keeps. A file that is not where an actor looks, or another than here, is sent along,
+up to :data:`LARGEST_SENT` bytes. Ray itself restarts nothing and tries nothing again: that is the pool's to decide,
+which knows the file (:mod:`..worker_pool`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from typing import Any, Self, cast
+
+from ...errors import EngineError
+from ...structures.state import State
+from ...systems.kept_derivations import KeptDerivation, derivation_named, kept_derivations
+from ..sources import Source
+from ..transport import Inbox, frame
+from ..worker import Job, Limits, limit_memory, work_on
+from . import StartedWorker, Task
+
+_LOCAL = "ray://local"
+#: Seconds after which it is looked whether the head is there still.
+_LOOK = 5.0
+
+#: A file that workers do not see is sent to them up to so many bytes.
+LARGEST_SENT = 8 << 20
+#: Bytes of messages that wait in an actor, and that are fetched at once.
+_WAITING = 1 << 20
+#: Seconds after which an actor that has nothing to say says so.
+_HEARTBEAT = 1.0
+
+
+class Ray:
+    """The engine of a Ray cluster; what is connected or started here is given up at the end."""
+
+    tries = 2
+    # Machines come and go, and a worker is not at fault for it.
+    failed_starts = 10
+
+    def __init__(self, name: str, workers: int | None, state: Callable[[], AbstractContextManager[State]]) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise EngineError(f"the engine {name} needs Ray; pip install 'kvstore[ray]'") from None
+        self._ray = ray
+        self._name = name
+        self._state = state
+        self._sends = False
+        self.is_lost = False
+        self._looked = time.monotonic()
+        self._connected = False
+        try:
+            if not ray.is_initialized():
+                local = {"num_cpus": workers, "include_dashboard": False} if name == _LOCAL else {"address": name}
+                ray.init(log_to_driver=False, logging_level=logging.ERROR, **local)
+                self._connected = True
+            self.workers = workers or max(1, min(64, int(ray.cluster_resources().get("CPU", 1))))
+        except Exception as error:
+            raise EngineError(f"the engine {name} cannot be had: {error}") from error
+        self._actor: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, max_concurrency=2)(WorkerActor)
+
+    def start(self, job: Job, limits: Limits) -> RayWorker:
+        """Start an actor, as soon as the cluster has a free processor."""
+        memory = limits.megabytes and int(min(limits.megabytes * 1e6, 1 << 62))
+        actor = self._actor.remote(frame(job.message()), memory, self.workers)
+        return RayWorker(self, self._ray, actor)
+
+    def speaking(self, workers: Sequence[StartedWorker], seconds: float) -> list[StartedWorker]:
+        """Those of which something was fetched, or that have ended; raises EngineError where the cluster is lost."""
+        waiting = {cast(RayWorker, worker).fetch(): worker for worker in workers}
+        try:
+            ready, _ = self._ray.wait(list(waiting), num_returns=len(waiting), timeout=0) if waiting else ([], [])
+            if not ready and waiting:
+                ready, _ = self._ray.wait(list(waiting), num_returns=1, timeout=seconds)
+            if not ready:
+                self._look_for_head()
+        except Exception as error:
+            self.is_lost = True
+            raise EngineError(
+                f"the engine {self._name} was lost ({error}); what was committed is kept, and the same ingest goes on "
+                "from there"
+            ) from error
+        return [waiting[one] for one in ready]
+
+    def _look_for_head(self) -> None:
+        """Raise OSError where the head of a cluster of one's own is gone: Ray itself would end this process for it, a
+        minute later."""
+        if self._name == _LOCAL and time.monotonic() > self._looked + _LOOK:
+            self._looked = time.monotonic()
+            host, _, port = self._ray.get_runtime_context().gcs_address.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), _LOOK).close()
+
+    def send_content(self, source: Source) -> str | None:
+        """Send files along from now on; not one that is too large."""
+        if source.remote or source.size > LARGEST_SENT:
+            return (
+                f"the worker does not see it, and more than {LARGEST_SENT >> 20} MB are not sent: put it where all "
+                "workers see it under the same path, or give its address (s3://..., file://...)"
+            )
+        self._sends = True
+        return None
+
+    def told(self, task: Task) -> bytes:
+        """A task with what its worker must know of the store and of the files."""
+        with self._state() as state:
+            kept = [(one.name, dict(one.options)) for one in kept_derivations(state.lmdb)]
+            digests: dict[str, bytes] = {}
+            for _, _, source in task:
+                file = state.ingested_files.get(source.location)
+                for key in (source.key, *(file.documents if file else ())):
+                    record = state.documents.find(key)
+                    if record is not None:
+                        digests[key] = record.digest
+        signatures: dict[str, tuple[int, int]] = {}
+        contents: dict[str, bytes] = {}
+        # Workers have another working directory.
+        sent = [
+            (number, known, source if source.remote else replace(source, place=os.path.abspath(source.place)))
+            for number, known, source in task
+        ]
+        for _, _, source in sent:
+            with suppress(OSError):
+                if not source.remote:
+                    signatures[source.place] = _signature(source.place)
+                    if self._sends and signatures[source.place][0] <= LARGEST_SENT:
+                        with source.open() as stream:
+                            contents[source.place] = stream.read()
+        return frame((sent, digests, kept, signatures, contents))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connected:
+            with suppress(Exception):
+                self._ray.shutdown()
+
+
+class RayWorker:
+    """An actor, as the process that ingests sees it."""
+
+    def __init__(self, engine: Ray, ray: Any, actor: Any) -> None:
+        self._engine = engine
+        self._ray = ray
+        self._actor = actor
+        self._fetched: Any = None
+        self._ended = "was lost"
+
+    def fetch(self) -> Any:
+        """What is being fetched of its messages, as Ray refers to it."""
+        if self._fetched is None:
+            self._fetched = self._actor.messages.remote()
+        return self._fetched
+
+    def assign(self, task: Task) -> None:
+        """Send it a task."""
+        self._actor.assign.remote(self._engine.told(task))
+
+    def read(self) -> bytes | None:
+        """What was fetched."""
+        fetched, self._fetched = self._fetched, None
+        try:
+            return cast("bytes", self._ray.get(fetched)) or None
+        except self._ray.exceptions.RayError as error:
+            self._ended = "was lost: " + " ".join(str(error).split())[:300]
+            return b""
+
+    def end(self) -> str:
+        """Kill the actor."""
+        if not self._engine.is_lost:
+            with suppress(Exception):
+                self._ray.kill(self._actor)
+        return self._ended
+
+
+class WorkerActor:
+    """The actor; Ray gives it a process."""
+
+    def __init__(self, job: bytes, memory: int | None, workers: int) -> None:
+        memory = Limits().bytes_of_memory(workers) if memory is None else memory
+        limit_memory(memory)
+        self._tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._messages: deque[bytes] = deque()
+        self._waiting = 0
+        self._changed = threading.Condition()
+        threading.Thread(target=self._work, args=(Job(*_message(job)), memory), daemon=True).start()
+
+    def assign(self, task: bytes) -> None:
+        """Take a task."""
+        self._tasks.put(task)
+
+    def messages(self) -> bytes:
+        """What the worker has said since; waits a little for the first."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._messages, _HEARTBEAT)
+            said = b"".join(self._messages)
+            self._messages.clear()
+            self._waiting = 0
+            self._changed.notify_all()
+            return said
+
+    def _work(self, job: Job, memory: int) -> None:
+        work_on(job, self._send, memory, self._next)
+        with self._changed:
+            # What it has said last is fetched before it ends.
+            self._changed.wait_for(lambda: not self._messages, 10 * _HEARTBEAT)
+        os._exit(1)
+
+    def _next(self) -> tuple[list[Any], _Told]:
+        task, *told = _message(self._tasks.get())
+        return task, _Told(*told)
+
+    def _send(self, message: tuple[Any, ...]) -> None:
+        framed = frame(message)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._messages or self._waiting + len(framed) <= _WAITING)
+            self._messages.append(framed)
+            self._waiting += len(framed)
+            self._changed.notify_all()
+
+
+class _Told:
+    """What an actor was told of the store and of the files of a task."""
+
+    def __init__(
+        self,
+        digests: Mapping[str, bytes],
+        kept: Sequence[tuple[str, Mapping[str, float | str]]],
+        signatures: Mapping[str, tuple[int, int]],
+        contents: Mapping[str, bytes],
+    ) -> None:
+        self._digests = digests
+        self._kept = [KeptDerivation(derivation_named(name), options) for name, options in kept]
+        self._signatures = signatures
+        self._contents = contents
+
+    def digest(self, key: str) -> bytes | None:
+        return self._digests.get(key)
+
+    def kept(self) -> Sequence[KeptDerivation]:
+        return self._kept
+
+    def content(self, source: Source) -> bytes | None:
+        found = self._contents.get(source.place)
+        if found is None and not source.remote and source.place in self._signatures:
+            try:
+                here = _signature(source.place)
+            except OSError:
+                here = None
+            if here != tuple(self._signatures[source.place]):
+                raise FileNotFoundError(source.place)
+        return found
+
+
+def _signature(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+def _message(framed: bytes) -> Any:
+    ((message, _),) = Inbox().feed(framed)
+    return message

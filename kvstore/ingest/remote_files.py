@@ -1,0 +1,117 @@
+"""Files at an address, such as ``s3://bucket/folder``: listed and read through fsspec (the extra ``remote``).
+
+In: an address ``scheme://...`` of a file, of a folder, or of files by a pattern with ``**``, ``*`` or ``?``; fsspec
+reads what gives access to it where its own documentation says, never from here. Out: which files there are, their
+sizes, their bytes, and numbers that are others once a file has changed. What cannot be reached is a ReaderError. Only
+addresses that were asked for are read, none that stands in a document, and pages of the web are not fetched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from ..errors import ReaderError
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
+_WEB = ("http://", "https://")
+_WILDCARD = re.compile(r"[*?]")
+
+
+class Listed(NamedTuple):
+    """What stands at an address: the folder that was asked for, or the part of a pattern without wildcards, and the
+    paths of the files in it, ascending, without what is hidden."""
+
+    root: str
+    folder: bool
+    pattern: str | None
+    files: list[str]
+
+
+def is_address(place: str) -> bool:
+    """Whether this is an address rather than a path.
+
+    >>> is_address("s3://bucket/notes"), is_address("notes/a.md"), is_address("c:/notes")
+    (True, False, False)
+    """
+    return _ADDRESS.match(place) is not None
+
+
+def found(address: str) -> Listed:
+    """What stands at an address; raises ReaderError where nothing does, or it cannot be reached."""
+    parts = address.split("/")
+    fixed = next((place for place, part in enumerate(parts) if place > 2 and _WILDCARD.search(part)), len(parts))
+    root = "/".join(parts[:fixed]).rstrip("/")
+    pattern = "/".join(parts[fixed:]) or None
+    files, base = _file_system(root)
+    try:
+        if pattern is None and files.isfile(base):
+            return Listed(root, False, None, [])
+        if not files.isdir(base):
+            raise ReaderError(f"{address}: there is no such file or folder; check the address")
+        every = files.find(base)
+    except ReaderError:
+        raise
+    except Exception as error:  # every file system has errors of its own
+        raise _unreachable(address, error) from error
+    start = len(base.rstrip("/")) + 1
+    relative = sorted(path[start:] for path in every)
+    return Listed(root, True, pattern, [path for path in relative if not re.search(r"(^|/)\.", path)])
+
+
+def size(address: str) -> int:
+    """Bytes of a file; raises OSError where it is not there."""
+    return int(_info(address).get("size") or 0)
+
+
+def opened(address: str) -> BinaryIO:
+    """The bytes of a file, which can be sought in."""
+    files, path = _file_system(address)
+    try:
+        return cast(BinaryIO, files.open(path, "rb"))
+    except Exception as error:
+        raise _unreachable(address, error) from error
+
+
+def signature(address: str) -> list[int]:
+    """Numbers that are others once a file has changed: its size, and 8 bytes of a digest of what else its file system
+    tells of it; none where it is not there."""
+    try:
+        told = _info(address)
+    except (OSError, ReaderError):
+        return []
+    rest = sorted((name, repr(value)) for name, value in told.items() if name != "size")
+    digest = hashlib.blake2b(repr(rest).encode(), digest_size=7).digest()
+    return [int(told.get("size") or 0), int.from_bytes(digest, "little")]
+
+
+def _info(address: str) -> dict[str, Any]:
+    files, path = _file_system(address)
+    try:
+        files.invalidate_cache()
+        return dict(files.info(path))
+    except OSError:
+        raise
+    except Exception as error:
+        raise _unreachable(address, error) from error
+
+
+def _file_system(address: str) -> tuple[Any, str]:
+    if address.startswith(_WEB):
+        raise ReaderError(
+            f"{address}: pages of the web are not fetched; mirror them into a folder (wget --mirror), and ingest that"
+        )
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise ReaderError(f"{address}: reading an address needs fsspec; pip install 'kvstore[remote]'") from None
+    try:
+        files, path = url_to_fs(address)
+    except (ImportError, ValueError) as error:
+        raise ReaderError(f"{address}: fsspec cannot read such an address: {error}") from None
+    return files, str(path)
+
+
+def _unreachable(address: str, error: Exception) -> ReaderError:
+    return ReaderError(f"{address}: cannot be read: {type(error).__name__}: {error}")

@@ -1,0 +1,336 @@
+"""Engines of an ingest: what comes of it is the same wherever workers run, and losing one costs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from test_bulk_ingest import a_reader_that, dumped
+
+import kvstore
+from kvstore import errors
+from kvstore.ingest.engines import Engine, StartedWorker, Task
+from kvstore.ingest.sources import Source
+from kvstore.ingest.transport import frame
+from kvstore.ingest.worker import Job, Limits
+from kvstore.ingest.worker_pool import WorkerPool
+
+MakeStore = Callable[..., kvstore.Store]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "harbours"
+    (root / "more").mkdir(parents=True)
+    for number in range(60):
+        name = f"more/{number:02}.md" if number % 2 else f"{number:02}.md"
+        (root / name).write_text(f"# Pier {number}\n\nPort Ellen built Pier {number} for Captain Reid.\n")
+    rows = [{"id": f"row-{number}", "text": f"Captain Reid wrote letter {number}."} for number in range(100)]
+    (root / "30.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (root / ".hidden.md").write_text("Nobody reads this.")
+    (root / "empty.txt").write_text("")
+    return root
+
+
+# Names and addresses --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "threads", "ray", "ray://", "ray://host", "ray://local/x", "http://local:1"])
+def test_what_is_no_engine_is_refused_before_anything_is_read(store: kvstore.Store, folder: Path, name: str) -> None:
+    with pytest.raises(errors.InputError, match="an engine is processes, ray://local or ray://HOST:PORT"):
+        store.ingest(folder, engine=name)
+    with pytest.raises(errors.InputError, match="1 to 64, not 0"):
+        store.ingest(folder, engine="ray://local", workers=0)
+    assert store.keys() == []
+
+
+def test_without_the_extra_an_error_names_it(
+    store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(errors.EngineError, match=r"kvstore\[ray\]"):
+        store.execute(f"INGEST '{folder}' WITH (engine = 'ray://local')")
+    report = store.ingest(f"file://{folder}")
+    assert "kvstore[remote]" in report.failures[0].reason
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_addresses_are_read_through_fsspec(
+    make_store: MakeStore, store: kvstore.Store, folder: Path, workers: int
+) -> None:
+    pytest.importorskip("fsspec")
+    address = f"file://{folder}"
+    report = store.ingest(address, workers=workers)
+    assert (report.added, report.skipped) == (160, 0)
+    assert [failure.place for failure in report.failures] == [f"{address}/empty.txt"]
+    document = store.get("more/01.md")
+    assert document is not None
+    assert document.source == f"{address}/more/01.md"
+    plain = make_store("plain")
+    plain.ingest(folder, workers=0)
+    texts = "SELECT key, text FROM documents JOIN chunks ON document = key ORDER BY key, ordinal"
+    assert store.execute(texts).fetchall() == plain.execute(texts).fetchall()
+    again = store.ingest(address, workers=workers)
+    assert (again.known, again.unchanged, again.added) == (61, 160, 0)
+    (folder / "00.md").write_text("# Pier 0\n\nCaptain Reid tore it down.")
+    (folder / "more" / "01.md").unlink()
+    (folder / "empty.txt").write_text("Not any more.")
+    report = store.ingest(address, workers=workers, prune=True)
+    assert (report.added, report.changed, report.removed, report.failures) == (1, 1, 1, [])
+    assert store.ingest(f"{address}/**/0*.md").unchanged == 9
+    assert store.ingest(f"{address}/30.jsonl").unchanged == 100
+    for wrong in ("file:///no/such", f"{address}/*.none", "nonsense://a/b", "https://example.org/a.html"):
+        (failure,) = store.ingest(wrong).failures
+        assert failure.place == wrong
+
+
+# Workers elsewhere, without Ray ----------------------------------------------------------------------------------------
+
+
+class _Elsewhere:
+    """An engine whose workers say what a script has them say to each task; None ends them."""
+
+    failed_starts = 2
+
+    def __init__(self, script: Callable[[Task], Sequence[object] | None], tries: int = 2) -> None:
+        self.workers, self.tries = 1, tries
+        self.script = script
+        self.content: list[str] = []
+        self.tasks: list[list[int]] = []
+
+    def start(self, job: Job, limits: Limits) -> _Scripted:
+        return _Scripted(self)
+
+    def speaking(self, workers: Sequence[StartedWorker], seconds: float) -> list[StartedWorker]:
+        return [worker for worker in workers if isinstance(worker, _Scripted) and worker.said]
+
+    def send_content(self, source: Source) -> str | None:
+        self.content.append(source.key)
+        return "too large" if source.key == "large" else None
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class _Scripted:
+    def __init__(self, engine: _Elsewhere) -> None:
+        self.engine = engine
+        self.said = [frame(("ready",))]
+
+    def assign(self, task: Task) -> None:
+        self.engine.tasks.append([number for number, _, _ in task])
+        answer = self.engine.script(task)
+        self.said += [b""] if answer is None else [frame(message) for message in answer]
+
+    def read(self) -> bytes | None:
+        return self.said.pop(0)
+
+    def end(self) -> str:
+        return "was lost"
+
+
+def _found(script: Callable[[Task], Sequence[object] | None], keys: Sequence[str]) -> tuple[list[object], _Elsewhere]:
+    engine = _Elsewhere(script)
+    sources = [Source(key, key, None, None, key) for key in keys]
+    job = Job("", None, None, {}, None, [])  # type: ignore[arg-type]
+    with WorkerPool(job, sources, engine, Limits()) as pool:
+        return list(pool.found()), engine
+
+
+def test_a_file_at_which_a_worker_ends_twice_fails_alone() -> None:
+    def script(task: Task) -> Sequence[object] | None:
+        return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
+
+    found, engine = _found(script, ["a", "bad", "c"])
+    assert [item and item.place for item in found] == [None, "bad", None, None]  # type: ignore[attr-defined]
+    assert engine.tasks == [[0], [1], [1], [2]]
+
+
+def test_a_file_is_tried_again_where_its_worker_was_lost_once() -> None:
+    lost: list[bool] = []
+
+    def script(task: Task) -> Sequence[object] | None:
+        if task[0][2].key == "b" and not lost:
+            lost.append(True)
+            return None
+        return [("done", task[0][0])]
+
+    assert _found(script, ["a", "b"])[0] == [None, None]
+
+
+def test_a_file_that_a_worker_does_not_see_is_sent_unless_it_is_too_large() -> None:
+    seen: set[str] = set()
+
+    def script(task: Task) -> Sequence[object]:
+        ((number, _, source),) = task
+        if source.key in ("small", "large") and source.key not in seen:
+            seen.add(source.key)
+            return [("begin", number), ("absent", number)]
+        return [("done", number)]
+
+    found, engine = _found(script, ["small", "large", "here"])
+    assert engine.content == ["small", "large"]
+    assert [item and (item.place, item.reason) for item in found] == [None, ("large", "too large"), None, None]  # type: ignore[attr-defined]
+
+
+def test_workers_that_never_begin_end_the_ingest() -> None:
+    class Dead(_Elsewhere):
+        def start(self, job: Job, limits: Limits) -> _Scripted:
+            worker = _Scripted(self)
+            worker.said = [b""]
+            return worker
+
+    job = Job("", None, None, {}, None, [])  # type: ignore[arg-type]
+    with (
+        WorkerPool(job, [Source("a", "a", None, None, "a")], Dead(lambda _: None), Limits()) as pool,
+        pytest.raises(errors.KvstoreError, match="could not even start"),
+    ):
+        list(pool.found())
+
+
+# Ray ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ray_here() -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed; make test-slow installs it")
+
+
+def _ray_processes(name: bytes) -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and name in (entry / "cmdline").read_bytes().split(b"\0", 1)[0]:
+                yield int(entry.name)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_here")
+def test_ray_gives_what_one_process_gives_and_a_poison_file_fails_alone(
+    make_store: MakeStore, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = make_store("alone")
+    alone.create_index("units")
+    alone.ingest(folder, workers=0)
+    a_reader_that(tmp_path, monkeypatch, "os.kill(os.getpid(), signal.SIGSEGV)")
+    (folder / "07.pdf").write_bytes(b"%PDF-1.4")
+    store = make_store("ray")
+    store.create_index("units")
+    report = store.ingest(folder, engine="ray://local", workers=2)
+    assert {Path(failure.place).name for failure in report.failures} == {"07.pdf", "empty.txt"}
+    assert dumped(store) == dumped(alone)
+    assert store.ingest(folder, engine="ray://local", workers=1, include="*.md").known == 60
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_here")
+def test_killed_workers_lose_nothing_and_double_nothing(make_store: MakeStore, folder: Path) -> None:
+    for number in range(300):
+        (folder / f"x{number:03}.md").write_text(f"# Ship {number}\n\n" + f"Captain Reid sailed Ship {number}. " * 200)
+    alone = make_store("alone")
+    alone.ingest(folder, workers=0)
+    store = make_store("ray")
+    kills: list[int] = []
+    over = threading.Event()
+
+    def kill() -> None:
+        chosen = random.Random(11)
+        while len(kills) < 10 and not over.wait(chosen.uniform(0.3, 1.0)):
+            running = list(_ray_processes(b"ray::WorkerActor"))
+            if running:
+                with suppress(OSError):
+                    os.kill(victim := chosen.choice(running), signal.SIGKILL)
+                    kills.append(victim)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        report = store.ingest(folder, engine="ray://local", workers=2)
+    finally:
+        over.set()
+        killer.join()
+    assert kills
+    assert (report.added, report.documents, len(report.failures)) == (460, 460, 1)
+    assert dumped(store) == dumped(alone)
+
+
+_INGESTING = """
+import sys, time, kvstore
+def tell(now):
+    print("at", now.documents, flush=True)
+    time.sleep(0.02)
+with kvstore.open(sys.argv[1], embedder="hashing", settings={"language": "rules"}) as store:
+    store.ingest(sys.argv[2], engine="ray://local", workers=1, progress=tell)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_here")
+def test_a_lost_head_leaves_a_store_that_the_next_run_completes(
+    make_store: MakeStore, folder: Path, tmp_path: Path
+) -> None:
+    for number in range(1500):
+        (folder / f"x{number:04}.md").write_text(f"# Ship {number}\n\n" + f"Captain Reid sailed Ship {number}. " * 20)
+    where = tmp_path / "headless"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _INGESTING, where, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    while (line := process.stdout.readline()) and line.strip() in ("at 0", ""):
+        pass
+    heads = [*_ray_processes(b"gcs_server"), *_ray_processes(b"raylet")]
+    assert heads
+    for head in heads:
+        with suppress(OSError):
+            os.kill(head, signal.SIGKILL)
+    _, told = process.communicate(timeout=120)
+    assert "EngineError: the engine ray://local was lost" in told
+    with kvstore.open(where) as store:
+        committed = len(store.keys())
+        assert committed
+        report = store.ingest(folder, workers=0)
+        assert report.added + committed == 1660
+        alone = make_store("alone")
+        alone.ingest(folder, workers=0)
+        assert dumped(store) == dumped(alone)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_here")
+def test_a_cluster_is_reached_by_its_address_and_files_are_sent_to_it(
+    make_store: MakeStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = shutil.which("ray", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert command is not None
+    # Other ports than a cluster of somebody else's on this machine would have.
+    ports = ["--port=26379", "--ray-client-server-port=26001", "--include-dashboard=false", "--num-cpus=2"]
+    subprocess.run([command, "start", "--head", *ports], check=True, capture_output=True, timeout=120)
+    try:
+        # As if the files that workers see were others: another copy, on another machine.
+        from kvstore.ingest.engines import ray as engine
+
+        here = engine._signature
+        monkeypatch.setattr(engine, "_signature", lambda path: (here(path)[0], 0))
+        store = make_store("ray")
+        report = store.ingest(folder, engine="ray://127.0.0.1:26001", workers=2)
+        assert report.added == 160
+        alone = make_store("alone")
+        alone.ingest(folder, workers=0)
+        assert dumped(store) == dumped(alone)
+    finally:
+        subprocess.run([command, "stop", "--force"], check=False, capture_output=True, timeout=120)
+    with pytest.raises(errors.EngineError, match="cannot be had"):
+        store.ingest(folder, engine="ray://127.0.0.1:26001", workers=2)
