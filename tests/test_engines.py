@@ -95,7 +95,7 @@ def test_addresses_are_read_through_fsspec(
         assert failure.place == wrong
 
 
-# Workers elsewhere, without Ray ----------------------------------------------------------------------------------------
+# Workers elsewhere, without Ray ---------------------------------------------------------------------------------------
 
 
 class _Elsewhere:
