@@ -1,0 +1,235 @@
+"""Measure one store as it grows: loading, every strategy, opening, replacing, CHECK, COMPACT and backup at each size.
+
+    python tools/bench_scale.py --work FOLDER [--sizes 10000,100000,1000000] [--minutes N] [--json FILE]
+
+Documents are made (:mod:`scale.made_documents`: Zipf's and Heaps' laws), about 2.7 chunks each, and ingested from files
+of 10,000 chunks with one worker; vectors are those of the embedder ``hashing``, names are found by rule. The sizes are
+those of one store that goes on growing; what changes it beside loading is done on a copy. Every step has a process of
+its own and is written down in the folder when it is done: with ``--minutes`` no step, and no further part of a load, is
+begun after that time, and the same command goes on where the last one stopped.
+
+Out: a table of figures by size, with what they would be at ten times the greatest size if they go on growing as they
+did between the last two (figure × the ratio of the last two; a guess, and marked so); ``--json`` has all figures, and
+those of each part of the load. Times are processor time unless they say wall: of the writer (its threads that make
+index files included), and of all processes. Bytes written are those handed to the system; those of index files are
+told by the size that each was seen to have. Memory is the peak of resident pages, mapped files among them.
+``--with-index`` makes indexes such as ``communities`` before the strategies are asked; those that need others are not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from scale.made_documents import PART
+
+TOOLS = Path(__file__).resolve().parent
+#: What is measured at each size, in this order; those of the copy after it was made.
+MEASURED = ("ask", "open", "check", "backup", "copy", "replace", "compact")
+ON_COPY = ("replace", "compact")
+
+SHOWN = {
+    "chunks": "chunks",
+    "load_writer_s": "load, writer, s a 1,000 chunks",
+    "load_s": "load, all processes, s a 1,000 chunks",
+    "load_written_kb": "written, KB a chunk",
+    "load_written_data_kb": "  of it to data.mdb, KB a chunk",
+    "index_ratio": "written to index files ÷ their size",
+    "load_memory_mb": "memory of the writer, MB",
+    "data_mb": "data.mdb, MB",
+    "index_mb": "index files, MB",
+    "open_ms": "open, ms",
+    "open_wall_ms": "  wall, ms",
+    "ask_memory_mb": "memory of a process that asks, MB",
+    "ask_anonymous_mb": "  that is no file's, MB",
+    "replace_p50_ms": "document replaced, p50, ms",
+    "replace_ms": "  mean with what follows, ms",
+    "replace_written_kb": "  written, KB",
+    "check_s": "CHECK, s",
+    "check_wall_s": "  wall, s",
+    "check_memory_mb": "  memory, MB",
+    "compact_s": "COMPACT, s",
+    "compact_wall_s": "  wall, s",
+    "compact_after_mb": "  data.mdb after it, MB",
+    "backup_s": "backup, s",
+    "backup_wall_s": "  wall, s",
+}
+
+
+@click.command()
+@click.option(
+    "--work", required=True, type=click.Path(file_okay=False, path_type=Path), help="Where store and figures are."
+)
+@click.option("--sizes", default="10000,100000,1000000", show_default=True, help="Chunks, in thousands of ten.")
+@click.option("--minutes", type=float, help="Begin nothing after this time.")
+@click.option("--workers", default=1, show_default=True, help="Processes that extract and embed.")
+@click.option("--embedder", default="hashing", show_default=True, help="Embedder of the store.")
+@click.option("--with-index", "kinds", multiple=True, metavar="KIND", help="Make an index of this kind at each size.")
+@click.option("--json", "out", type=click.Path(dir_okay=False, path_type=Path), help="Write all figures to a file.")
+def main(
+    work: Path,
+    sizes: str,
+    minutes: float | None,
+    workers: int,
+    embedder: str,
+    kinds: tuple[str, ...],
+    out: Path | None,
+) -> None:
+    """Measure one store as it grows; the same command goes on where it was stopped."""
+    counts = [int(size) for size in sizes.split(",") if size.isdigit()]
+    if not counts or counts != sorted(set(counts)) or any(count % PART for count in counts):
+        raise click.UsageError(f"--sizes takes ascending multiples of {PART:,} with commas between them, not {sizes!r}")
+    work = work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    until = time.time() + 60 * minutes if minutes is not None else float("inf")
+    done = Done(work)
+    settings = {"embedder": embedder, "language": "rules"}
+    grown = (grow(done, count, until, {"workers": workers, **settings}, kinds) for count in counts)
+    stopped = next(filter(None, grown), "")
+    found = figures(done, counts)
+    if out is not None:
+        out.write_text(json.dumps({"sizes": found, "parts": done.parts()}, indent=1))
+    show(found)
+    if stopped:
+        click.echo(f"stopped before {stopped}; the same command goes on there")
+
+
+class Done:
+    """What has been measured, in the folder of work: figures by size and step, and a line a part of the load."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.store, self.copy = work / "store", work / "copy" / "store"
+        self._file, self.log = work / "figures.json", work / "load.jsonl"
+        self.steps: dict[str, dict[str, Any]] = json.loads(self._file.read_text()) if self._file.exists() else {}
+
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts that are loaded, in order."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    def run(self, count: int, step: str, **order: Any) -> dict[str, Any]:
+        """Run a step in a process and keep its figures."""
+        out = self.work / "step.json"
+        order |= {"step": step, "out": str(out)}
+        path = os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH", "")]))
+        command = [sys.executable, "-c", "from scale.steps import main; main()", json.dumps(order)]
+        click.echo(f"{count:,} chunks: {step}", err=True)
+        ended = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.DEVNULL)
+        if ended.returncode:
+            raise click.ClickException(f"{step} at {count:,} chunks ended with status {ended.returncode}")
+        found: dict[str, Any] = json.loads(out.read_text())
+        return found
+
+    def keep(self, count: int, step: str, found: dict[str, Any]) -> None:
+        """Write down what a step has found."""
+        self.steps.setdefault(str(count), {})[step] = found
+        draft = self._file.with_suffix(".new")
+        draft.write_text(json.dumps(self.steps, indent=1))
+        draft.replace(self._file)
+
+    def has(self, count: int, step: str) -> bool:
+        """Whether a step is done."""
+        return step in self.steps.get(str(count), {})
+
+
+def grow(done: Done, count: int, until: float, settings: dict[str, Any], kinds: tuple[str, ...]) -> str:
+    """Load up to a size and measure it; gives the step that there was no time for, if there was one."""
+    if not done.has(count, "load"):
+        first, last = len(done.parts()), count // PART
+        if time.time() > until:
+            return f"load at {count:,} chunks"
+        order: dict[str, Any] = {"first": first, "last": last, "log": str(done.log), "until": min(until, 1e12)}
+        found = done.run(count, "load", store=str(done.store), **order, **settings)
+        if found["last"] < last - 1:
+            return f"the rest of the load at {count:,} chunks"
+        done.keep(count, "load", found)
+    for step in (*(f"index {kind}" for kind in kinds), *MEASURED):
+        if done.has(count, step):
+            continue
+        if time.time() > until:
+            return f"{step} at {count:,} chunks"
+        if step == "copy":
+            shutil.rmtree(done.copy.parent, ignore_errors=True)
+            shutil.copytree(done.store, done.copy)
+            done.keep(count, step, {})
+            continue
+        order: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
+        store = done.copy if step in ON_COPY else done.store
+        shutil.rmtree(done.work / "backup", ignore_errors=True)
+        kind = step.removeprefix("index ")
+        order |= {"kind": kind} if kind != step else {}
+        done.keep(count, step, done.run(count, step.partition(" ")[0], store=str(store), **order))
+    shutil.rmtree(done.copy.parent, ignore_errors=True)
+    shutil.rmtree(done.work / "backup", ignore_errors=True)
+    return ""
+
+
+def figures(done: Done, counts: list[int]) -> dict[str, dict[str, Any]]:
+    """All figures by size, those of the load a chunk, over the parts since the size before."""
+    found: dict[str, dict[str, Any]] = {}
+    before = 0
+    for count in counts:
+        steps = done.steps.get(str(count), {})
+        flat: dict[str, Any] = {}
+        for step, of_step in steps.items():
+            for name, value in of_step.items():
+                flat[f"{step}_{name}" if name in ("memory_mb", "anonymous_mb") else name] = value
+        parts = [part for part in done.parts() if before <= part["part"] * PART < count]
+        chunks = sum(part["chunks"] for part in parts)
+        if "load" in steps and chunks:
+            written, of_index = (sum(part[name] for part in parts) for name in ("written", "index_written"))
+            every = [part for part in done.parts() if part["part"] * PART < count]
+            flat |= {
+                "load_writer_s": 1000 * sum(part["writer_s"] for part in parts) / chunks,
+                "load_s": 1000 * sum(part["all_s"] for part in parts) / chunks,
+                "load_written_kb": written / chunks / 1000,
+                "load_written_data_kb": (written - of_index) / chunks / 1000,
+                "load_memory_mb": max(part["memory_mb"] for part in every),
+            }
+            if flat["index_mb"]:
+                flat["index_ratio"] = sum(part["index_written"] for part in every) / flat["index_mb"] / 1e6
+        found[str(count)] = flat
+        before = count
+    return found
+
+
+def show(found: dict[str, dict[str, Any]]) -> None:
+    """The table, with what ten times the greatest size would take."""
+    measured = [count for count, flat in found.items() if flat]
+    asked = [name for flat in found.values() for name in flat if name.endswith("_ms") and name not in SHOWN]
+    names = SHOWN | {name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms" for name in dict.fromkeys(asked)}
+    made = [name for flat in found.values() for name in flat if name.startswith("index_") and name.endswith("_s")]
+    names |= {name: f"{name.removesuffix('_s').replace('_', ' ')}, s" for name in dict.fromkeys(made)}
+    guess = len(measured) > 1 and 10 * int(measured[-2]) == int(measured[-1])
+    head = [f"{int(count):,}" for count in measured] + ([f"{10 * int(measured[-1]):,} (guess)"] if guess else [])
+    click.echo(f"{'':44}" + "".join(f"{text:>20}" for text in head))
+    for name, shown in names.items():
+        values = [found[count].get(name) for count in measured]
+        if all(value is None for value in values):
+            continue
+        if guess:
+            values.append(values[-1] ** 2 / values[-2] if values[-1] and values[-2] else None)
+        click.echo(f"{shown:44}" + "".join(f"{_number(value):>20}" for value in values))
+    for count in measured:
+        for name, value in found[count].items():
+            if name.endswith("_not_asked"):
+                click.echo(f"{int(count):,} chunks: {name.removesuffix('_not_asked')} was not asked: {value}")
+            if name == "check_found" and value:
+                click.echo(f"{int(count):,} chunks: CHECK found {len(value)} problems: {value[:3]}")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Made documents for stores of any size, the same in every run and in every part.
+
+In: a number of a part. Out: its documents, with titles, numbers as metadata, and texts of paragraphs. Words follow
+Zipf's law over 60,000 made ones (Zipf, "Human Behavior and the Principle of Least Effort", 1949). Names follow Heaps'
+law ("Information Retrieval", 1978, 7.5): among the first n paragraphs there are 7 n^0.8 different ones, about 0.7 a
+paragraph at 100,000; each paragraph has those that are new with it and one known before, the known ones by Zipf's law
+again. A document has 1 to 6 paragraphs, 2.7 on average, of about 85 words, so that each is a chunk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+#: Paragraphs of a part; a part begins with a document.
+PART = 10_000
+VOCABULARY = 60_000
+WORDS = 85
+_LENGTHS, _SHARES = (1, 2, 3, 4, 6), (0.25, 0.28, 0.22, 0.15, 0.10)
+_HEAPS, _EXPONENT = 7.0, 0.8
+_ONSETS = "b br c ch d dr f g gr h j k kl l m n p pr r s sh st t tr v w z".split()
+_VOWELS = "a e i o u ai ea ou".split()
+_CODAS = ["", *"n r l s t m ck nd rt st".split()]
+_FIRST = "Anna Maria John James Peter Clara Elena Ivan Fatima Omar Lucas Emma Noah Hugo Ada Alan Grace Otto".split()
+_BEFORE = "New Old North South Upper Lower Mount Lake Fort".split()
+
+
+def words() -> list[str]:
+    """The vocabulary, the most frequent word first."""
+    choose, made = Random(1), dict[str, None]()
+    while len(made) < VOCABULARY:
+        made[_syllables(choose, choose.choice((1, 2, 2, 3)))] = None
+    return list(made)
+
+
+def name(number: int) -> str:
+    """The name of a number, two words or three."""
+    choose = Random(number)
+    stem = _syllables(choose, 2 + number % 2).capitalize()
+    if number % 3:
+        return f"{choose.choice(_FIRST)} {stem}"
+    return f"{choose.choice(_BEFORE)} {stem} {_syllables(choose, 1).capitalize()}"
+
+
+def names_before(paragraphs: int) -> int:
+    """How many different names the first paragraphs of all have."""
+    return int(_HEAPS * paragraphs**_EXPONENT)
+
+
+def part(number: int, vocabulary: list[str]) -> Iterator[dict[str, str | int]]:
+    """The documents of a part."""
+    chance = np.random.default_rng(number)
+    lengths = _document_lengths(chance)
+    drawn = _zipf(chance, VOCABULARY, (PART, WORDS))
+    known = chance.random(PART)
+    paragraph = number * PART
+    for document, length in enumerate(lengths):
+        texts, title = [], ""
+        for _ in range(length):
+            row = [vocabulary[rank] for rank in drawn[paragraph - number * PART]]
+            new = range(names_before(paragraph), names_before(paragraph + 1))
+            old = int(max(1, names_before(paragraph)) ** known[paragraph - number * PART]) - 1
+            said = [name(each) for each in (*new, old)]
+            title = title or said[0]
+            texts.append(_paragraph(row, said))
+            paragraph += 1
+        place = number * PART + document
+        yield {
+            "id": f"part {number}/{document}",
+            "title": title,
+            "text": "\n\n".join(texts),
+            "shelf": place * 3 % 10,
+            "drawer": place * 37 % 100,
+        }
+
+
+def write_part(file: Path, number: int, vocabulary: list[str]) -> int:
+    """Write a part as JSON lines; gives the bytes of its texts."""
+    size = 0
+    with file.open("w", encoding="utf-8") as lines:
+        for document in part(number, vocabulary):
+            size += len(str(document["text"])) + len(str(document["title"]))
+            lines.write(json.dumps(document) + "\n")
+    return size
+
+
+def questions(paragraphs: int, number: int, vocabulary: list[str]) -> list[str]:
+    """Questions about names and words of a store of so many paragraphs."""
+    chance = np.random.default_rng(paragraphs)
+    asked = []
+    for _ in range(number):
+        about = name(int(names_before(paragraphs) ** chance.random()) - 1)
+        said = " ".join(vocabulary[rank] for rank in _zipf(chance, VOCABULARY, 4))
+        asked.append(f"What did {about} say about {said}?")
+    return asked
+
+
+def _document_lengths(chance: np.random.Generator) -> list[int]:
+    lengths, left = [], PART
+    while left:
+        lengths.append(min(left, int(chance.choice(_LENGTHS, p=_SHARES))))
+        left -= lengths[-1]
+    return lengths
+
+
+def _paragraph(row: list[str], said: list[str]) -> str:
+    """Sentences of about fourteen words, with the names spread over them."""
+    row = list(row)
+    for index, each in enumerate(said):
+        row.insert(4 + (index * 17) % (len(row) - 8), each)
+    sentences = [row[first : first + 14] for first in range(0, len(row), 14)]
+    return " ".join(
+        f"{sentence[0].capitalize()} {' '.join(sentence[1:])}.".replace(" .", ".") for sentence in sentences
+    )
+
+
+def _zipf(chance: np.random.Generator, most: int, shape: int | tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Ranks from 0, rank r with a probability like 1 / (r + 1.5)."""
+    ranks = 1.5 * (1 + most / 1.5) ** chance.random(shape) - 1.5
+    return np.minimum(ranks.astype(np.int64), most - 1)
+
+
+def _syllables(choose: Random, number: int) -> str:
+    return "".join(choose.choice(_ONSETS) + choose.choice(_VOWELS) + choose.choice(_CODAS) for _ in range(number))

@@ -1,0 +1,281 @@
+"""The steps of tools/bench_scale.py, each in a process of its own.
+
+In: an order, one JSON object as the only argument. On disk: the figures, one JSON object, in the file that the order
+names. ``_s`` and ``_ms`` are processor time (:mod:`peers.spent`) unless they say ``wall``.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from peers.spent import bytes_written, peak_megabytes, processor_seconds
+
+import kvstore
+from kvstore.errors import KvstoreError
+
+from . import made_documents
+
+Figures = dict[str, Any]
+
+QUESTIONS, REPLACED, OPENED = 40, 60, 5
+#: After so much processor time a strategy is asked nothing more, but ten questions at least.
+SECONDS = 60.0
+FILTERS = {"1": "drawer", "10": "shelf"}
+
+
+class IndexBytes(threading.Thread):
+    """How many bytes are written to index files, by how large each becomes that is seen in the folder of a store."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.written = 0
+        self._folder, self._over = folder, threading.Event()
+        self._sizes: dict[int, int] = {}
+
+    def run(self) -> None:
+        while not self._over.wait(0.02):
+            self._look()
+
+    def end(self) -> int:
+        """Stop looking; gives the bytes."""
+        self._over.set()
+        self.join()
+        self._look()
+        return self.written
+
+    def _look(self) -> None:
+        seen = {}
+        for file in self._folder.iterdir():
+            if "index" in file.name:
+                try:
+                    status = file.stat()
+                except FileNotFoundError:
+                    continue
+                seen[status.st_ino] = status.st_size
+        for inode, size in seen.items():
+            before = self._sizes.get(inode, 0)
+            self.written += size - before if size >= before else size
+        self._sizes = seen
+
+
+def load(store: Path, first: int, last: int, log: Path, until: float, workers: int, **settings: Any) -> Figures:
+    """Ingest parts, one after another in one process, a line a part in the log, as long as there is time."""
+    vocabulary = made_documents.words()
+    file = store.with_name("part.jsonl")
+    embedder = settings.pop("embedder")
+    done = -1
+    with kvstore.open(store, embedder=embedder, settings=settings) as opened:
+        index = IndexBytes(store)
+        index.start()
+        for number in range(first, last):
+            if time.time() > until:
+                break
+            texts = made_documents.write_part(file, number, vocabulary)
+            process, everything = time.process_time(), processor_seconds()
+            wall, written, of_index = time.time(), bytes_written()[0], index.written
+            report = opened.ingest(file, workers=workers)
+            if report.failures:
+                raise SystemExit(f"part {number}: {report.failures[:3]}")
+            if number == last - 1 and any(found.kind == "vectors" for found in opened.indexes()):
+                opened.refresh("vectors")
+            line = {
+                "part": number,
+                "documents": report.documents,
+                "chunks": report.chunks,
+                "text_bytes": texts,
+                "writer_s": time.process_time() - process,
+                "all_s": processor_seconds() - everything,
+                "wall_s": time.time() - wall,
+                "written": bytes_written()[0] - written,
+                "index_written": index.written - of_index,
+                "memory_mb": peak_megabytes(),
+            }
+            with log.open("a") as lines:
+                lines.write(json.dumps(line) + "\n")
+            done = number
+        closing = time.process_time(), bytes_written()[0]
+    index.end()
+    file.unlink(missing_ok=True)
+    return {
+        "last": done,
+        "closing_s": time.process_time() - closing[0],
+        "closing_written": bytes_written()[0] - closing[1],
+        **_files(store),
+    }
+
+
+def ask(store: Path, paragraphs: int) -> Figures:
+    """Every strategy, and vector search with filters; the median and the 95th percentile of a question."""
+    questions = made_documents.questions(paragraphs, QUESTIONS, made_documents.words())
+    figures: Figures = {}
+    with kvstore.open(store, readonly=True) as opened:
+        figures["chunks"] = opened.statistics()["chunks"]
+        for strategy in opened.strategies():
+            try:
+                times = _times(questions, lambda text, name=strategy.name: opened.retrieve(text, using=name, top=10))
+            except KvstoreError as error:
+                figures[f"{strategy.name}_not_asked"] = str(error)
+                continue
+            figures |= _percentiles(strategy.name, times)
+        for share, field in FILTERS.items():
+            where, values = f"meta ->> '{field}' = ?", 100 if field == "drawer" else 10
+            for using in ("vector", "hybrid"):
+                numbers = iter(range(10**9))
+                times = _times(
+                    questions,
+                    lambda text, using=using, where=where, numbers=numbers, values=values: opened.search(
+                        text, using=using, where=where, parameters=(next(numbers) % values,)
+                    ),
+                )
+                figures |= _percentiles(f"{using}_filter_{share}", times)
+    return figures | {"memory_mb": peak_megabytes(), "anonymous_mb": _anonymous_megabytes()}
+
+
+def open_(store: Path) -> Figures:
+    """Opening alone, of a process that has imported everything."""
+    times = []
+    for _ in range(OPENED):
+        start, wall = time.process_time(), time.perf_counter()
+        with kvstore.open(store, readonly=True) as opened:
+            times.append((1000 * (time.process_time() - start), 1000 * (time.perf_counter() - wall)))
+            len(opened)
+    return {
+        "open_first_ms": times[0][0],
+        "open_ms": statistics.median(spent for spent, _ in times),
+        "open_wall_ms": statistics.median(wall for _, wall in times),
+    }
+
+
+def replace(store: Path, paragraphs: int) -> Figures:
+    """Documents put in place of others, a commit each; what is done until the store is closed is shared among them."""
+    vocabulary = made_documents.words()
+    last = paragraphs // made_documents.PART - 1
+    parts = sorted({round(place * last / 5) for place in range(6)})
+    each = REPLACED // len(parts)
+    documents = []
+    for number in parts:
+        of_part = list(made_documents.part(number, vocabulary))
+        documents += of_part[:: len(of_part) // each][:each]
+    with kvstore.open(store) as opened:
+        before, written, times = processor_seconds(), bytes_written()[0], []
+        for document in documents:
+            text = f"{document['text']} It was said again by {made_documents.name(7)}."
+            start = time.process_time()
+            opened.put(
+                str(document["id"]),
+                text,
+                title=str(document["title"]),
+                meta={field: document[field] for field in FILTERS.values()},
+            )
+            times.append(time.process_time() - start)
+    return {
+        "replace_p50_ms": 1000 * statistics.median(times),
+        "replace_ms": 1000 * (processor_seconds() - before) / len(documents),
+        "replace_written_kb": (bytes_written()[0] - written) / len(documents) / 1000,
+    }
+
+
+def check(store: Path) -> Figures:
+    """CHECK."""
+    with kvstore.open(store, readonly=True) as opened:
+        figures = _timed("check", opened.check)
+    return {"check_found": figures.pop("result")} | figures | {"check_memory_mb": peak_megabytes()}
+
+
+def backup(store: Path) -> Figures:
+    """BACKUP without free pages."""
+    with kvstore.open(store, readonly=True) as opened:
+        figures = _timed("backup", lambda: opened.backup(store.with_name("backup")))
+    figures.pop("result")
+    return figures | {"backup_mb": sum(_sizes(store.with_name("backup")).values()) / 1e6}
+
+
+def index(store: Path, kind: str) -> Figures:
+    """An index made, or brought up to date."""
+    with kvstore.open(store) as opened:
+        known = any(found.kind == kind for found in opened.indexes())
+        figures = _timed(f"index_{kind}", lambda: opened.refresh(kind) if known else opened.create_index(kind))
+    figures.pop("result")
+    return figures
+
+
+def compact(store: Path) -> Figures:
+    """COMPACT."""
+    with kvstore.open(store) as opened:
+        figures = _timed("compact", opened.compact)
+    report = figures.pop("result")
+    return figures | {"compact_before_mb": report.bytes_before / 1e6, "compact_after_mb": report.bytes_after / 1e6}
+
+
+STEPS: dict[str, Callable[..., Figures]] = {
+    "load": load,
+    "ask": ask,
+    "index": index,
+    "open": open_,
+    "replace": replace,
+    "check": check,
+    "backup": backup,
+    "compact": compact,
+}
+
+
+def main() -> None:
+    """Do what the order says."""
+    order = json.loads(sys.argv[1])
+    out, step = Path(order.pop("out")), order.pop("step")
+    for name in ("store", "log"):
+        if name in order:
+            order[name] = Path(order[name])
+    out.write_text(json.dumps(STEPS[step](**order)))
+
+
+def _times(questions: list[str], ask: Callable[[str], object]) -> list[float]:
+    """Processor seconds of each question, after three that do not count."""
+    for question in questions[:3]:
+        ask(f"{question} And then?")
+    times: list[float] = []
+    for question in questions:
+        start = time.process_time()
+        ask(question)
+        times.append(time.process_time() - start)
+        if sum(times) > SECONDS and len(times) >= 10:
+            break
+    return times
+
+
+def _percentiles(name: str, times: list[float]) -> Figures:
+    ordered = sorted(times)
+    return {
+        f"{name}_ms": 1000 * statistics.median(ordered),
+        f"{name}_p95_ms": 1000 * ordered[int(0.95 * (len(ordered) - 1))],
+    }
+
+
+def _timed(name: str, do: Callable[[], Any]) -> Figures:
+    start, wall = processor_seconds(), time.perf_counter()
+    result = do()
+    return {f"{name}_s": processor_seconds() - start, f"{name}_wall_s": time.perf_counter() - wall, "result": result}
+
+
+def _files(store: Path) -> Figures:
+    sizes = _sizes(store)
+    index = sum(size for name, size in sizes.items() if "index" in name)
+    return {"data_mb": sizes["data.mdb"] / 1e6, "index_mb": index / 1e6, "files_mb": sum(sizes.values()) / 1e6}
+
+
+def _sizes(store: Path) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in store.iterdir() if file.is_file()}
+
+
+def _anonymous_megabytes() -> float:
+    """What this process holds now that is no file's."""
+    with open("/proc/self/status") as lines:
+        (held,) = (line.split()[1] for line in lines if line.startswith("RssAnon"))
+    return int(held) / 1024
