@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.errors import StatementError
+from kvstore.errors import KvstoreError, StatementError
 from kvstore.sql.document_filter import documents_where
 from kvstore.sql.relational import documents_fulfilling
+from kvstore.storage.environment import WriteTransaction
+from kvstore.structures.documents.allowed import Allowed
+from kvstore.structures.documents.documents import DocumentRecord
 from kvstore.structures.state import State
+from kvstore.systems.contract import Added, Delta
 from kvstore.systems.metadata_index import document_sets
+from kvstore.systems.metadata_index.metadata_structure import METADATA
 from kvstore.systems.metadata_index.value_keys import FIELD, names_key, number_bound, number_key, stored_value
 
 OPTIONS: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules"}}
@@ -70,7 +78,7 @@ SCALARS = st.one_of(
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=2), max_leaves=4
 )
-METADATA = st.dictionaries(NAMES, VALUES, max_size=3)
+FIELDS = st.dictionaries(NAMES, VALUES, max_size=3)
 
 
 @st.composite
@@ -79,7 +87,7 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return key, {
         "title": draw(st.none() | st.sampled_from(["A", "a", "ab", "b", "Zebra", "t" * 250])),
         "source": draw(st.none() | st.sampled_from(["/data/a", "/data/b", "other"])),
-        "meta": draw(METADATA),
+        "meta": draw(FIELDS),
     }
 
 
@@ -176,10 +184,11 @@ def both(state: State, condition: str, parameters: Any = ()) -> tuple[Any, Any]:
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     with kvstore.open(tmp_path_factory.mktemp("filled") / "store", **OPTIONS) as store:
         yield store
+        assert store.check() == []
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(st.lists(documents(), max_size=4), max_size=3), st.lists(CONDITIONS, min_size=12, max_size=12))
 def test_a_condition_finds_what_sqlite_finds(
@@ -196,6 +205,131 @@ def test_a_condition_finds_what_sqlite_finds(
             mine, plain = both(state, condition)
             assert mine == plain, condition
             assert outcome(state, lambda c=condition: documents_where(state, c).allowed.documents.tolist()) == plain
+
+
+@pytest.mark.parametrize(
+    ("condition", "parameters"),
+    [
+        ("meta ->> 'n' > ? AND title LIKE ?", (1, "t%")),
+        ("meta ->> 'n' IN (?2, ?1)", (1, 2)),
+        ("meta ->> :field = :value", {"field": "n", "value": 2, "more": 3}),
+        ("meta ->> 'n' = ?", (None,)),
+        ("meta ->> 'n' = ? OR ?", (2.0, True)),
+        ("? < meta ->> 'n' AND meta ->> 'n' <= ?", (-0.5, 1e308)),
+        ("key = ? AND key = ?", ("a", "b")),
+    ],
+)
+def test_parameters_are_those_of_sqlite(store: kvstore.Store, condition: str, parameters: Any) -> None:
+    for number, key in enumerate("abcd"):
+        store.put(key, f"Text {key}.", title=f"T{key}", meta={"n": number})
+    with store.state() as state:
+        mine, plain = both(state, condition, parameters)
+        assert mine == plain
+
+
+@pytest.mark.parametrize(
+    "condition", ["key = 'none' AND colour = 'red'", "key = 'none' AND 1 = = 2", "key = ?", "meta ->> '$a' = 1"]
+)
+def test_a_wrong_condition_is_refused_whether_or_not_a_document_is_left(store: kvstore.Store, condition: str) -> None:
+    store.put("a", "Tea.")
+    with pytest.raises(KvstoreError):
+        store.search("tea", using="lexical", where=condition)
+
+
+def steps(store: kvstore.Store, where: str) -> tuple[int | None, str]:
+    (found,) = (row for row in store.execute(f"EXPLAIN SEARCH 'tea' WHERE {where}") if row[0] == "filter documents")
+    return found[2], found[1]
+
+
+def test_explain_tells_how_documents_were_found_and_a_change_is_seen(store: kvstore.Store) -> None:
+    for number in range(6):
+        store.put(str(number), "Tea is drunk hot.", meta={"n": number, "long": "l" * (100 * number)})
+    assert steps(store, "meta ->> 'n' < 3") == (3, "by the index of values")
+    assert steps(store, "meta ->> 'n' < 3") == (3, "kept since it was last asked for")
+    assert steps(store, "length(meta) < 230") == (3, "6 documents read")
+    assert steps(store, "meta ->> 'n' < 5 AND length(meta) > 230") == (2, "by the index of values, 5 documents read")
+    assert steps(store, "meta ->> 'long' >= 'l'") == (5, "by the index of values, 3 documents read")
+    for _ in range(2):
+        assert steps(store, "changed > datetime('now', '-1 day')") == (6, "6 documents read")
+    store.delete("1")
+    assert steps(store, "meta ->> 'n' < 3") == (2, "by the index of values")
+
+
+def test_a_transaction_finds_what_it_has_put(store: kvstore.Store) -> None:
+    store.put("old", "Tea.", meta={"n": 1})
+    with store.transaction() as transaction:
+        transaction.put("new", "Tea.", meta={"n": 1})
+        transaction.put("other", "Tea.", meta={"n": 2})
+        assert transaction.delete_where("meta ->> 'n' = 1") == 2
+        assert transaction.delete_where("meta ->> 'n' = 1") == 0
+    assert store.keys() == ["other"]
+
+
+def test_searches_give_the_first_of_those_that_may_answer(store: kvstore.Store) -> None:
+    words = ["tea", "milk", "cocoa", "water", "cup", "pot", "leaf"]
+    with store.transaction() as transaction:
+        for number in range(40):
+            text = " ".join(words[(number * step) % 7] for step in range(1, 1 + number % 9)) or "none"
+            transaction.put(str(number), f"{text}.", meta={"n": number % 4})
+    allowed = {str(number) for number in range(40) if number % 4 == 2}
+    for using in ("vector", "lexical"):
+        every = [(hit.document, hit.score) for hit in store.search("tea leaf cup", using=using, top=40)]
+        some = store.search("tea leaf cup", using=using, top=5, where="meta ->> 'n' = 2")
+        assert [(hit.document, hit.score) for hit in some] == [one for one in every if one[0] in allowed][:5]
+
+
+def test_chunks_may_answer_whose_documents_may() -> None:
+    rows = [(2, 1, 0, 0), (3, 1, 2, 7), (5, 3, 1, 1), (9, 7, 3, 12)]
+    first, groups = (np.array([row[place] for row in rows], np.uint64) for place in (1, 2))
+    allowed = Allowed(np.array([row[0] for row in rows], np.uint64), first, groups, 20)
+    inside = [*range(5, 20), *range(35, 50)]
+    asked = np.array([49, 3, 5, 5, 20, 34, 35, 50, 1 << 40], np.uint64)
+    assert allowed.mask(asked).tolist() == [chunk in inside for chunk in asked.tolist()]
+    assert [chunk for chunk in range(60) if allowed.has(chunk)] == inside
+    assert [number for number in range(12) if number in allowed] == [2, 3, 5, 9]
+    assert [allowed.overlapping(*span) for span in ((0, 4), (0, 5), (20, 34), (49, 80), (50, 80))] == [
+        False, True, False, True, False,
+    ]  # fmt: skip
+    none = Allowed(*(np.empty(0, np.uint64) for _ in range(3)), 0)
+    assert not none.mask(asked).any()
+    assert (len(none), none.has(0), none.overlapping(0, 9)) == (0, False, False)
+
+
+def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> None:
+    documents = 20_000
+    with kvstore.open(tmp_path / "store", **OPTIONS) as store, store.state() as empty:
+        counters = replace(empty.counters, next_document=documents + 1, documents=documents)
+
+        def fill(view: WriteTransaction) -> None:
+            follower = METADATA.follower(empty, view)
+            records = (
+                DocumentRecord(
+                    number, f"d{number}", f"Title {number}", None, "text",
+                    {"n": number % 7, "even": number % 2 == 0, "share": number / documents}, b"", number % 1000,
+                    1_700_000_000 + number // 100, number, [number % 5],
+                )
+                for number in range(1, documents + 1)
+            )  # fmt: skip
+            follower.follow(Delta([Added(record, [], (), {}) for record in records]))
+
+        store._context.environment.write_with_growth(fill)
+        numbers = np.arange(1, documents + 1)
+        with store.state() as state:
+            state.counters = counters
+            state.open_indexes = None
+            for condition, expected in {
+                "meta ->> 'n' = 3": numbers % 7 == 3,
+                "meta ->> 'even'= true AND NOT meta ->> 'n' > 1": (numbers % 2 == 0) & (numbers % 7 <= 1),
+                "meta ->> 'share' BETWEEN 0.25 AND 0.75": (numbers >= 5000) & (numbers <= 15000),
+                "bytes >= 990.5": numbers % 1000 >= 991,
+                "title LIKE 'TITLE 1999_'": numbers >= 19_990,
+                "changed <= '2023-11-14T22:13:21+00:00'": numbers < 200,
+            }.items():
+                found = documents_where(state, condition)
+                wanted = numbers[expected & (numbers < documents)]
+                got = found.allowed.documents[found.allowed.documents < documents]
+                assert (got.tolist(), found.how) == (wanted.tolist(), "by the index of values")
+                assert found.allowed.count == int((found.allowed.documents % 5).sum())
 
 
 def test_the_worked_examples_of_the_format_hold() -> None:

@@ -69,10 +69,11 @@ class Allowed:
         """1 for a leaf group that may answer, by its number (``chunk // 5``); what lies beyond the end may not."""
         group = np.uint64(GROUP)
         length = int(self.stops[-1] // group) if len(self.stops) else 0
-        # Runs as +1 where one begins and -1 where it ends: a document without chunks is both in one place.
+        # +1 where a run begins and -1 where it ends; a document may be without chunks.
+        filled = self.starts < self.stops
         edges = np.zeros(length + 1, np.int8)
-        np.add.at(edges, (self.starts // group).astype(np.intp), 1)
-        np.subtract.at(edges, (self.stops // group).astype(np.intp), 1)
+        edges[(self.starts[filled] // group).astype(np.intp)] += 1
+        edges[(self.stops[filled] // group).astype(np.intp)] -= 1
         return np.cumsum(edges[:length], dtype=np.int8).view(np.uint8)
 
     def mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:

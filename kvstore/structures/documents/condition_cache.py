@@ -1,7 +1,8 @@
 """What conditions over documents have been found to allow, in memory, while the store is as it was then.
 
-In: the text of a condition, its parameters, and the change number of a state. Out: the documents that may answer there.
-Those asked for last are kept, of a bounded number of documents together; shared by the threads of a process.
+In: the text of a condition, its parameters, and the change number of a state. Out: the documents that may answer there,
+and the columns by which they were found. Those asked for last are kept, of a bounded number of documents together;
+shared by the threads of a process.
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 
+import numpy as np
+import numpy.typing as npt
+
 from .allowed import Allowed
 
 #: Conditions, and documents of all of them, that are kept.
 _MOST_CONDITIONS = 256
 _MOST_DOCUMENTS = 2_000_000
+#: Numbers of all columns that are kept: 32 MiB.
+_MOST_NUMBERS = 1 << 22
+
+#: Columns of documents by name, a row a document.
+NumberColumns = dict[str, npt.NDArray[np.int64]]
 
 
 class ConditionCache:
@@ -24,6 +33,17 @@ class ConditionCache:
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, Allowed] = OrderedDict()
         self._documents = 0
+        self._columns: tuple[int, NumberColumns] | None = None
+
+    def columns(self, change: int) -> NumberColumns | None:
+        """The columns of all documents as they are since a change, where they are kept."""
+        kept = self._columns
+        return None if kept is None or kept[0] != change else kept[1]
+
+    def keep_columns(self, change: int, columns: NumberColumns) -> None:
+        """Keep the columns of all documents in place of those of another change, unless they are many."""
+        if sum(len(column) for column in columns.values()) <= _MOST_NUMBERS:
+            self._columns = change, columns
 
     def get(self, key: Hashable) -> Allowed | None:
         """What is kept under a key, or None."""

@@ -61,30 +61,31 @@ def packed(rows: Mapping[int, DocumentColumns]) -> bytes:
     return records.seal(b"".join((*parts, *data)))
 
 
-def unpacked(number: int, stored: memoryview, table: str, key: bytes) -> list[ColumnValues]:
-    """The columns of block ``number``, in the order of :data:`NAMES`."""
+def unpacked(
+    number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = NAMES
+) -> list[ColumnValues]:
+    """Some columns of block ``number``, in order; ``names`` are among :data:`NAMES`, as there, ``document`` first."""
     body = records.unseal(stored, table, key)
     try:
         (count,) = _COUNT.unpack_from(body)
         place = _COUNT.size + len(NAMES) * _FRAME.size
         columns: list[ColumnValues] = []
-        for index in range(len(NAMES)):
+        for index, name in enumerate(NAMES):
             least, width = _FRAME.unpack_from(body, _COUNT.size + index * _FRAME.size)
-            kind = _TYPES[width]
-            if kind is None:
-                columns.append(np.full(count, least, np.int64))
-            else:
-                columns.append(np.frombuffer(body, kind, count, place).astype(np.int64) + least)
-                place += width * count
+            if name in names:
+                kind = _TYPES[width]
+                distances = None if kind is None else np.frombuffer(body, kind, count, place)
+                columns.append(np.full(count, least, np.int64) if distances is None else distances + np.int64(least))
+            place += width * count
     except (struct.error, ValueError, KeyError) as error:
         raise CorruptionError(f"table {table}, key {key.hex()}: no columns of documents: {error}") from error
     columns[0] += number * SPAN
     return columns
 
 
-def joined(blocks: Iterable[Sequence[ColumnValues]]) -> dict[str, ColumnValues]:
-    """The columns of some blocks, one after the other."""
+def joined(blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = NAMES) -> dict[str, ColumnValues]:
+    """The columns of these names of some blocks, one after the other."""
     found = list(blocks)
     if not found:
-        return {name: np.empty(0, np.int64) for name in NAMES}
-    return {name: np.concatenate([block[index] for block in found]) for index, name in enumerate(NAMES)}
+        return {name: np.empty(0, np.int64) for name in names}
+    return {name: np.concatenate([block[index] for block in found]) for index, name in enumerate(names)}

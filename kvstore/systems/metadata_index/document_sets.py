@@ -7,6 +7,8 @@ numbers, or a mask over all documents. A container that fails its checksum is a 
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Iterable
 
 import numpy as np
@@ -19,6 +21,9 @@ from ...storage import records
 SPAN = 8192
 _LISTED, _RUNS, _BITS = 0, 1, 2
 _BITMAP = SPAN // 8
+_ALONE = struct.Struct("<BH")
+#: Bytes of a container of one number.
+_SHORT = _ALONE.size + records.CHECKSUM.size
 
 PlacesInContainer = npt.NDArray[np.uint16]
 #: Whether each document belongs to a set, by its id.
@@ -27,13 +32,13 @@ DocumentMask = npt.NDArray[np.bool_]
 
 def packed(numbers: Iterable[int]) -> bytes:
     """The sealed container of some numbers below 8,192, each once."""
-    found = np.array(sorted(numbers), np.uint16)
-    return _packed(found)
+    found = sorted(numbers)
+    if len(found) == 1:  # most are alone: a title, a date
+        return records.seal(_ALONE.pack(_LISTED, found[0]))
+    return _packed(np.array(found, np.uint16))
 
 
 def _packed(found: PlacesInContainer) -> bytes:
-    if len(found) == 1:
-        return records.seal(bytes((_LISTED, int(found[0]) & 255, int(found[0]) >> 8)))
     breaks = np.flatnonzero(np.diff(found) > 1)
     runs = len(breaks) + 1
     listed, in_runs = 2 * len(found), 4 * runs
@@ -59,6 +64,23 @@ def changed(stored: memoryview | None, added: set[int], removed: set[int], table
     if added:
         numbers = np.union1d(numbers, np.fromiter(added, np.uint16, len(added)))
     return _packed(numbers) if len(numbers) else None
+
+
+def mask_of(stored: Iterable[tuple[bytes, memoryview]], size: int, table: str) -> DocumentMask:
+    """The documents below ``size`` that are in any of some containers; each comes with its key, of which the last four
+    bytes number it."""
+    found = np.zeros(size, np.bool_)
+    alone: list[int] = []
+    for key, value in stored:
+        first = records.U32.unpack_from(key, len(key) - 4)[0] * SPAN
+        if len(value) == _SHORT and value[0] == _LISTED:
+            body, checksum = value[: _ALONE.size], records.CHECKSUM.unpack_from(value, _ALONE.size)[0]
+            if zlib.crc32(body) == checksum:
+                alone.append(first + body[1] + (body[2] << 8))
+                continue
+        found[unpacked(value, table, key).astype(np.intp) + first] = True
+    found[alone] = True
+    return found
 
 
 def unpacked(stored: memoryview, table: str, key: bytes) -> PlacesInContainer:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cached_property, reduce
@@ -63,8 +64,8 @@ Bounds = tuple[DocumentMask, DocumentMask]
 
 #: Columns that are numbers, and are kept as such.
 NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
-#: Letters of a pattern's beginning of which both cases are looked for.
-_CASES = 3
+#: Ways to write a pattern's beginning in either case that are looked for.
+_MOST_WAYS = 64
 #: Doubles next to each other within which a number may be read as another.
 _NEIGHBOURS = 16
 #: A long key stands in ``document_keys`` as so many bytes and a digest.
@@ -115,7 +116,7 @@ class Evaluation:
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
         """The columns of all documents."""
-        return self._index.columns()
+        return self._index.every_column()
 
     @cached_property
     def _every(self) -> DocumentMask:
@@ -168,7 +169,7 @@ class Evaluation:
         if field.name in NUMBER_COLUMNS and not isinstance(value, str):
             return _same(self._of(self.columns["document"][_fulfilling(self.columns[field.name], operator, value)]))
         if field.name == "changed" and isinstance(value, str):
-            return self._changed(lambda text: _compares(text, operator, value))
+            return self._changed_comparing(operator, value)
         if field.name == "key" and isinstance(value, str):
             return self._keys_comparing(operator, value)
         return None
@@ -233,37 +234,52 @@ class Evaluation:
             least |= self._index.between(start + NUMBER, low)
         elif operator in (">", ">="):
             least |= self._index.between(high + b"\xff", start + AFTER_TEXT)
-        most = least.copy()
         exact = read_exactly(number)
-        for key, documents in self._index.values_between(low, high + b"\xff"):
+
+        def surely(key: bytes) -> bool:
             stored = stored_value(key[len(start) :])
-            if exact and read_exactly(stored):  # type: ignore[arg-type]  # the range has numbers only
-                if _compares(stored, operator, number):
-                    least[documents] = True
-            else:
-                most[documents] = True
-        return least, most | least
+            return exact and read_exactly(stored) and _compares(stored, operator, number)  # type: ignore[arg-type]
+
+        def perhaps(key: bytes) -> bool:
+            return not (exact and read_exactly(stored_value(key[len(start) :])))  # type: ignore[arg-type]
+
+        least |= self._index.chosen(low, high + b"\xff", surely)
+        return least, least | self._index.chosen(low, high + b"\xff", perhaps)
 
     def _texts_matching(self, start: bytes, begins: list[str], matches: Callable[[str], bool]) -> Bounds:
-        least, most = self._index.mask(), self._index.mask()
+        # A number is matched as the text that SQLite makes of it, which is ours for whole ones.
+        def whole(key: bytes) -> bool:
+            number = stored_value(key[len(start) :])
+            return isinstance(number, int) and matches(str(number))
+
+        def like(key: bytes) -> bool:
+            return matches(str(stored_value(key[len(start) :])))
+
+        least = self._index.chosen(start + NUMBER, start + TEXT, whole)
         for beginning in begins:
             bound = start + TEXT + beginning.encode()
-            for key, documents in self._index.values_between(bound, _after(bound)):
-                if matches(str(stored_value(key[len(start) :]))):
-                    least[documents] = True
-        # A number is matched as the text that SQLite makes of it, which is ours for whole ones.
-        for key, documents in self._index.values_between(start + NUMBER, start + TEXT):
-            number = stored_value(key[len(start) :])
-            if isinstance(number, float):
-                most[documents] = True
-            elif matches(str(number)):
-                least[documents] = True
-        return least, most | least
+            least |= self._index.chosen(bound, _after(bound), like)
+        real = self._index.chosen(
+            start + NUMBER, start + TEXT, lambda key: isinstance(stored_value(key[len(start) :]), float)
+        )
+        return least, least | real
+
+    def _changed_comparing(self, operator: str, text: str) -> Bounds:
+        # Times sort as their texts do, which have four digits for the year.
+        seconds = self.columns["changed"]
+        in_order = np.unique(seconds)
+        low, high = (side(in_order, text, key=_told) for side in (bisect_left, bisect_right))
+        if operator == "=":
+            places = slice(low, high)
+        elif operator in "<=":
+            places = slice(0, low if operator == "<" else high)
+        else:
+            places = slice(high if operator == ">" else low, len(in_order))
+        return _same(self._of(self.columns["document"][np.isin(seconds, in_order[places])]))
 
     def _changed(self, fulfils: Callable[[str], bool]) -> Bounds:
         seconds, places = np.unique(self.columns["changed"], return_inverse=True)
-        told = (datetime.fromtimestamp(second, UTC).isoformat() for second in seconds.tolist())
-        fulfilling = np.fromiter((fulfils(text) for text in told), np.bool_, len(seconds))
+        fulfilling = np.fromiter((fulfils(_told(second)) for second in seconds.tolist()), np.bool_, len(seconds))
         return _same(self._of(self.columns["document"][fulfilling[places]]))
 
     # Keys of documents -----------------------------------------------------------------------------------------------
@@ -303,6 +319,11 @@ class Evaluation:
 
 def _same(found: DocumentMask, unclear: DocumentMask | None = None) -> Bounds:
     return (found, found) if unclear is None else (found & ~unclear, found | unclear)
+
+
+def _told(second: int) -> str:
+    """A time as the column ``changed`` has it."""
+    return datetime.fromtimestamp(int(second), UTC).isoformat()
 
 
 def _neighbours(number: float) -> tuple[float, float]:
@@ -360,7 +381,14 @@ def _beginnings(pattern: str, glob: bool) -> list[str]:
     assert found is not None  # it may be empty
     if glob:
         return [found[0][:_LONGEST_BEGINNING]]
-    cases = (sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter] for letter in found[0][:_CASES])
+    cases: list[list[str]] = []
+    ways = 1
+    for letter in found[0][:_LONGEST_BEGINNING]:
+        both = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
+        ways *= len(both)
+        if ways > _MOST_WAYS:
+            break
+        cases.append(both)
     return list(map("".join, product(*cases)))
 
 

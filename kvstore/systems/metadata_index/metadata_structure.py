@@ -7,13 +7,14 @@ On disk: ``metadata_sets`` (key of a value, number of 8,192 documents u32 → th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ...storage import records
 from ...storage.view import View, WriteView
 from ...structures.documents.allowed import Allowed
+from ...structures.documents.condition_cache import ConditionCache
 from ...structures.documents.documents import DocumentRecord
 from ...structures.logical import Logical
 from ...structures.state import State
@@ -26,13 +27,19 @@ from .value_keys import NUMBER, TEXT, document_keys, stored_value
 METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
 
+#: The columns that say which chunks are a document's.
+_EXTENT = columns.NAMES[:4]
+
 
 class MetadataIndex:
-    """The values of documents as one view sees them; ``size`` is greater than every document's id."""
+    """The values of documents as one view sees them; ``size`` is greater than every document's id. ``kept`` has the
+    columns of other views, by change."""
 
-    def __init__(self, view: View, size: int) -> None:
+    def __init__(self, view: View, size: int, change: int = 0, kept: ConditionCache | None = None) -> None:
         self._view = view
         self.size = size
+        self._change = change
+        self._kept = kept
 
     def mask(self) -> DocumentMask:
         """A set without any document."""
@@ -44,45 +51,48 @@ class MetadataIndex:
 
     def between(self, start: bytes, stop: bytes) -> DocumentMask:
         """The documents that have any value with ``start`` <= key < ``stop``."""
-        found = self.mask()
-        for key, value in self._view.scan(METADATA_SETS, start, stop):
-            numbers = document_sets.unpacked(value, METADATA_SETS, key)
-            found[numbers.astype(np.intp) + records.U32.unpack(key[-4:])[0] * document_sets.SPAN] = True
+        return document_sets.mask_of(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
+
+    def chosen(self, start: bytes, stop: bytes, choose: Callable[[bytes], bool]) -> DocumentMask:
+        """The documents that have any value with ``start`` <= key < ``stop`` whose key is chosen."""
+        stored = self._view.scan(METADATA_SETS, start, stop)
+        some = ((key, value) for key, value in stored if choose(bytes(key[:-4])))
+        return document_sets.mask_of(some, self.size, METADATA_SETS)
+
+    def every_column(self) -> dict[str, ColumnValues]:
+        """The columns of all documents, in order of their ids; not to be changed by the caller."""
+        found = None if self._kept is None else self._kept.columns(self._change)
+        if found is None:
+            found = columns.joined(self._block(key, value) for key, value in self._view.scan(METADATA_COLUMNS))
+            if self._kept is not None:
+                self._kept.keep_columns(self._change, found)
         return found
-
-    def values_between(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, ColumnValues]]:
-        """Every value with ``start`` <= key < ``stop``: its key, and ids of documents that have it; a value may come
-        several times."""
-        for key, value in self._view.scan(METADATA_SETS, start, stop):
-            numbers = document_sets.unpacked(value, METADATA_SETS, key)
-            yield key[:-4], numbers.astype(np.int64) + records.U32.unpack(key[-4:])[0] * document_sets.SPAN
-
-    def columns(self) -> dict[str, ColumnValues]:
-        """The columns of all documents, in order of their ids."""
-        return columns.joined(self._block(key, value) for key, value in self._view.scan(METADATA_COLUMNS))
 
     def allowed(self, documents: ColumnValues) -> Allowed:
         """Some documents, ids ascending, as those that may answer."""
         numbers = np.unique(documents // columns.SPAN)
         if 2 * len(numbers) * columns.SPAN > self.size:
-            found = self.columns()
+            found = self.every_column()
         else:
             keys = [records.u32(number) for number in numbers.tolist()]
             stored = zip(keys, self._view.get_many(METADATA_COLUMNS, keys), strict=True)
-            found = columns.joined(self._block(key, value) for key, value in stored if value is not None)
+            blocks = (self._block(key, value, _EXTENT) for key, value in stored if value is not None)
+            found = columns.joined(blocks, _EXTENT)
         rows = np.flatnonzero(np.isin(found["document"], documents, assume_unique=True))
         ids, first, groups = (found[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups"))
         return Allowed(ids, first, groups, int(found["chunks"][rows].sum()))
 
     def sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Every value's key and the ids of documents that have it; a value may come several times."""
-        return ((key, numbers.tolist()) for key, numbers in self.values_between(b"", b"\xff"))
+        for key, value in self._view.scan(METADATA_SETS):
+            first = records.U32.unpack(key[-4:])[0] * document_sets.SPAN
+            yield bytes(key[:-4]), (document_sets.unpacked(value, METADATA_SETS, key).astype(np.int64) + first).tolist()
 
     def counts(self) -> dict[str, int]:
         return {"values": self._view.count(METADATA_SETS)}
 
-    def _block(self, key: bytes, value: memoryview) -> list[ColumnValues]:
-        return columns.unpacked(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key)
+    def _block(self, key: bytes, value: memoryview, names: Sequence[str] = columns.NAMES) -> list[ColumnValues]:
+        return columns.unpacked(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 
 class MetadataFollower:
@@ -150,7 +160,9 @@ class MetadataStructure:
     tables = (LmdbTable(METADATA_SETS, buffered=True), LmdbTable(METADATA_COLUMNS, buffered=True))
 
     def read(self, state: State) -> MetadataIndex:
-        return MetadataIndex(state.lmdb, state.counters.next_document)
+        counters = state.counters
+        kept = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
+        return MetadataIndex(state.lmdb, counters.next_document, counters.change, kept)
 
     def follower(self, state: State, write: WriteView) -> MetadataFollower:
         return MetadataFollower(write)
@@ -165,7 +177,7 @@ class MetadataStructure:
                 (names.document(document), *row)
                 for document, *row in zip(
                     *(
-                        read.columns()[name].tolist()
+                        read.every_column()[name].tolist()
                         for name in columns.NAMES
                         if name not in ("first_group", "changed")
                     ),
