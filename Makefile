@@ -13,7 +13,7 @@ SLOW_INSTALLED := $(VENV)/.installed-slow
 TYPING := build/typing
 SANITIZED := build/sanitized
 KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,kernels arc_eager cft chnsw edge_filter entity_filter filter_damage \
-	msgpack_rows packed_numbers pagerank recognition row_products words))
+	lexical_search msgpack_rows packed_numbers pagerank recognition row_products words))
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)

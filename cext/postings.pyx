@@ -2,66 +2,64 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 """Postings in few bytes, and what changes of them gathered by term and carried into many blocks at a time.
 
-In: blocks as stored, with the first chunk that their keys give; terms of chunks that go and come. Out: packed arrays,
-or the blocks that result. A payload holds the number of its postings, then of each the distance from the chunk before,
-the frequency and the chunk's length, as LEB128 numbers; chunks are written as Lucene's first format did: the lowest bit
-of a distance says that the term occurs once. Bytes that are no such payload raise ValueError.
+In: blocks as stored (posting_block.pxi), with the first chunk that their keys give; terms of chunks that go and come.
+Out: packed arrays, or the blocks that result and by how much terms have more postings and blocks. Bytes that are no
+such block raise ValueError.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp
-from libcpp.algorithm cimport lower_bound, sort
+from libcpp.algorithm cimport lower_bound, reverse, sort
 from libcpp.vector cimport vector
 
-include "leb128.pxi"
-include "sealed.pxi"
+include "posting_block.pxi"
 
 cdef enum:
     _MOST = 1 << 30
+    _FREQUENCIES = 256
 
 
-cdef struct Posting:
-    uint64_t chunk
-    uint16_t length
-    uint8_t frequency
-
-
-cdef const uint8_t* _payload_end(const uint8_t* at, const uint8_t* end, uint64_t first, vector[Posting]& postings) except NULL:
-    """Read the postings of a payload."""
-    cdef const uint8_t* begin = at
-    cdef uint64_t count, distance, length
-    cdef Posting posting
-    posting.chunk = first
-    at = _read(at, end, &count)
-    if count > <uint64_t> (end - begin):
-        raise ValueError("more postings are announced than there can be")
-    postings.reserve(count)
-    while count:
-        at = _read(at, end, &distance)
-        posting.chunk += distance >> 1
-        posting.frequency = 1
-        if not distance & 1:
-            if at == end:
-                raise ValueError("a posting is cut short")
-            posting.frequency = at[0]
-            at += 1
-        at = _read(at, end, &length)
-        posting.length = <uint16_t> length
-        postings.push_back(posting)
-        count -= 1
-    if at != end:
-        raise ValueError("something follows the postings")
-    return at
+cdef void _bounds_of(const Posting* postings, size_t count, vector[Posting]& bounds) noexcept:
+    """The postings that no other beats: ascending by frequency and by length."""
+    cdef int32_t[_FREQUENCIES] least
+    cdef int32_t shortest = 1 << 16
+    cdef Posting bound
+    cdef size_t at
+    cdef int frequency
+    for frequency in range(_FREQUENCIES):
+        least[frequency] = 1 << 16
+    for at in range(count):
+        if postings[at].length < least[postings[at].frequency]:
+            least[postings[at].frequency] = postings[at].length
+    bounds.clear()
+    bound.chunk = 0
+    for frequency in range(_FREQUENCIES - 1, -1, -1):
+        if least[frequency] < shortest:
+            shortest = least[frequency]
+            bound.frequency, bound.length = <uint8_t> frequency, <uint16_t> shortest
+            bounds.push_back(bound)
+    reverse(bounds.begin(), bounds.end())
 
 
 cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]& out) noexcept:
     cdef uint64_t chunk = postings[0].chunk, distance
+    cdef vector[Posting] bounds
+    cdef uint32_t crc
     cdef size_t at
     out.clear()
-    out.reserve(4 * count + 16)
+    out.reserve(4 * count + 32)
     _write(out, count)
+    if count >= LISTED:
+        _bounds_of(postings, count, bounds)
+        _write(out, bounds.size())
+        for at in range(bounds.size()):
+            out.push_back(bounds[at].frequency)
+            _write(out, bounds[at].length)
+        crc = kv_crc(out.data(), out.size())
+        out.push_back(<uint8_t> crc)
+        out.push_back(<uint8_t> (crc >> 8))
     for at in range(count):
         distance = postings[at].chunk - chunk
         chunk = postings[at].chunk
@@ -86,13 +84,18 @@ def count_postings(payload) -> int:
 
 
 def unpack_postings(uint64_t first, payload) -> tuple:
-    """Chunks (packed u64), frequencies (bytes) and chunk lengths (packed u16) of a payload."""
+    """Chunks (packed u64), frequencies (bytes) and chunk lengths (packed u16) of a payload, whose bounds are verified."""
     cdef vector[Posting] postings
+    cdef vector[uint8_t] again
     cdef Py_buffer buffer
     cdef size_t i
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
     try:
         _payload_end(<const uint8_t*> buffer.buf, <const uint8_t*> buffer.buf + buffer.len, first, postings)
+        if postings.size() >= LISTED:
+            _write_payload(postings.data(), postings.size(), again)
+            if <Py_ssize_t> again.size() != buffer.len or memcmp(again.data(), buffer.buf, buffer.len) != 0:
+                raise ValueError("the bounds are not those of the postings")
     finally:
         PyBuffer_Release(&buffer)
     chunks = PyBytes_FromStringAndSize(NULL, 8 * postings.size())
@@ -115,10 +118,18 @@ cdef bytes _with_number(bytes prefix, uint64_t number, bytes after):
     return prefix + packed[:8] + after
 
 
+cdef struct TermCount:
+    # Postings of the term's last block before the change; how many more postings and blocks there are after it.
+    uint64_t last
+    int64_t postings, blocks
+    bint known
+
+
 cdef class PostingChanges:
     """What goes and comes, gathered by term; carried into stored blocks by :meth:`change`, from each term's last."""
 
     cdef dict _places
+    cdef vector[TermCount] _counts
     cdef vector[vector[uint64_t]] _gone
     cdef vector[vector[Posting]] _added
     cdef size_t _most
@@ -155,6 +166,20 @@ cdef class PostingChanges:
         self._places.clear()
         self._gone.clear()
         self._added.clear()
+        self._counts.clear()
+
+    def counts(self, terms) -> list:
+        """Of each of some terms: the postings that its last block had, and by how much the term has more postings and
+        more blocks after :meth:`change`. Raises ValueError for a term of which nothing changes."""
+        cdef TermCount count
+        found: list = []
+        for term in terms:
+            place = self._places.get(term)
+            if place is None:
+                raise ValueError(f"nothing of {term!r} changes")
+            count = self._counts[place]
+            found.append((count.last, count.postings, count.blocks))
+        return found
 
     def change(self, terms, prefixes, blocks, dict written) -> tuple:
         """Change one block of each of some terms: the last, or what :meth:`change` said of an earlier call.
@@ -184,8 +209,11 @@ cdef class PostingChanges:
         return further, further_prefixes, stops
 
     cdef size_t _place(self, term) except? 0:
+        cdef TermCount none
         place = self._places.get(term)
         if place is None:
+            none.last = none.postings = none.blocks = none.known = 0
+            self._counts.push_back(none)
             place = self._places[term] = self._gone.size()
             self._gone.push_back(vector[uint64_t]())
             self._added.push_back(vector[Posting]())
@@ -230,6 +258,9 @@ cdef class PostingChanges:
                 if old.empty():
                     raise ValueError(f"key {key.hex()}: a block without postings")
                 here = lower_bound(gone.begin(), gone.end(), old[0].chunk) - gone.begin()
+            if not self._counts[place].known:
+                self._counts[place].known = True
+                self._counts[place].last = old.size()
             for begin in range(here, gone.size()):
                 chunk = gone[0][begin]
                 while at < old.size() and old[at].chunk < chunk:
@@ -244,6 +275,8 @@ cdef class PostingChanges:
                 if new.size() and added[0][at].chunk <= new.back().chunk:
                     raise ValueError("a chunk is added before one that is there")
                 new.push_back(added[0][at])
+            self._counts[place].postings += <int64_t> new.size() - <int64_t> old.size()
+            self._counts[place].blocks += (new.size() + self._most - 1) // self._most - (key is not None)
             if key is not None and (not new.size() or new[0].chunk != old[0].chunk):
                 written[key] = None
             for begin in range(0, new.size(), self._most):

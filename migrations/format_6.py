@@ -1,4 +1,6 @@
-"""Format 6: which documents have a value in their metadata is kept beside them.
+"""Format 6: which documents have a value in their metadata is kept beside them; so is the most that a posting scores.
+
+A block of postings says what bounds the score of its postings, and terms with several blocks how many they have.
 
 The step leaves the record ``rebuild`` in ``meta``, and whoever migrates rebuilds the store before anything else: what
 lies in the tables that are derived is not read.

@@ -25,6 +25,7 @@ from kvstore_cext.msgpack_rows import elements, with_elements
 from kvstore_cext.pagerank import ForwardPush
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
 from kvstore_cext.row_products import row_dots, row_products
+from kvstore_cext.word_scores import WordScores, chunks_among
 from kvstore_cext.words import count_terms, count_tokens, name_pieces
 
 ROUNDS = int(os.environ.get("KERNEL_ROUNDS", "300"))
@@ -434,6 +435,40 @@ def any_postings(chance: Chance) -> None:
         unpack_postings(chance.number(), payload)
 
 
+def any_word_scores(chance: Chance) -> None:
+    changes = PostingChanges(64)
+    for chunk in range(90):
+        changes.add(5 * chunk, {"a": 1 + chunk % 4}, 7 + chunk % 30)
+    written: dict[bytes, Any] = {}
+    changes.change(["a"], [b"a\0"], [None], written)
+    blocks: Any = [(key, memoryview(value)) for key, value in sorted(written.items())]
+    if chance.draw.random() < 0.7:
+        key, value = blocks[0]
+        blocks[0] = (
+            chance.draw.choice([key, key[:5]]),
+            chance.draw.choice([sealed, bytes])(chance.bytes_of(value[:-4])),
+        )
+        blocks = chance.draw.choice([blocks, blocks[::-1], [None], None, [[*blocks[0]]], [(key,)]])
+    numbers = [1.2, 0.0, 0.75, -1.0, float("nan"), float("inf")]
+    chunks = np.array(sorted(chance.draw.sample(range(500), 40)), np.uint64)
+    chunks = chance.draw.choice([chunks, chunks[::-1].copy(), chance.array("u8", 9)])
+    groups = chance.draw.choice([None, np.ones(20, np.uint8), chance.array("u1", 90)])
+    scores = WordScores(*(chance.draw.choice(numbers) for _ in range(3)), chance.draw.choice([1, 5, 500, 0]), groups)
+    calls: list[Callable[[], Any]] = [
+        lambda: scores.score_only(chunks),
+        lambda: scores.bound(1.5, blocks),
+        lambda: scores.takes(chance.draw.choice(numbers)),
+        lambda: scores.add(2.0, blocks, *(chance.draw.choice(numbers) for _ in range(2))),
+        lambda: scores.add(1.0, blocks, 3.0, 0.0),
+        lambda: chunks_among(chunks, blocks),
+        scores.chunks,
+        scores.best,
+    ]
+    for call in chance.draw.sample(calls, len(calls)):
+        with contextlib.suppress(REFUSED):
+            call()
+
+
 def any_row(chance: Chance) -> None:
     packed = b"\x95\x01\xc0\xa3abc\x92\x01\x02\xcd\x01\x00"
     packed = chance.draw.choice([packed, b"\xdc\x00\x03\x01\xdb\x00\x00\x00\x02ab\xdd\x00\x00\x00\x01\xc4\x01x"])
@@ -593,7 +628,18 @@ def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
             pass
 
 
-ANY = [any_parse, any_numbers, any_postings, any_row, any_products, any_places, any_push, any_layers, any_words]
+ANY = [
+    any_parse,
+    any_numbers,
+    any_postings,
+    any_word_scores,
+    any_row,
+    any_products,
+    any_places,
+    any_push,
+    any_layers,
+    any_words,
+]
 
 
 @pytest.mark.parametrize("anything", ANY)

@@ -109,15 +109,25 @@ class _Checker:
 
     def _read_postings(self) -> Iterator[str]:
         last: tuple[bytes, int] = (b"", -1)
+        postings: Counter[bytes] = Counter()  # of the terms with more than one block
+        blocks: Counter[bytes] = Counter()
+        before = 0
         for term, block in self._view.postings.scan():
             chunks = block.chunks.astype(np.int64)
             if (np.diff(chunks) <= 0).any() or (term == last[0] and chunks[0] <= last[1]):
                 yield f"postings of {term!r} are not in order at chunk {chunks[0]}"
-            last = (term, int(chunks[-1]))
+            if term == last[0]:
+                postings[term] += len(chunks) + (0 if blocks[term] else before)
+                blocks[term] = 1 + (blocks[term] or 1)
+            last, before = (term, int(chunks[-1])), len(chunks)
             prefix = term + b"\x00"
             columns = (chunks.tolist(), block.frequencies.tolist(), block.lengths.tolist())
             for chunk, frequency, length in zip(*columns, strict=True):
                 self._posted.add(chunk, (prefix, frequency, length))
+        for term, size in self._view.postings.counted():
+            if size != (postings.pop(term, 0), blocks.pop(term, 0)):
+                yield f"term {term!r} is counted wrongly: {size.postings} postings in {size.blocks} blocks"
+        yield from (f"term {term!r} is not counted" for term in postings)
 
     def _read_vectors(self) -> Iterator[str]:
         twice: list[int] = []

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kvstore_cext.word_scores import WordScores
+
+from ..structures.documents.allowed import Allowed
+from ..structures.postings import damaged
 from ..structures.ranking import Ranking, best
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
@@ -18,6 +23,10 @@ from .query import Query
 #: How soon repeating a word stops counting, and how much long chunks are held back.
 K1 = 1.2
 B = 0.75
+#: Blocks of a term from which on it is looked up only where it is needed, if it is.
+_LONG = 512
+
+Scores = npt.NDArray[np.float64]
 
 
 def term_rarity(chunks: int, containing: int) -> float:
@@ -25,69 +34,139 @@ def term_rarity(chunks: int, containing: int) -> float:
     return math.log(1 + (chunks - containing + 0.5) / (containing + 0.5))
 
 
+class QuestionWords(NamedTuple):
+    """What a question may look up: ``terms``, and ``joined``: of each joined word its term and those of its parts."""
+
+    terms: list[str]
+    joined: list[tuple[str, list[str]]]
+
+    def looked_up(self, counts: Mapping[str, int]) -> list[str]:
+        """The terms that are looked up, each once: the parts of joined words too that no chunk has as a whole, by the
+        ``counts`` of the terms of ``joined``."""
+        parts = (part for whole, parts in self.joined if not counts[whole] for part in parts)
+        return list(dict.fromkeys((*self.terms, *parts)))
+
+
+def question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
+    """The words and technical tokens of a question, as terms."""
+    joined = [(stem(word), list(map(stem, parts))) for word in segments(text) if (parts := joined_parts(word))]
+    return QuestionWords([*technical_tokens(text), *content_terms(text, stem)], joined)
+
+
 def question_terms(view: State, text: str) -> list[str]:
     """The terms of a question that are looked up, each once: words, technical tokens, and the parts of joined words
     that no chunk has as a whole."""
-    stem = stemmer(view.settings.stemmer)
-    found = [*technical_tokens(text), *content_terms(text, stem)]
-    for word in segments(text):
-        if (parts := joined_parts(word)) and not view.postings.count(stem(word)):
-            found += map(stem, parts)
-    return list(dict.fromkeys(found))
+    found = question_words(text, stemmer(view.settings.stemmer))
+    return found.looked_up(view.postings.counts([whole for whole, _ in found.joined]))
+
+
+class TermWeights(NamedTuple):
+    """What BM25 weighs with: the rarities of the terms that some chunk has, the average length of a chunk in words, and
+    the parameters."""
+
+    rarities: dict[str, float]
+    average: float
+    k1: float = K1
+    b: float = B
+
+
+def term_weights(view: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
+    """The weights of some terms in a store."""
+    counters = view.counters
+    counts = view.postings.counts(terms)
+    rarities = {term: term_rarity(counters.chunks, count) for term, count in counts.items() if count}
+    return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
+
+
+def best_by_words(view: State, weights: TermWeights, top: int, allowed: Allowed | None = None) -> tuple[Ids, Scores]:
+    """The ``top`` chunks by BM25 of those that may answer, with all that tie with the last of them: ids, ascending, and
+    scores. Chunks without any of the terms are left out.
+
+    The rarest term is read first; once no chunk can come in any more that has none of the terms so far, only those
+    blocks of the further ones are read that chunks so far may lie in (MaxScore, see :mod:`kvstore_cext.word_scores`).
+    """
+    search = WordScores(weights.k1, weights.b, weights.average, top, None if allowed is None else allowed.groups)
+    terms = _rarest_first(weights)
+    sizes = view.postings.sizes(terms)
+    listed = [
+        view.postings.blocks(term) if size.blocks <= _LONG else None for term, size in zip(terms, sizes, strict=True)
+    ]
+    try:
+        bounds = [
+            search.bound_of_any(weights.rarities[term])
+            if blocks is None
+            else search.bound(weights.rarities[term], blocks)
+            for term, blocks in zip(terms, listed, strict=True)
+        ]
+        for place, (term, size, blocks) in enumerate(zip(terms, sizes, listed, strict=True)):
+            bound, rest = bounds[place], sum(bounds[place + 1 :])
+            if blocks is None and search.takes(bound + rest):
+                blocks = view.postings.blocks(term)
+            elif blocks is None:
+                blocks = view.postings.blocks_around(term, np.frombuffer(search.chunks(), np.uint64), size)
+            search.add(weights.rarities[term], blocks, bound, rest)
+        return _arrays(search)
+    except ValueError as error:
+        raise damaged(error) from error
+
+
+def scores_by_words(view: State, weights: TermWeights, chunks: Ids) -> Scores:
+    """The BM25 scores of some chunks, each once, in their order; 0 for those without any of the terms."""
+    order = np.argsort(chunks)
+    ascending = np.ascontiguousarray(chunks[order])
+    search = WordScores(weights.k1, weights.b, weights.average, 1)
+    terms = _rarest_first(weights)
+    try:
+        search.score_only(ascending)
+        for term, size in zip(terms, view.postings.sizes(terms), strict=True):
+            weight = weights.rarities[term]
+            search.add(weight, view.postings.blocks_around(term, ascending, size), search.bound_of_any(weight), 0.0)
+        scores = np.empty(len(chunks))
+        scores[order] = _arrays(search)[1]
+        return scores
+    except ValueError as error:
+        raise damaged(error) from error
+
+
+def _rarest_first(weights: TermWeights) -> list[str]:
+    """Terms in the order in which a score is added up, so that it is the same bits whoever adds it up."""
+    return sorted(weights.rarities, key=lambda term: -weights.rarities[term])
+
+
+def _arrays(search: WordScores) -> tuple[Ids, Scores]:
+    chunks, scores = search.best()
+    return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)
+
+
+def word_scores_of(view: State, terms: Sequence[str], chunks: Ids) -> Scores:
+    """The BM25 scores of some chunks by some terms, 0 for those without any of them."""
+    return scores_by_words(view, term_weights(view, terms), chunks)
 
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """BM25 of a whole store: ids of all chunks with any of some terms, ascending, and their scores; ``rarities`` are
-    those of the terms that some chunk has."""
+    """BM25 of a question in a store; ``rarities`` are those of its terms that some chunk has."""
 
-    rarities: dict[str, float]
-    chunks: Ids
-    scores: npt.NDArray[np.float64]
+    view: State
+    weights: TermWeights
 
-    def of(self, chunks: Ids) -> npt.NDArray[np.float64]:
+    @property
+    def rarities(self) -> dict[str, float]:
+        return self.weights.rarities
+
+    def of(self, chunks: Ids) -> Scores:
         """The scores of some chunks, 0 for those without any of the terms."""
-        if not len(self.chunks):
-            return np.zeros(len(chunks))
-        places = np.minimum(np.searchsorted(self.chunks, chunks), len(self.chunks) - 1)
-        return np.where(self.chunks[places] == chunks, self.scores[places], 0.0)
-
-
-def search_words(view: State, terms: Sequence[str], k1: float = K1, b: float = B) -> WordSearch:
-    """Score all chunks that have any of some terms."""
-    counters = view.counters
-    average = counters.words / max(1, counters.chunks)
-    rarities: dict[str, float] = {}
-    chunk_parts: list[Ids] = []
-    score_parts: list[npt.NDArray[np.float64]] = []
-    for term in terms:
-        chunks, frequencies, lengths = view.postings.get(term)
-        if len(chunks):
-            rarity = rarities[term] = term_rarity(counters.chunks, len(chunks))
-            norm = k1 * (1 - b + b * lengths / average)
-            chunk_parts.append(chunks)
-            score_parts.append(rarity * frequencies * (k1 + 1) / (frequencies + norm))
-    if not chunk_parts:
-        return WordSearch({}, np.empty(0, np.uint64), np.empty(0))
-    found, places = np.unique(np.concatenate(chunk_parts), return_inverse=True)
-    scores = np.asarray(np.bincount(places, np.concatenate(score_parts), len(found)), np.float64)
-    return WordSearch(rarities, found, scores)
-
-
-def word_scores_of(view: State, terms: Sequence[str], chunks: Ids) -> npt.NDArray[np.float64]:
-    """The BM25 scores of some chunks, 0 for those without any of the terms."""
-    return search_words(view, terms).of(chunks)
+        return scores_by_words(self.view, self.weights, chunks)
 
 
 def ranked_words(query: Query, top: int, k1: float = K1, b: float = B) -> tuple[WordSearch, Ranking]:
-    """The scores of all chunks for a question, and the ``top`` of those that may answer, best first."""
+    """A question's terms with their weights, and the ``top`` chunks of those that may answer, best first."""
     with query.trace.step("lexical search") as step:
         terms = question_terms(query.view, query.question)
-        search = search_words(query.view, terms, k1, b)
-        keep = query.keep_allowed(search.chunks)
-        ranking = best(query.view, search.chunks[keep], search.scores[keep], top)
+        weights = term_weights(query.view, terms, k1, b)
+        ranking = best(query.reading, *best_by_words(query.view, weights, top, query.allowed), top)
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
-    return search, ranking
+    return WordSearch(query.view, weights), ranking
 
 
 def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B) -> Ranking:

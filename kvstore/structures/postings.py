@@ -2,19 +2,23 @@
 
 In: term counts of chunks. On disk: ``postings``, key = the term's bytes, 0x00, first chunk id; value = a sealed block
 of up to 256 postings in order of their chunk ids, packed by the kernel. Counts are stored, weights computed at query
-time, since rarity changes with every document. Blocks of a term never overlap. Damage is a CorruptionError.
+time, since rarity changes with every document. Blocks of a term never overlap. ``term_counts``, key = the term's bytes,
+0x00, of each term that has more than one block; value = its postings and its blocks, so that how rare it is is known
+without reading them. Damage is a CorruptionError.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
+from kvstore_cext.word_scores import chunks_among
 
 from ..errors import CorruptionError
 from ..storage import records
@@ -29,12 +33,16 @@ _LONGEST_TERM = 200
 _PORTION = 1024
 #: Above the first chunk of every block.
 _END = b"\xff" * 9
+#: Blocks that are listed in the time of one search for the block of a chunk.
+_LISTED = 4
+
+Ids = npt.NDArray[np.uint64]
 
 
 class TermPostings(NamedTuple):
     """Postings in order of chunk ids; three arrays of one length."""
 
-    chunks: npt.NDArray[np.uint64]
+    chunks: Ids
     frequencies: npt.NDArray[np.uint8]
     lengths: npt.NDArray[np.uint16]
 
@@ -74,6 +82,13 @@ def _join(parts: list[TermPostings]) -> TermPostings:
     )
 
 
+class TermSize(NamedTuple):
+    """How many postings a term has, and how many blocks they fill."""
+
+    postings: int
+    blocks: int
+
+
 class Postings:
     """The postings of one view."""
 
@@ -82,8 +97,7 @@ class Postings:
 
     def get(self, term: str) -> TermPostings:
         """All postings of a term; empty where it does not occur."""
-        prefix = term_bytes(term)
-        return _join([_decode(key, value) for key, value in self._blocks(prefix)])
+        return _join([_decode(key, value) for key, value in self.blocks(term)])
 
     @property
     def empty(self) -> bool:
@@ -91,18 +105,81 @@ class Postings:
         return next(self._view.scan(tables.POSTINGS), None) is None
 
     def count(self, term: str) -> int:
-        """In how many chunks a term occurs; each block says how many it holds."""
-        return sum(
-            count_postings(records.unseal(value, tables.POSTINGS, key)) for key, value in self._blocks(term_bytes(term))
+        """In how many chunks a term occurs."""
+        return self.sizes([term])[0].postings
+
+    def counts(self, terms: Sequence[str]) -> dict[str, int]:
+        """In how many chunks each of some terms occurs."""
+        return {term: size.postings for term, size in zip(terms, self.sizes(terms), strict=True)}
+
+    def sizes(self, terms: Sequence[str]) -> list[TermSize]:
+        """How many postings and blocks each of some terms has; of one with a single block, that says it."""
+        keys = [term_bytes(term) for term in terms]
+        found = []
+        for key, value in zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True):
+            if value is not None:
+                found.append(_size(key, value))
+                continue
+            blocks = self._view.get_below(tables.POSTINGS, [key])
+            payloads = [records.unseal(block, tables.POSTINGS, block_key) for block_key, block in blocks]
+            found.append(TermSize(sum(map(count_postings, payloads)), len(blocks)))
+        return found
+
+    def containing(self, terms: Collection[str]) -> Ids:
+        """The chunks that have all of some terms, ascending; none of no terms.
+
+        The rarest is read whole, and of each further one the blocks that a chunk so far may lie in.
+        """
+        every = list(dict.fromkeys(terms))
+        sizes = dict(zip(every, self.sizes(every), strict=True))
+        order = sorted(every, key=lambda term: sizes[term].postings)
+        if not order or not sizes[order[0]].postings:
+            return np.empty(0, np.uint64)
+        return reduce(lambda chunks, term: self._among(chunks, term, sizes[term]), order[1:], self.get(order[0]).chunks)
+
+    def _among(self, chunks: Ids, term: str, size: TermSize) -> Ids:
+        blocks = self.blocks_around(term, chunks, size)
+        try:
+            return np.frombuffer(chunks_among(chunks, blocks), np.uint64)
+        except ValueError as error:
+            raise damaged(error) from error
+
+    def blocks(self, term: str) -> list[Record]:
+        """All blocks of a term, ascending: keys and sealed values."""
+        return self._view.get_below(tables.POSTINGS, [term_bytes(term)])
+
+    def blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
+        """The blocks of a term that some chunks (ascending) may lie in, and others, if it has few; ``size`` is its."""
+        if size.blocks <= _LISTED * len(chunks):
+            return self.blocks(term)
+        prefix = term_bytes(term)
+        found = self._view.last_many(
+            tables.POSTINGS, [(prefix, prefix + records.u64(chunk) + b"\0") for chunk in chunks.tolist()]
         )
+        return list({block[0]: block for block in found if block is not None}.values())
 
     def scan(self) -> Iterator[tuple[bytes, TermPostings]]:
         """All blocks in order of their keys: the term's bytes (see :func:`term_bytes`) and its postings."""
         for key, value in self._view.scan(tables.POSTINGS):
             yield key[:-9], _decode(key, value)
 
-    def _blocks(self, prefix: bytes) -> Iterator[Record]:
-        return self._view.scan(tables.POSTINGS, prefix, prefix[:-1] + b"\x01")
+    def counted(self) -> Iterator[tuple[bytes, TermSize]]:
+        """The sizes stored of terms with more than one block, in order of the terms' bytes."""
+        for key, value in self._view.scan(tables.TERM_COUNTS):
+            yield key[:-1], _size(key, value)
+
+
+def damaged(error: ValueError) -> CorruptionError:
+    """What to raise where the kernel has met bytes that are no block."""
+    return CorruptionError(f"table {tables.POSTINGS}: {error}; run CHECK")
+
+
+def _size(key: bytes, value: memoryview) -> TermSize:
+    try:
+        postings, blocks = records.unpack(value, tables.TERM_COUNTS, key)
+    except (TypeError, ValueError):
+        raise CorruptionError(f"table {tables.TERM_COUNTS}, key {key.hex()}: not two numbers; run CHECK") from None
+    return TermSize(postings, blocks)
 
 
 class PostingWriter(Postings):
@@ -124,15 +201,19 @@ class PostingWriter(Postings):
         """Remove a chunk's postings; ``terms`` are those it was added with."""
         self._changes.remove(chunk, terms)
 
-    def get(self, term: str) -> TermPostings:
+    def sizes(self, terms: Sequence[str]) -> list[TermSize]:
         self.flush()
-        return super().get(term)
+        return super().sizes(terms)
+
+    def blocks(self, term: str) -> list[Record]:
+        self.flush()
+        return super().blocks(term)
 
     def flush(self) -> None:
         """Write what was gathered: by term, removals first, then additions, each block once."""
         every = self._changes.terms()
         for first in range(0, len(every), _PORTION):
-            terms = every[first : first + _PORTION]
+            terms = portion = every[first : first + _PORTION]
             prefixes = [term_bytes(term) for term in terms]
             stops = [prefix + _END for prefix in prefixes]
             while terms:
@@ -141,6 +222,21 @@ class PostingWriter(Postings):
                 try:
                     terms, prefixes, stops = self._changes.change(terms, prefixes, blocks, written)
                 except ValueError as error:
-                    raise CorruptionError(f"table {tables.POSTINGS}: {error}; run CHECK") from error
+                    raise damaged(error) from error
                 self._write.change_many(tables.POSTINGS, written)
+            self._write_sizes(portion)
         self._changes.clear()
+
+    def _write_sizes(self, terms: Sequence[str]) -> None:
+        """Write how many postings terms have that have been changed."""
+        keys = [term_bytes(term) for term in terms]
+        stored = self._view.get_many(tables.TERM_COUNTS, keys)
+        written: dict[bytes, bytes | None] = {}
+        for key, value, (last, postings, blocks) in zip(keys, stored, self._changes.counts(terms), strict=True):
+            before = TermSize(last, min(last, 1)) if value is None else _size(key, value)
+            after = TermSize(before.postings + postings, before.blocks + blocks)
+            if after.blocks > 1 and (value is None or after != before):
+                written[key] = records.pack(after)
+            elif after.blocks <= 1 and value is not None:
+                written[key] = None
+        self._write.change_many(tables.TERM_COUNTS, written)

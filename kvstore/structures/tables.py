@@ -21,6 +21,7 @@ INTRODUCTIONS = "introductions"
 MENTIONS = "mentions"
 PLACE_MENTIONS = "place_mentions"
 POSTINGS = "postings"
+TERM_COUNTS = "term_counts"
 VECTORS = "vectors"
 VECTOR_SPACE = "vector_space"
 TREES = "trees"
@@ -65,6 +66,7 @@ SPINE = (
     LmdbTable(MENTIONS),
     LmdbTable(PLACE_MENTIONS),
     LmdbTable(POSTINGS, buffered=True),
+    LmdbTable(TERM_COUNTS, buffered=True),
     LmdbTable(VECTORS),
     LmdbTable(VECTOR_SPACE),
     LmdbTable(TREES),

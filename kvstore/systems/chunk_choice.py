@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..retrieval.lexical_search import search_words
+from ..retrieval.lexical_search import best_by_words, term_weights
 from ..structures.clustering.nearest_rows import nearest_rows
 from ..structures.state import State
 from ..text.words import content_terms, segments, stemmer
@@ -190,10 +190,11 @@ def _near_by_words(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[
     found: list[tuple[int, int]] = []
     for number, chunk in enumerate(chunks.tolist()):
         terms = dict.fromkeys(content_terms(state.chunk_text(chunk), stem))
-        shared = [(n, term) for term in terms if (n := state.postings.count(term)) > 1]
-        search = search_words(state, [term for _, term in sorted(shared)[:_TERMS]])
-        others = order[np.searchsorted(chunks, search.chunks, sorter=order)]
-        ranked = np.lexsort((others, -np.round(search.scores, 6)))
+        shared = [(n, term) for term, n in state.postings.counts(list(terms)).items() if n > 1]
+        weights = term_weights(state, [term for _, term in sorted(shared)[:_TERMS]])
+        ids, scores = best_by_words(state, weights, _NEIGHBOURS + 1)
+        others = order[np.searchsorted(chunks, ids, sorter=order)]
+        ranked = np.lexsort((others, -scores))
         near = [int(other) for other in others[ranked[: _NEIGHBOURS + 1]] if other != number]
         found += ((number, other) for other in near[:_NEIGHBOURS])
     return np.array(found, np.int64).reshape(-1, 2)

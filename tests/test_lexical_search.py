@@ -1,0 +1,232 @@
+"""BM25 over blocks of postings: what is passed over changes no answer, and how often a term occurs is always known."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvstore import Store
+from kvstore.errors import CorruptionError
+from kvstore.retrieval import lexical_search
+from kvstore.retrieval.lexical_search import TermWeights, best_by_words, scores_by_words, term_rarity
+from kvstore.storage.environment import Environment
+from kvstore.storage.records import seal
+from kvstore.structures import tables
+from kvstore.structures.documents.allowed import Allowed
+from kvstore.structures.postings import FULL, Postings, PostingWriter, TermSize, term_bytes
+from kvstore_cext.word_scores import WordScores
+
+Texts = dict[int, dict[str, int]]
+#: Terms and in how many of 100 chunks each is.
+SHARES = {"rare": 1, "some": 8, "many": 45, "all": 97}
+
+
+def made_texts(seed: int, count: int) -> Texts:
+    """The terms of chunks, one to four a group of five; chunks of like topics stand together, as in a store."""
+    draw = random.Random(seed)
+    texts: Texts = {}
+    for group in range(1, count // 2):
+        boost = 6 if group // 40 % 5 == seed % 5 else 1
+        for chunk in range(5 * group, 5 * group + draw.randint(1, 4)):
+            terms = {term: min(300, int(draw.paretovariate(1.3))) for term, share in SHARES.items()
+                     if draw.random() * 100 < share * (boost if share < 20 else 1)}  # fmt: skip
+            texts[chunk] = {**terms, "filler": draw.choice([5, 30, 90, 400])}
+    return texts
+
+
+@contextmanager
+def postings_of(path: Path, texts: Texts, gone: set[int]) -> Iterator[Any]:
+    """A state that has nothing but the postings of some chunks, of which some have been taken out again."""
+    with Environment.open(path) as environment:
+        with environment.write() as view:
+            writer = PostingWriter(view)
+            for chunk, terms in texts.items():
+                writer.add(chunk, terms, sum(terms.values()))
+            writer.flush()
+            for chunk in sorted(gone):
+                writer.remove(chunk, texts[chunk])
+            writer.flush()
+            view.commit()
+        with environment.snapshot() as snapshot:
+            yield SimpleNamespace(postings=Postings(snapshot))
+
+
+def plain_scores(texts: Texts, weights: TermWeights) -> dict[int, float]:
+    """BM25 of each chunk that has any of the terms."""
+    found = {}
+    for chunk, terms in texts.items():
+        if not terms.keys().isdisjoint(weights.rarities):
+            length = min(65535, sum(terms.values()))
+            norm = weights.k1 * (1 - weights.b + weights.b * length / weights.average)
+            found[chunk] = sum(
+                rarity * min(255, terms[term]) * (weights.k1 + 1) / (min(255, terms[term]) + norm)
+                for term, rarity in sorted(weights.rarities.items(), key=lambda item: -item[1])
+                if term in terms
+            )
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    count=st.sampled_from([10, 300, 2500]),
+    terms=st.sets(st.sampled_from([*SHARES, "filler", "absent"]), min_size=1),
+    top=st.integers(1, 40) | st.just(5000),
+    share=st.sampled_from([None, 0.0, 0.01, 0.5]),
+    parameters=st.sampled_from([(1.2, 0.75), (0.0, 0.0), (10.0, 1.0), (2.0, 0.0)]),
+    long=st.sampled_from([0, 1, 512]),
+    taken_out=st.sampled_from([0.0, 0.3, 0.9]),
+)
+def test_the_best_are_those_of_a_plain_evaluation(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    count: int,
+    terms: set[str],
+    top: int,
+    share: float | None,
+    parameters: tuple[float, float],
+    long: int,
+    taken_out: float,
+) -> None:
+    texts = made_texts(seed, count)
+    draw = random.Random(seed)
+    gone = {chunk for chunk in texts if draw.random() < taken_out}
+    left = {chunk: texts[chunk] for chunk in texts if chunk not in gone}
+    lengths = [sum(found.values()) for found in left.values()]
+    holding = Counter(term for found in left.values() for term in found)
+    rarities = {term: term_rarity(len(left), holding[term]) for term in sorted(terms) if holding[term]}
+    weights = TermWeights(rarities, sum(lengths) / max(1, len(lengths)), *parameters)
+    groups = sorted({chunk // 5 for chunk in left})
+    allowed = None
+    if share is not None:
+        some = np.array([group for group in groups if draw.random() < share], np.uint64)
+        allowed = Allowed(some, some, np.ones(len(some), np.uint64), len(some))
+    expected = plain_scores(left, weights)
+    may = {chunk: score for chunk, score in expected.items() if allowed is None or allowed.has(chunk)}
+    least = sorted(may.values(), reverse=True)[:top][-1] if may else 0.0
+    with (
+        postings_of(tmp_path_factory.mktemp("words") / "store", texts, gone) as state,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(lexical_search, "_LONG", long)
+        assert state.postings.counts(list(SHARES)) == {term: holding[term] for term in SHARES}
+        chunks, scores = best_by_words(state, weights, top, allowed)
+        assert dict(zip(chunks.tolist(), scores.tolist(), strict=True)) == {
+            chunk: score for chunk, score in may.items() if score >= least
+        }
+        assert chunks.tolist() == sorted(chunks.tolist())
+        asked = np.array(draw.sample(sorted(texts), min(30, len(texts))), np.uint64)
+        assert scores_by_words(state, weights, asked).tolist() == [expected.get(chunk, 0.0) for chunk in asked.tolist()]
+        wanted = [term for term in terms if term != "absent"]
+        assert state.postings.containing(wanted).tolist() == [
+            chunk for chunk, found in sorted(left.items()) if wanted and found.keys() >= set(wanted)
+        ]
+        assert not len(state.postings.containing([*terms, "absent"]))
+
+
+def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
+    texts = {
+        5 * number: {"common": 1, "filler": 50, **({"rare": 1} if number % 3000 == 7 else {})}
+        for number in range(1, 9000)
+    }
+    rarities = {"common": term_rarity(9000, 8999), "rare": term_rarity(9000, 3)}
+    with postings_of(tmp_path / "store", texts, set()) as state:
+        search = WordScores(1.2, 0.75, 51.0, 2)
+        common, rare = state.postings.blocks("common"), state.postings.blocks("rare")
+        assert len(common) == 8999 // FULL + 1
+        damaged = [(key, memoryview(bytes(value[:-1]) + b"?")) for key, value in common]
+        bound = search.bound(rarities["common"], damaged)  # the first bytes of a block say it
+        search.add(rarities["rare"], rare, search.bound(rarities["rare"], rare), bound)
+        candidates = np.frombuffer(search.chunks(), np.uint64)
+        needed = {
+            block[0]
+            for block in state.postings.blocks_around("common", candidates, state.postings.sizes(["common"])[0])
+        }
+        assert len(needed) == 3
+        with pytest.raises(ValueError, match="fails its checksum"):
+            search.add(rarities["common"], damaged, bound, 0.0)
+        search = WordScores(1.2, 0.75, 51.0, 2)
+        search.add(rarities["rare"], rare, search.bound(rarities["rare"], rare), bound)
+        search.add(
+            rarities["common"],
+            [whole if whole[0] in needed else broken for whole, broken in zip(common, damaged, strict=True)],
+            bound,
+            0.0,
+        )
+        chunks, scores = search.best()
+        assert np.frombuffer(chunks, np.uint64).tolist() == [chunk for chunk, terms in texts.items() if "rare" in terms]
+        assert len(set(np.frombuffer(scores).tolist())) == 1
+
+
+def test_bounds_of_a_block_that_are_not_its_own_are_told(tmp_path: Path) -> None:
+    with postings_of(tmp_path / "store", {chunk: {"tea": 1} for chunk in range(5, 90)}, set()) as state:
+        ((key, value),) = state.postings.blocks("tea")
+        for place, message in ((2, "fail their check"), (1, "fail their check|cut short")):
+            broken = bytearray(value)
+            broken[place] ^= 3
+            with pytest.raises(ValueError, match=message):
+                WordScores(1.2, 0.75, 9.0, 5).bound(1.0, [(key, memoryview(broken))])
+
+
+@pytest.fixture
+def counted_store(make_store: Callable[..., Store]) -> Store:
+    """A store in which one term has two blocks of postings."""
+    store = make_store()
+    with store.transaction() as transaction:
+        for number in range(FULL + 40):
+            transaction.put(f"page {number}", f"The otter number{number} swims.")
+    return store
+
+
+def test_how_often_a_term_occurs_is_kept_in_the_commit(counted_store: Store) -> None:
+    store = counted_store
+
+    def known() -> tuple[int, int, dict[bytes, TermSize]]:
+        with store.state() as state:
+            return state.postings.count("otter"), state.postings.count("number7"), dict(state.postings.counted())
+
+    sizes = dict.fromkeys((b"otter", b"swim", b"the"), TermSize(FULL + 40, 2))
+    assert known() == (FULL + 40, 1, sizes)
+    store.put("page 3", "The heron swims.")
+    assert known() == (FULL + 39, 1, {**sizes, b"otter": TermSize(FULL + 39, 2)})
+    with store.transaction() as transaction:
+        for number in range(FULL, FULL + 40):
+            transaction.delete(f"page {number}")
+    assert known() == (FULL - 1, 1, dict.fromkeys((b"swim", b"the"), TermSize(FULL, 2)))
+
+
+def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:
+    store = counted_store
+    before = [hit.document for hit in store.search("otter number7", using="lexical")]
+    with store._context.environment.write() as view:
+        view.delete(tables.TERM_COUNTS, term_bytes("otter"))
+        view.put(tables.TERM_COUNTS, term_bytes("swim"), seal(b"\x92\x01\x02"))
+        view.commit()
+    problems = [problem for problem in store.check() if "counted" in problem]
+    assert problems == ["term b'swim' is counted wrongly: 1 postings in 2 blocks", "term b'otter' is not counted"]
+    store.repair()
+    assert store.check() == []
+    assert [hit.document for hit in store.search("otter number7", using="lexical")] == before
+
+
+def test_a_damaged_block_is_told_by_a_search(counted_store: Store) -> None:
+    store = counted_store
+    with store._context.environment.write() as view:
+        key, value = view.get_below(tables.POSTINGS, [term_bytes("otter")])[0]
+        kept = bytes(value)
+        view.put(tables.POSTINGS, key, kept[:-1] + bytes([kept[-1] ^ 1]))
+        view.commit()
+    with pytest.raises(CorruptionError, match=r"postings.*checksum.*run CHECK"):
+        store.search("otter", using="lexical")
+    store.repair()
+    assert store.search("otter", using="lexical")
