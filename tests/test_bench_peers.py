@@ -14,6 +14,7 @@ import pytest
 TOOLS = Path(__file__).parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
 from peers import rows  # noqa: E402
+from peers.bars import reached  # noqa: E402
 from peers.corpus import DIMENSION, Corpus  # noqa: E402
 from peers.peer import Found, Peer  # noqa: E402
 from peers.systems import NAMES, missing  # noqa: E402
@@ -103,6 +104,25 @@ def test_recall_counts_the_true_nearest(data: Path) -> None:
     assert rows.filtered(peer, made)["filter_1_recall"] == pytest.approx(0.8)
 
 
+def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
+    figures = {
+        "kvstore": {"filter_1_ms": 3.0, "filter_1_recall": 0.98, "disk_ratio": 1.9, "delete_s": 5.0, "bm25_ms": 2.6},
+        "chroma": {"filter_1_ms": 5.0},
+        "sqlite-vec": {"filter_1_ms": 2.5},
+        "tantivy": {"bm25_ms": 2.0},
+    }
+    found = {bar.figure: (bar.bar, bar.met) for bar in reached(figures, ["kvstore"], 1)}
+    assert found["filter_1_ms"] == (2.5, False)
+    assert found["filter_1_recall"] == (0.99, False)
+    assert found["disk_ratio"] == (2.0, True)
+    assert found["delete_s"] == (1, False)
+    assert "bm25_ms" not in found and "load_s" not in found
+    found = {bar.figure: (bar.bar, bar.met) for bar in reached(figures, ["kvstore"], 10)}
+    assert found["bm25_ms"] == (2.6, True) and found["delete_s"] == (10, True)
+    grown = list(reached({"kvstore": {"bm25_ms": 2.5}}, ["kvstore"], None))
+    assert [(bar.bar, bar.met) for bar in grown] == [(2, False)]
+
+
 def test_every_figure_of_kvstore_is_told(data: Path) -> None:
     chosen = ["--rows", "load,filter,replace", "--size", "2", "--systems", "kvstore"]
     figures = measured(data, *chosen)["sizes"][str(2 * PASSAGES)]["kvstore"]
@@ -118,6 +138,23 @@ def test_a_name_that_is_none_is_refused(data: Path) -> None:
     assert run.returncode == 2 and "'nothing'" in run.stderr and "sqlite-vec" in run.stderr
     run = ran(data, "--beside", "other=/nowhere")
     assert run.returncode == 2 and "NAME=FOLDER" in run.stderr
+
+
+def test_another_checkout_is_what_is_measured_beside(data: Path) -> None:
+    other = data / "other" / "kvstore"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("raise ImportError('this is the other one')")
+    found = measured(data, "--systems", "numpy", "--rows", "load", "--size", "1", "--beside", f"other={other.parent}")
+    assert found["not_run"] and all("this is the other one" in reason for reason in found["not_run"])
+    assert found["sizes"][str(PASSAGES)]["numpy"]["load_s"] > 0
+
+
+@pytest.mark.slow
+def test_growth_is_a_ratio_of_times(data: Path) -> None:
+    found = measured(data, "--systems", "kvstore", "--rows", "growth", "--growth", "60,240")
+    small, large = (found["sizes"][count]["kvstore"] for count in ("60", "240"))
+    assert found["growth"]["kvstore"]["bm25_ms"] == large["bm25_ms"] / small["bm25_ms"]
+    assert {"filter_1_ms", "hybrid_ms", "graph_ms"} <= found["growth"]["kvstore"].keys()
 
 
 @pytest.mark.slow

@@ -17,10 +17,11 @@ the interpreter to the answer. Of questions the mean of a round is taken, and of
 ``*_first_ms``, nothing is asked for a second time. Bytes written are those handed to the system; in the JSON
 ``*_disk_written_*`` are those that the kernel counts towards the disk, in units of its cache. Memory is the peak of
 resident pages, mapped files among them, above that of an interpreter that reads the same documents. ``growth`` loads
-10,000 and 100,000 documents and gives the ratio of the times of a question.
+10,000 and 100,000 documents (``--growth``) and gives the ratio of the times of a question.
 
-Out: a table a size; with ``--json`` all figures in a file: ``sizes`` (by number of passages, then system, then
-figure), ``growth``, ``versions``, ``setup``, ``not_run``.
+Out: a table a size, and the bars of :mod:`peers.bars` with whether kvstore meets them; with ``--json`` all figures in a
+file: ``sizes`` (by number of passages, then system, then figure), ``growth``, ``bars``, ``versions``, ``setup``,
+``not_run``.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import click
+from peers.bars import Reached, reached
 from peers.corpus import EMBEDDER, Corpus
 from peers.rows import ROWS, Figures
 from peers.systems import NAMES, missing, system, version
 
 TOOLS = Path(__file__).resolve().parent
 EVERY_ROW = ("load", *ROWS, "open", "growth")
-#: Passages of the two stores whose times are compared, and the rows of them.
-GROWTH = (10_000, 100_000)
+#: What is measured of the two stores whose times are compared.
 GROWN = ("vector", "filter", "bm25", "hybrid", "strategies")
 #: Processes that answer one first question.
 OPENED = 5
@@ -105,9 +106,13 @@ class Run:
     keep: bool
     sizes: dict[int, dict[str, Figures]] = field(default_factory=dict)
     not_run: list[str] = field(default_factory=list)
+    _warm: set[str] = field(default_factory=set)
 
     def measure(self, measured: Measured, corpus: Corpus, rows: list[str]) -> None:
         """Load a store, and measure the rows of it."""
+        if measured.label not in self._warm:
+            self._warm.add(measured.label)
+            self._warmed(measured, corpus)
         figures = self.sizes.setdefault(corpus.count, {}).setdefault(measured.label, {})
         folder = self.stores / f"{measured.label}-{corpus.count}"
         if "load" in rows or not folder.exists():
@@ -174,10 +179,18 @@ class Run:
         click.echo(f"{measured.label}, open: {figures}", err=True)
         return figures
 
+    def _warmed(self, measured: Measured, corpus: Corpus) -> None:
+        """Have a system run once on a few documents, before it is measured, so that its code is compiled."""
+        folder = self.stores / "warm"
+        order = {"system": measured.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
+        self._ran(measured, "measured", [json.dumps(order | {"count": corpus.count})], f"{measured.label}, warm-up")
+        shutil.rmtree(folder, ignore_errors=True)
+
     def _ran(self, measured: Measured, module: str, arguments: list[str], told: str) -> bool:
         path = [measured.path, str(TOOLS), os.environ.get("PYTHONPATH", "")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
-        command = [sys.executable, "-c", f"from peers.{module} import main; main()", *arguments]
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody who has installed a system compiles it at each start
+        command = [sys.executable, "-P", "-c", f"from peers.{module} import main; main()", *arguments]
         try:
             ended = subprocess.run(
                 command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=self.seconds
@@ -205,6 +218,7 @@ class Run:
 @click.option("--systems", default=",".join(NAMES), show_default=True, help="What to measure.")
 @click.option("--rows", default=",".join(EVERY_ROW), show_default=True, help="What to measure of it.")
 @click.option("--size", "sizes", default="1,10", show_default=True, help="How many times the passages.")
+@click.option("--growth", "grown", default="10000,100000", show_default=True, help="Passages that growth compares.")
 @click.option("--beside", multiple=True, metavar="NAME=FOLDER", help="Another checkout of kvstore, by its path.")
 @click.option("--batch", default=1000, show_default=True, help="Documents that a system is handed at a time.")
 @click.option("--stores", type=click.Path(path_type=Path), help="Keep the stores here, and use them again.")
@@ -217,6 +231,7 @@ def main(
     systems: str,
     rows: str,
     sizes: str,
+    grown: str,
     beside: tuple[str, ...],
     batch: int,
     stores: Path | None,
@@ -232,6 +247,9 @@ def main(
     wanted = _named("--rows", rows, EVERY_ROW)
     if not all(size.isdigit() and int(size) for size in sizes.split(",")):
         raise click.UsageError(f"--size takes whole numbers with commas between them, not {sizes!r}")
+    compared = [int(count) for count in grown.split(",") if count.isdigit() and int(count)]
+    if len(compared) != 2:
+        raise click.UsageError(f"--growth takes two numbers with a comma between them, not {grown!r}")
     cache = cache or Path(click.get_app_dir("kvstore-peers"))
     with tempfile.TemporaryDirectory() as scratch:
         run = Run(data, cache, (stores or Path(scratch)).resolve(), batch, seconds, stores is not None)
@@ -255,14 +273,23 @@ def main(
                 run.measure(column, corpus, asked)
         growth = {}
         if "growth" in wanted:
-            for count in GROWTH:
+            for count in compared:
                 corpus = Corpus.prepared(data, cache, count)
                 for column in columns:
                     run.measure(column, corpus, list(GROWN))
-            growth = _growth(run.sizes)
+            growth = _growth(*(run.sizes[count] for count in compared))
+        ours = [column.label for column in columns if column.name == "kvstore"]
+        bars = [
+            bar
+            for count, figures in run.sizes.items()
+            if count % passages == 0
+            for bar in reached(figures, ours, count // passages)
+        ]
+        bars += reached(growth, ours, None)
         found = {
             "sizes": run.sizes,
             "growth": growth,
+            "bars": [asdict(bar) for bar in bars],
             "versions": {column.name: version(column.name) for column in columns},
             "setup": {column.name: system(column.name).setup for column in columns},
             "not_run": run.not_run,
@@ -273,14 +300,14 @@ def main(
     for count, of_systems in run.sizes.items():
         _print(f"{count:,} passages", of_systems, labels)
     if growth:
-        _print("times as long at 100,000 passages as at 10,000", growth, labels)
+        _print("times as long at {1:,} passages as at {0:,}".format(*compared), growth, labels)
+    _print_bars(bars)
     for reason in run.not_run:
         click.echo(f"not run: {reason}")
 
 
-def _growth(sizes: dict[int, dict[str, Figures]]) -> dict[str, Figures]:
+def _growth(small: dict[str, Figures], large: dict[str, Figures]) -> dict[str, Figures]:
     """Each time of a question at the greater size, over that at the smaller."""
-    small, large = (sizes[count] for count in GROWTH)
     return {
         label: {
             name: large.get(label, {})[name] / value
@@ -305,6 +332,16 @@ def _print(title: str, figures: dict[str, Figures], labels: list[str]) -> None:
         values = [figures.get(label, {}).get(name) for label in labels]
         if any(value is not None for value in values):
             click.echo(f"{shown:52}" + "".join(f"{_shown(value):>11}" for value in values))
+
+
+def _print_bars(bars: list[Reached]) -> None:
+    if bars:
+        click.echo(f"\n{'bar':52}{'':>11}{'measured':>11}{'bar':>13}")
+    for bar in bars:
+        where = "growth" if bar.size is None else f"×{bar.size}"
+        shown = f"{bar.figure}, {where}"
+        numbers = f"{_shown(bar.measured):>11}{'≥' if bar.least else '≤':>3}{_shown(bar.bar):>10}"
+        click.echo(f"{shown:52}{bar.system:>11}{numbers}  {'met' if bar.met else 'NOT MET'}")
 
 
 def _shown(value: float | None) -> str:

@@ -119,9 +119,11 @@ class Done:
         out = self.work / "step.json"
         order |= {"step": step, "out": str(out)}
         path = os.pathsep.join(filter(None, [str(TOOLS), os.environ.get("PYTHONPATH", "")]))
-        command = [sys.executable, "-c", "from scale.steps import main; main()", json.dumps(order)]
+        environment = os.environ | {"PYTHONPATH": path}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process would compile what it imports
+        command = [sys.executable, "-P", "-c", "from scale.steps import main; main()", json.dumps(order)]
         click.echo(f"{count:,} chunks: {step}", err=True)
-        ended = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.DEVNULL)
+        ended = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
         if ended.returncode:
             raise click.ClickException(f"{step} at {count:,} chunks ended with status {ended.returncode}")
         found: dict[str, Any] = json.loads(out.read_text())

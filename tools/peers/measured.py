@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import numpy as np  # noqa: F401  what every system needs is not counted as one's own
@@ -28,12 +30,30 @@ def main() -> None:
         figures = _interpreter(corpus, order["batch"])
     else:
         peer: Peer = system(order["system"])(order["folder"])
+        if order["row"] == "warm":
+            _warm(peer, corpus)
+            return
         more = {"batch": order["batch"]} if order["row"] == "load" else {}
         try:
             figures = measure(order["row"], peer, corpus, **more)
         except NotAnswered as reason:
             figures = {"not_answered": str(reason)}
     Path(order["out"]).write_text(json.dumps(figures))
+
+
+def _warm(peer: Peer, corpus: Corpus) -> None:
+    """Load a few documents and ask once, so that whatever is imported has been compiled before anything is measured."""
+    peer.load(islice(corpus.batches(50), 1))
+    question = corpus.questions()[0]
+    peer.open()
+    for ask in (
+        lambda: peer.vector(question.vector, 3),
+        lambda: peer.lexical(question.text, 3),
+        lambda: peer.hybrid(question.text, question.vector, 3),
+    ):
+        with suppress(NotAnswered):
+            ask()
+    peer.close()
 
 
 def _interpreter(corpus: Corpus, batch: int) -> Figures:

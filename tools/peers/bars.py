@@ -1,0 +1,82 @@
+"""What kvstore is meant to reach beside the others, and whether it does, in the figures of one run.
+
+In: figures by system, of one size (in times the passages) or of growth. Out: a :class:`Reached` for each bar whose
+figures are all there. A bar is a number, or a factor of what another system needs in the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+Figures = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """At most (or at ``least``) ``factor`` times the best of ``beside``, or ``factor`` itself, at some ``sizes``."""
+
+    figure: str
+    factor: float
+    beside: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = (1, 10)
+    least: bool = False
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A bar at a size (None: growth), what was measured, and what the bar is."""
+
+    system: str
+    figure: str
+    size: int | None
+    measured: float
+    bar: float
+    least: bool
+    met: bool
+
+
+_FILTERING = ("chroma", "lancedb", "sqlite-vec")
+_HYBRID = ("lancedb", "sqlite-vec", "txtai")
+
+BARS = (
+    Bar("filter_1_ms", 1.0, _FILTERING),
+    Bar("filter_10_ms", 1.0, _FILTERING),
+    Bar("filter_1_recall", 0.99, least=True),
+    Bar("filter_10_recall", 0.99, least=True),
+    Bar("load_s", 1.5, ("chroma",)),
+    Bar("disk_ratio", 2.0),
+    Bar("replace_written_kb", 200),
+    Bar("replace_ms", 1.5, ("chroma",)),
+    Bar("delete_s", 1, sizes=(1,)),
+    Bar("delete_s", 10, sizes=(10,)),
+    Bar("bm25_ms", 1.3, ("tantivy",), sizes=(10,)),
+    Bar("hybrid_ms", 0.5, _HYBRID, sizes=(10,)),
+    Bar("open_lexical_ms", 120),
+    Bar("open_hybrid_ms", 350),
+    Bar("load_memory_mb", 450, sizes=(10,)),
+)
+#: Times of a question at 100,000 passages, over those at 10,000.
+GROWTH_BARS = (
+    Bar("bm25_ms", 2),
+    Bar("hybrid_ms", 2),
+    Bar("graph_ms", 1.5),
+    Bar("filter_1_ms", 2),
+    Bar("filter_10_ms", 2),
+)
+
+
+def reached(figures: Mapping[str, Figures], ours: Sequence[str], size: int | None) -> Iterator[Reached]:
+    """The bars of a size, or of growth, for the systems that are kvstore."""
+    for bar in GROWTH_BARS if size is None else BARS:
+        if size is not None and size not in bar.sizes:
+            continue
+        best = [value for name in bar.beside if (value := figures.get(name, {}).get(bar.figure)) is not None]
+        if bar.beside and not best:
+            continue
+        limit = bar.factor * min(best, default=1.0)
+        for system in ours:
+            measured = figures.get(system, {}).get(bar.figure)
+            if measured is not None:
+                met = measured >= limit if bar.least else measured <= limit
+                yield Reached(system, bar.figure, size, measured, limit, bar.least, met)
