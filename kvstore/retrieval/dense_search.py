@@ -44,10 +44,23 @@ class Cosines(Request[npt.NDArray[np.float32]]):
         return cosines_of(state, self.chunks, self.vector)
 
 
-def cosines_of(view: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
-    """The cosines of some chunks with a unit vector."""
-    records = view.chunks.get_many(chunks.tolist())
-    return cosines(view.vectors.gather([(record.block, record.row) for record in records]), vector)
+def cosines_of(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
+    """The cosines of some chunks that a state has with a unit vector; vectors are read that are not in memory."""
+    held = None if state.open_indexes is None else state.open_indexes.vectors.held
+    if held is None:
+        return cosines(_read(state, chunks), vector)
+    matrix, known = held.of(chunks)
+    if known.all():
+        return cosines(matrix, vector)
+    found = np.empty(len(chunks), np.float32)
+    found[known] = cosines(matrix, vector)
+    found[~known] = cosines(_read(state, chunks[~known]), vector)
+    return found
+
+
+def _read(state: State, chunks: Ids) -> Matrix:
+    records = state.chunks.get_many(chunks.tolist())
+    return state.vectors.gather([(record.block, record.row) for record in records])
 
 
 def nearest_to(query: Query, top: int, *, exact: bool = False) -> Nearest:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +13,9 @@ from kvstore_cext.word_scores import WordScores
 
 from ..structures.documents.allowed import Allowed
 from ..structures.postings import damaged
-from ..structures.ranking import Ranking, best
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids
 from ..text.words import content_terms, joined_parts, segments, stemmer, technical_tokens
-from .query import Query
 
 #: How soon repeating a word stops counting, and how much long chunks are held back.
 K1 = 1.2
@@ -141,34 +138,3 @@ def _arrays(search: WordScores) -> tuple[Ids, Scores]:
 def word_scores_of(view: State, terms: Sequence[str], chunks: Ids) -> Scores:
     """The BM25 scores of some chunks by some terms, 0 for those without any of them."""
     return scores_by_words(view, term_weights(view, terms), chunks)
-
-
-@dataclass(frozen=True, slots=True)
-class WordSearch:
-    """BM25 of a question in a store; ``rarities`` are those of its terms that some chunk has."""
-
-    view: State
-    weights: TermWeights
-
-    @property
-    def rarities(self) -> dict[str, float]:
-        return self.weights.rarities
-
-    def of(self, chunks: Ids) -> Scores:
-        """The scores of some chunks, 0 for those without any of the terms."""
-        return scores_by_words(self.view, self.weights, chunks)
-
-
-def ranked_words(query: Query, top: int, k1: float = K1, b: float = B) -> tuple[WordSearch, Ranking]:
-    """A question's terms with their weights, and the ``top`` chunks of those that may answer, best first."""
-    with query.trace.step("lexical search") as step:
-        terms = question_terms(query.view, query.question)
-        weights = term_weights(query.view, terms, k1, b)
-        ranking = best(query.reading, *best_by_words(query.view, weights, top, query.allowed), top)
-        step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
-    return WordSearch(query.view, weights), ranking
-
-
-def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B) -> Ranking:
-    """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
-    return ranked_words(query, top, k1, b)[1]

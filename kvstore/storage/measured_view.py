@@ -1,4 +1,4 @@
-"""A view that notes which pages of the data file are read through it, for EXPLAIN ANALYZE.
+"""A view that notes which pages of the data file are read through it, for EXPLAIN ANALYZE, and how often it is asked.
 
 In: the view of a snapshot. Out: the same records, and the pages in which they lie. A page is one of the memory map's;
 values of several pages count with all of them. The pages above them in LMDB's trees, those of a key that was not
@@ -24,6 +24,8 @@ class MeasuredView:
     def __init__(self, view: View) -> None:
         self._view = view
         self._pages: set[int] = set()
+        #: How often the view was asked for something.
+        self.reads = 0
 
     @property
     def pages(self) -> int:
@@ -32,6 +34,7 @@ class MeasuredView:
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """The value under ``key``, or None."""
+        self.reads += 1
         value = self._view.get(table, key)
         if value is not None:
             self._note(value)
@@ -39,6 +42,7 @@ class MeasuredView:
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """The value under each of some keys, or None."""
+        self.reads += 1
         found = self._view.get_many(table, keys)
         for value in found:
             if value is not None:
@@ -47,6 +51,7 @@ class MeasuredView:
 
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
+        self.reads += 1
         found = self._view.get_below(table, prefixes)
         for _, value in found:
             self._note(value)
@@ -56,12 +61,14 @@ class MeasuredView:
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[Record]:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
+        self.reads += 1
         for record in self._view.scan(table, start, stop, reverse=reverse):
             self._note(record[1])
             yield record
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Of each range the last record with ``start <= key < stop``, or None."""
+        self.reads += 1
         found = self._view.last_many(table, ranges)
         for record in found:
             if record is not None:
@@ -70,6 +77,7 @@ class MeasuredView:
 
     def count(self, table: str) -> int:
         """The number of records in ``table``, which LMDB knows without reading them."""
+        self.reads += 1
         return self._view.count(table)
 
     def _note(self, value: memoryview) -> None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from .vectors import Ids, Matrix
 
@@ -41,6 +43,24 @@ class HeldVectors:
 
     coverage: Coverage
     parts: tuple[VectorPart, ...] = ()
+
+    def of(self, chunks: Ids) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+        """The vectors of those of some chunks that are held, in their order, and which those are. A chunk has the same
+        vector as long as there is one, so it does not matter how far a state is."""
+        found = np.zeros(len(chunks), np.bool_)
+        matrix = np.empty((len(chunks), self.parts[0][1].shape[1] if self.parts else 0), np.float32)
+        for (ids, vectors), order in zip(self.parts, self._orders, strict=True):
+            places = np.searchsorted(ids, chunks, sorter=order)
+            rows = order[np.minimum(places, len(ids) - 1)] if len(ids) else places
+            here = (ids[rows] == chunks) if len(ids) else np.zeros(len(chunks), np.bool_)
+            matrix[here] = vectors[rows[here]]
+            found |= here
+        return matrix[found], found
+
+    @cached_property
+    def _orders(self) -> list[npt.NDArray[np.intp]]:
+        """Of each part its rows in order of the ids."""
+        return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
 
     def and_then(self, part: VectorPart, change: int, stop: int) -> HeldVectors:
         """These and those that were new at ``change``."""

@@ -22,7 +22,7 @@ steps; here nothing is trained, and nothing is chosen but weighed. In: a query. 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +36,7 @@ from ...structures.ranking import Ranking, best
 from ...text.words import informative_terms, stemmer
 from ..graph.strategy import NEAREST, WALK_OPTIONS, Walk, question_parts, walk
 from ..hybrid.direct import DIRECT_OPTIONS, Direct, search_directly, weights_of
-from ..passage_graph.walk import Spread, paths, spread_of
+from ..passage_graph.walk import Spread, all_words_of, degrees_of, paths, spreads_of
 
 #: A name in one of n chunks says log n. The share of it that the rarest name has to say, lest the walk weighs less;
 #: and how fast it does so.
@@ -75,7 +75,8 @@ class AdaptiveStrategy:
     def retrieve(self, query: Query) -> Evidence:
         direct = search_directly(query, weights_of(query, self))
         known = recognise(query, as_written=True)
-        spreads = {seed.key: spread_of(query.view, seed) for seed in known}
+        degrees, with_all = query.reading.fetch(degrees_of(known), all_words_of(known, _stem(query)))
+        spreads = spreads_of(known, degrees, with_all)
         names = _saying(query, known, spreads)
         parts = question_parts(query, names)
         with query.trace.step("weigh walk") as step:
@@ -85,13 +86,18 @@ class AdaptiveStrategy:
         found = None
         if weight >= _LEAST:
             wanted = max(NEAREST, query.wanted)
-            found = walk(query, self, names, parts, [direct.vectors[:wanted], direct.words[:wanted]])
+            kept = [its for seed, its in zip(known, degrees, strict=True) if seed in names]
+            found = walk(query, self, names, kept, parts, [direct.vectors[:wanted], direct.words[:wanted]])
         if found is None or not len(found.chunks):  # nothing to start at, or nothing on the way may answer
             ranking = best(query.reading, direct.chunks, direct.scores, query.reach)
             return evidence_of(query, self.name, ranking, direct.paths(), len(direct.chunks))
         ranking, pool = _joined(query, direct, found, weight)
         why = paths(query.reading, found.ranks, [chunk for chunk, _ in ranking])
         return evidence_of(query, self.name, ranking, why, pool)
+
+
+def _stem(query: Query) -> Callable[[str], str]:
+    return stemmer(query.reading.settings.stemmer)
 
 
 def _saying(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:

@@ -38,7 +38,7 @@ from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.local_search import narrowed
 from ..graphrag.report_hits import communities_for, ranked, report_of
 from ..hybrid.direct import DIRECT_OPTIONS, search_directly, weights_of
-from ..passage_graph.graph import LOWER
+from ..passage_graph.edges import LOWER
 from ..passage_graph.structure import GRAPH
 from .layer_index import COMMUNITY_GRAPH, CommunityGraph, graph_in_memory
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...retrieval.dense_search import cosines_of
 from ...retrieval.recognition import Seed
 from ...structures.documents.allowed import Allowed
-from ...structures.documents.chunks import FIRST_UPPER, GROUP, AbstractRecord, ChunkRecord
+from ...structures.documents.chunks import FIRST_UPPER, GROUP, AbstractRecord
 from ...structures.filter import addresses
 from ...structures.reading import Ids, Matrix, Request
 from ...structures.state import State
-from ...structures.vectors.vectors import cosines
 
 #: Addresses taken of one entity, the most telling first. Of a rank whose addresses are more than that are left, none is
 #: taken: names in that many places lead nowhere in particular.
@@ -69,15 +69,8 @@ class Candidates(Request[Pool]):
         led = [(seed, numbers) for seed in self.seeds if len(numbers := _abstracts_of(state, seed))]
         gathered = _Gathered(state, self)
         gathered.gather(led)
-        chunks = sorted(gathered.pool)
-        places = [(record.block, record.row) for record, _ in map(gathered.pool.__getitem__, chunks)]
-        return Pool(
-            np.array(chunks, np.uint64),
-            cosines(state.vectors.gather(places), self.vector),
-            {chunk: way for chunk, (_, way) in gathered.pool.items()},
-            len(gathered.seen),
-            bool(led),
-        )
+        chunks = np.array(sorted(gathered.pool), np.uint64)
+        return Pool(chunks, cosines_of(state, chunks, self.vector), gathered.pool, len(gathered.seen), bool(led))
 
     def placed(self, answer: Pool) -> Iterable[int]:
         found: list[int] = answer.chunks.tolist()
@@ -100,8 +93,8 @@ class _Gathered:
         self._view = view
         self._wanted = wanted
         self._abstracts: dict[int, AbstractRecord] = {}
-        self._chunks: dict[int, ChunkRecord | None] = {}
-        self.pool: dict[int, tuple[ChunkRecord, Way]] = {}
+        self._present: dict[int, bool] = {}
+        self.pool: dict[int, Way] = {}
         self.seen: set[int] = set()
 
     def gather(self, led: Iterable[tuple[Seed, list[int]]]) -> None:
@@ -131,7 +124,7 @@ class _Gathered:
 
         return sorted(numbers, key=order)
 
-    def _new(self, seed: Seed, numbers: Sequence[int], met: set[int]) -> Iterator[tuple[int, tuple[ChunkRecord, Way]]]:
+    def _new(self, seed: Seed, numbers: Sequence[int], met: set[int]) -> Iterator[tuple[int, Way]]:
         """The chunks below the abstracts of an entity and their relatives, as far as they are not in the pool;
         abstracts are put into ``met``, those seen before are passed over."""
         allowed = self._wanted.allowed
@@ -140,18 +133,18 @@ class _Gathered:
             places = [addresses.split(number)[1] for number in numbers[first : first + _PORTION]]
             related = self._relatives(places)
             leaves = [abstract for its in related for _, abstract in its if abstract < FIRST_UPPER]
-            self._read_chunks(chunk for leaf in leaves for chunk in self._chunk_ids(leaf))
+            self._look_for(chunk for leaf in leaves for chunk in self._chunk_ids(leaf))
             for place, its in zip(places, related, strict=True):
                 for levels, abstract in its:
                     if abstract in self.seen or abstract in met:
                         continue
                     met.add(abstract)
                     way = Way(seed.key, place, levels, abstract)
-                    for chunk, stored in self._stored(abstract):
+                    for chunk in self._stored(abstract):
                         if chunk in self.pool or chunk in given or not (allowed is None or allowed.has(chunk)):
                             continue
                         given.add(chunk)
-                        yield chunk, (stored, way)
+                        yield chunk, way
 
     def _relatives(self, places: Sequence[int]) -> list[list[tuple[int, int]]]:
         """Of each abstract itself, its descendants and its ancestors, up to ``depth`` levels away (equation 1): how
@@ -187,23 +180,20 @@ class _Gathered:
         record = self._abstracts[abstract]
         return range(record.first_chunk, record.last_chunk + 1)
 
-    def _stored(self, abstract: int) -> Iterator[tuple[int, ChunkRecord]]:
-        """The chunks of an abstract, with their records."""
+    def _stored(self, abstract: int) -> Iterator[int]:
+        """The chunks of an abstract."""
         ids = self._chunk_ids(abstract)
         for first in range(0, len(ids), _READ_AHEAD):
             some = ids[first : first + _READ_AHEAD]
-            self._read_chunks(some)
-            for chunk in some:
-                stored = self._chunks[chunk]
-                if stored is not None:
-                    yield chunk, stored
+            self._look_for(some)
+            yield from filter(self._present.__getitem__, some)
 
     def _read_abstracts(self, abstracts: Iterable[int]) -> None:
         missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
         if missing:
             self._abstracts.update(zip(missing, self._view.abstracts.get_many(missing), strict=True))
 
-    def _read_chunks(self, chunks: Iterable[int]) -> None:
-        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunks]
+    def _look_for(self, chunks: Iterable[int]) -> None:
+        missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._present]
         if missing:
-            self._chunks.update(zip(missing, self._view.chunks.find_many(missing), strict=True))
+            self._present.update(zip(missing, self._view.chunks.has_many(missing), strict=True))

@@ -20,7 +20,7 @@ from ...retrieval.recognition import Seed, recognise
 from ...structures.indexes.index_reading import bound_index
 from ...structures.ranking import Ranking
 from ...text.words import FUNCTION_WORDS
-from ..passage_graph.graph import TITLE_LINK
+from ..passage_graph.edges import TITLE_LINK
 from ..passage_graph.structure import GRAPH
 from ..synonyms.synonym_index import SYNONYMS
 from .unit_graph import UnitGraph

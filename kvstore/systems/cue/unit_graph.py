@@ -22,7 +22,7 @@ from ...structures.documents.documents import heading_path
 from ...structures.indexes.vector_search import nearest_chunks
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.words import chunk_terms, stemmer
-from ..passage_graph import graph
+from ..passage_graph import edges
 from ..passage_graph.structure import GRAPH
 from .units import UNITS, StoredUnit
 
@@ -36,8 +36,8 @@ _MOST_PASSAGES = 2000
 UnitRows = npt.NDArray[np.int64]
 
 #: What an edge of the passage graph has where the title names the entity, and where a unit may.
-_TITLE = graph.TITLE_WHOLE | graph.TITLE_PART
-_NAMING = np.uint16(graph.CAPITALISED | _TITLE)
+_TITLE = edges.TITLE_WHOLE | edges.TITLE_PART
+_NAMING = np.uint16(edges.CAPITALISED | _TITLE)
 
 
 class UnitGraph:
@@ -148,7 +148,7 @@ class UnitGraph:
         """The rows of a chunk's units that name an entity, or whose title does."""
         units = self._of_chunk[chunk]
         if not features & _TITLE:
-            units = self._units.naming(entity, units, not features & graph.LOWER)
+            units = self._units.naming(entity, units, not features & edges.LOWER)
         return [self._row_of[unit.id] for unit in units]
 
     def _nearest(self, found: list[int], most: int) -> list[int]:

@@ -18,6 +18,7 @@ import numpy as np
 from ...retrieval.decomposition import Decomposition
 from ...retrieval.dense_search import Nearest
 from ...retrieval.query import Query
+from ...structures.ranking import Ranking
 from ...structures.reading import Ids, Matrix
 from ...text.words import informative_terms, stemmer
 from ..passage_graph.pagerank import Masses
@@ -59,14 +60,15 @@ def tells_passages_apart(query: Query, parts: Decomposition) -> bool:
     return sum(len(term) > 1 or not term.isascii() for term in asked) >= _TELLING
 
 
-def query_bias(query: Query, parts: Decomposition, strength: float) -> QueryBias | None:
-    """The bias of a walk for a question; None where there is none."""
+def nearest_to_rest(query: Query, parts: Decomposition, strength: float) -> Nearest | None:
+    """What asks for the passage nearest to the rest of a question; None where the walk has no bias."""
     if strength <= 0 or query.given is not None or not tells_passages_apart(query, parts):
         return None
-    vector = query.vector_of(parts.rest)
-    with query.trace.step("passage nearest to what is asked") as step:
-        nearest, step.detail = query.reading.fetch(Nearest(vector, 1))
-        step.count = len(nearest)
+    return Nearest(query.vector_of(parts.rest), 1)
+
+
+def query_bias(wanted: Nearest, nearest: Ranking, strength: float) -> QueryBias | None:
+    """The bias of a walk, by what :func:`nearest_to_rest` found; None where nothing resembles the rest."""
     if not nearest or nearest[0][1] <= 0:
         return None
-    return QueryBias(vector, nearest[0][1], strength)
+    return QueryBias(wanted.vector, nearest[0][1], strength)

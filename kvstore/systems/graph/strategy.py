@@ -28,20 +28,22 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
-from ...retrieval.dense_search import cosines_of, rank_by_vector
+from ...retrieval.dense_search import Cosines, nearest_to
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import question_terms, rank_by_words, term_rarity, word_scores_of
+from ...retrieval.lexical_search import TermWeights, question_words, term_rarity
 from ...retrieval.query import Query, Strategy, evidence_of, option
-from ...retrieval.recognition import Seed, recognise
+from ...retrieval.recognition import Recognised, Seed, note_recognised
+from ...retrieval.word_search import BestByWords, ScoresByWords, counted, weighed
 from ...structures.ranking import Ranking, best, shares_of_best
 from ...structures.reading import Ids
 from ...text.words import stemmer
 from ..cue.strategy import best_paths, find_paths, has_units
 from ..cue.unit_graph import UnitGraph
+from ..passage_graph.edges import Degrees
 from ..passage_graph.neighbourhood import NamedEntities, chunk_node
 from ..passage_graph.pagerank import PageRank, personalised_pagerank
-from ..passage_graph.walk import SeedDegrees, masses_of_names, paths
-from .query_bias import query_bias, tells_passages_apart
+from ..passage_graph.walk import degrees_of, masses_of_names, paths
+from .query_bias import QueryBias, nearest_to_rest, query_bias, tells_passages_apart
 from .relation_seeds import MOST_RELATIONS, masses_of_relations, matching, names_joined
 from .stated_relations import StatedRelations
 
@@ -85,29 +87,33 @@ def question_parts(query: Query, names: Sequence[Seed]) -> Decomposition:
 
 
 def walk(
-    query: Query, strategy: Strategy, names: Sequence[Seed], parts: Decomposition, nearest: Sequence[Ranking]
+    query: Query,
+    strategy: Strategy,
+    names: Sequence[Seed],
+    degrees: Sequence[Degrees],
+    parts: Decomposition,
+    nearest: Sequence[Ranking],
 ) -> Walk | None:
     """Walk from the names of a question and its nearest chunks; None where there is nothing to start at.
 
-    ``nearest`` are rankings of chunks, ``strategy`` one with the options of a walk.
+    ``degrees`` are those of the names, ``nearest`` are rankings of chunks, ``strategy`` one with the options of a walk.
     """
-    starts = masses_of_names(names, query.reading.fetch(SeedDegrees(names)), parts.compared) if names else {}
-    terms = question_terms(query.view, parts.rest)
+    reading = query.reading
+    starts = masses_of_names(names, degrees, parts.compared)
     share = option(query, strategy, "passages") if starts else 1.0
     for ranking in nearest:
         _add_starts(starts, ranking[:_STARTS], share / len(nearest))
-    counters = query.reading.counters
-    counts = {term: query.view.postings.count(term) for term in terms}
-    rarities = {term: term_rarity(counters.chunks, count) for term, count in counts.items()}
+    strength = option(query, strategy, "bias")
+    terms, counts, bias = _rest(query, parts, strength)
     if weight := option(query, strategy, "relations"):
+        rarities = {term: term_rarity(reading.counters.chunks, counts[term]) for term in terms}
         for node, mass in _relations(query, rarities, nearest).items():
             starts[node] = starts.get(node, 0.0) + weight * mass
     if not starts:
         return None
-    bias = query_bias(query, parts, option(query, strategy, "bias"))
     with query.trace.step("personalised PageRank") as step:
         ranks = personalised_pagerank(
-            query.reading,
+            reading,
             starts,
             restart=option(query, strategy, "restart"),
             epsilon=option(query, strategy, "epsilon"),
@@ -117,8 +123,21 @@ def walk(
         if bias is not None:
             step.detail += f"; {len(bias.chunks)} passages weighed by {parts.rest!r}"
     chunks, masses = _candidates(query, ranks, nearest)
-    relevance = _relevance(query, parts.rest, terms, chunks)
+    relevance = _relevance(query, parts.rest, weighed(reading, terms, counts), chunks)
     return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
+
+
+def _rest(query: Query, parts: Decomposition, strength: float) -> tuple[list[str], Mapping[str, int], QueryBias | None]:
+    """Of what a question asks beside its names the terms, in how many chunks each is, and the bias of the walk."""
+    words = question_words(parts.rest, stemmer(query.reading.settings.stemmer))
+    wanted = nearest_to_rest(query, parts, strength)
+    if wanted is None:
+        counts = query.reading.fetch(counted(words))
+        return words.looked_up(counts), counts, None
+    with query.trace.step("passage nearest to what is asked") as step:
+        (nearest, step.detail), counts = query.reading.fetch(wanted, counted(words))
+        step.count = len(nearest)
+    return words.looked_up(counts), counts, query_bias(wanted, nearest, strength)
 
 
 class GraphStrategy:
@@ -132,11 +151,22 @@ class GraphStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        names = recognise(query, as_written=True)
+        reading, wanted = query.reading, max(NEAREST, query.wanted)
+        search, words = nearest_to(query, wanted), question_words(query.question, stemmer(reading.settings.stemmer))
+        with query.trace.round(reading, "recognise entities", "vector search") as (recognition, step):
+            names, (near, step.detail), counts = reading.fetch(
+                Recognised(query.question, as_written=True), search, counted(words)
+            )
+            note_recognised(query, names, recognition)
+            step.count = len(near)
         parts = question_parts(query, names)
-        wanted = max(NEAREST, query.wanted)
-        nearest = [rank_by_vector(query, wanted), rank_by_words(query, wanted)]
-        found = walk(query, self, names, parts, nearest)
+        with query.trace.step("lexical search") as step:
+            terms = words.looked_up(counts)
+            best_words = BestByWords(weighed(reading, terms, counts), wanted, query.allowed)
+            by_words, degrees = reading.fetch(best_words, degrees_of(names))
+            step.detail, step.count = "BM25 of " + ", ".join(terms), len(by_words.ranking)
+        nearest = [near, by_words.ranking]
+        found = walk(query, self, names, degrees, parts, nearest)
         if found is None:
             return evidence_of(query, self.name, nearest[0], "near the question", len(nearest[0]))
         scores = found.scores * np.exp(
@@ -203,12 +233,10 @@ def _candidates(query: Query, ranks: PageRank, nearest: Sequence[Ranking]) -> tu
     return chunks, shares + _UNREACHED
 
 
-def _relevance(query: Query, rest: str, terms: list[str], chunks: Ids) -> npt.NDArray[np.float64]:
+def _relevance(query: Query, rest: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
     """How much each chunk talks about what a question asks beside its names, from 0 to 2."""
-    view = query.view
     vector = query.vector_of(rest)
     with query.trace.step("relevance of candidates") as step:
-        cosines = cosines_of(view, chunks, vector)
-        by_words = word_scores_of(view, terms, chunks)
+        cosines, by_words = query.reading.fetch(Cosines(chunks, vector), ScoresByWords(weights, chunks))
         step.detail, step.count = f"cosine and BM25 of {rest!r}", len(chunks)
     return shares_of_best(cosines.astype(np.float64)) + shares_of_best(by_words)

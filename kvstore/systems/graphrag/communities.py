@@ -21,7 +21,7 @@ from ...structures.indexes.written_texts import WrittenText, written_text
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.normalize import entity_key
-from ..passage_graph.graph import LOWER
+from ..passage_graph.edges import LOWER
 from ..passage_graph.structure import GRAPH
 from .community_building import NOWHERE, home_weights, homes_of
 from .community_reports import NAMED, PASSAGES, Finding, SentencePlace

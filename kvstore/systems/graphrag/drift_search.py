@@ -23,8 +23,8 @@ from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.distillation import Distiller, Point, distilled
 from ...retrieval.evidence import Evidence, Hit
-from ...retrieval.lexical_search import rank_by_words
 from ...retrieval.query import Query, evidence_of, option
+from ...retrieval.word_search import rank_by_words
 from ...structures.ranking import Ranking, best, shared_ranks
 from .communities import Communities
 from .community_index import COMMUNITIES

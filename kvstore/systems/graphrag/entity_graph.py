@@ -21,16 +21,8 @@ import numpy.typing as npt
 from ...structures.clustering.affinity import ONE, Edges, strongest_edges
 from ...structures.state import State
 from ..contract import RELATION_LINK, TRIPLE_LINK
-from ..passage_graph.graph import (
-    CAPITALISED,
-    INSIDE,
-    INSIDE_SHIFT,
-    LOWER,
-    TITLE_LINK,
-    TITLE_PART,
-    TITLE_WHOLE,
-    PassageGraph,
-)
+from ..passage_graph.edges import CAPITALISED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_LINK, TITLE_PART, TITLE_WHOLE
+from ..passage_graph.graph import PassageGraph
 from ..passage_graph.structure import GRAPH
 
 #: Passages of an entity that is a node.

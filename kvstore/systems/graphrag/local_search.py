@@ -25,13 +25,14 @@ from ...arguments import Option
 from ...retrieval.dense_search import cosines_of, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
 from ...retrieval.hierarchy import Hierarchy
-from ...retrieval.lexical_search import question_terms, rank_by_words, word_scores_of
+from ...retrieval.lexical_search import question_terms, word_scores_of
 from ...retrieval.ordered_addresses import nodes_in_order
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognise
+from ...retrieval.word_search import rank_by_words
 from ...structures.ranking import Ranking, best, shares_of_best
 from ...text.words import token_count
-from ..passage_graph.graph import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
+from ..passage_graph.edges import CAPITALISED, INSIDE, LOWER, TRIPLE, EntityRows
 from ..passage_graph.structure import GRAPH
 from .communities import Communities
 from .community_index import COMMUNITIES

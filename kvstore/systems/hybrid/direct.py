@@ -28,12 +28,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import Option
-from ...retrieval.dense_search import cosines_of, rank_by_vector
-from ...retrieval.lexical_search import ranked_words
+from ...retrieval.dense_search import Cosines, nearest_to
+from ...retrieval.lexical_search import question_words
 from ...retrieval.passages import Passage
 from ...retrieval.query import Query, Strategy, option
+from ...retrieval.word_search import BestByWords, WordSearch, counted, weighed
 from ...structures.ranking import Ranking, best, shared_ranks, shares_of_best
-from ...structures.vectors.vectors import Ids
+from ...structures.reading import Ids
 from ...text.blocks import entry_terms
 from ...text.normalize import fold_case
 from ...text.words import FUNCTION_WORDS, chunk_terms, informative_terms, segments, stemmer, terms_above
@@ -110,19 +111,17 @@ class Direct:
 def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> Direct:
     """The chunks that resemble the question; ``also`` are some that may answer and are scored beside them."""
     wanted = max(weights.candidates, query.reach)
-    vectors = rank_by_vector(query, wanted)
-    search, words = ranked_words(query, wanted)
+    vectors, words, found, rarities = _searched(query, wanted, also)
     with query.trace.step("resemblance") as step:
-        found = np.array([chunk for ranking in (vectors, words) for chunk, _ in ranking], np.uint64)
-        chunks = np.unique(np.concatenate((found, also)))
+        chunks = np.unique(np.concatenate((_ids(vectors), _ids(words), also)))
         if not len(chunks):
-            return Direct(chunks, np.empty(0), vectors, words, search.rarities, 0.0)
-        dense = _dense_shares(query, vectors, chunks)
-        lexical = shares_of_best(search.of(chunks))
+            return Direct(chunks, np.empty(0), vectors, words, rarities, 0.0)
+        dense = _dense_shares(query, vectors, words, found, chunks)
+        lexical = shares_of_best(_lexical_scores(words, found, _others(vectors, also), chunks))
         share = _share_of_words(weights.words, dense, lexical)
         scores = (1 - share) * dense + share * lexical
         read = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _READ)), np.uint64)
-        texts = _Texts(query, search.rarities)
+        texts = _Texts(query, rarities)
         places = np.searchsorted(chunks, read)
         for place, passage in zip(places.tolist(), query.passages(read.tolist()), strict=True):
             resembling = texts.read(passage)
@@ -135,7 +134,41 @@ def search_directly(query: Query, weights: Weights, also: Ids = _NO_CHUNKS) -> D
             f"{1 - share:.0%} cosine and {share:.0%} BM25 as shares of the best; "
             f"of {len(read)} headings, entries and words together"
         )
-    return Direct(chunks, scores, vectors, words, search.rarities, texts.coverage(first))
+    return Direct(chunks, scores, vectors, words, rarities, texts.coverage(first))
+
+
+def _ids(ranking: Ranking) -> Ids:
+    return np.array([chunk for chunk, _ in ranking], np.uint64)
+
+
+def _others(vectors: Ranking, also: Ids) -> Ids:
+    """The chunks whose BM25 is asked for beside the best, ascending."""
+    return np.union1d(_ids(vectors), also)
+
+
+def _searched(query: Query, top: int, also: Ids) -> tuple[Ranking, Ranking, WordSearch, Mapping[str, float]]:
+    """The rankings by vector and by words, what the search by words gave beside its ranking, and the rarities of the
+    question's terms: in two rounds, of which the first counts the terms."""
+    reading = query.reading
+    nearest = nearest_to(query, top)
+    words = question_words(query.question, stemmer(reading.settings.stemmer))
+    with query.trace.step("vector search") as step:
+        (vectors, step.detail), counts = reading.fetch(nearest, counted(words))
+        step.count = len(vectors)
+    with query.trace.step("lexical search") as step:
+        terms = words.looked_up(counts)
+        weights = weighed(reading, terms, counts)
+        others = _others(vectors, also)
+        found = reading.fetch(BestByWords(weights, top, query.allowed, others, nearest.vector))
+        step.detail, step.count = "BM25 of " + ", ".join(terms), len(found.ranking)
+    return vectors, found.ranking, found, weights.rarities
+
+
+def _lexical_scores(words: Ranking, found: WordSearch, others: Ids, chunks: Ids) -> npt.NDArray[np.float64]:
+    """BM25 of some chunks, from what a search gave."""
+    known = dict(words)
+    known.update(zip(others.tolist(), found.also.tolist(), strict=True))
+    return np.array([known[chunk] for chunk in chunks.tolist()])
 
 
 def _share_of_words(even: float, dense: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64]) -> float:
@@ -152,17 +185,23 @@ def _fall(shares: npt.NDArray[np.float64]) -> float:
     return max(_LEVEL, 1 - float(np.partition(shares, len(shares) - _BEHIND)[len(shares) - _BEHIND]))
 
 
-def _dense_shares(query: Query, ranking: Ranking, chunks: Ids) -> npt.NDArray[np.float64]:
+def _dense_shares(
+    query: Query, ranking: Ranking, words: Ranking, found: WordSearch, chunks: Ids
+) -> npt.NDArray[np.float64]:
     """Cosines of some chunks as shares of the best one's, from what may be expected of any chunk on."""
     if not ranking:
         return np.zeros(len(chunks))
     known = dict(ranking)
+    if found.cosines is not None:
+        for (chunk, _), cosine in zip(words, found.cosines.tolist(), strict=True):
+            known.setdefault(chunk, cosine)
     missing = np.array([chunk for chunk in chunks.tolist() if chunk not in known], np.uint64)
     if len(missing):
-        known.update(zip(missing.tolist(), cosines_of(query.view, missing, query.vector).tolist(), strict=True))
-    cosines = np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
-    among = query.view.counters.chunks if query.allowed is None else query.allowed.count
-    return shares_of_best(cosines - expected_cosine([cosine for _, cosine in ranking], among))
+        cosines = query.reading.fetch(Cosines(missing, query.vector))
+        known.update(zip(missing.tolist(), cosines.tolist(), strict=True))
+    values = np.array([known[chunk] for chunk in chunks.tolist()], np.float64)
+    among = query.reading.counters.chunks if query.allowed is None else query.allowed.count
+    return shares_of_best(values - expected_cosine([cosine for _, cosine in ranking], among))
 
 
 def expected_cosine(cosines: Sequence[float], among: int) -> float:

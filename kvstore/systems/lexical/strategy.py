@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import K1, B, rank_by_words
+from ...retrieval.lexical_search import K1, B
 from ...retrieval.query import Query, evidence_of, option
+from ...retrieval.word_search import rank_by_words
 
 
 class LexicalStrategy:

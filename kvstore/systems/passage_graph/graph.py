@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,33 +26,12 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...storage.view import View, WriteView
 from ...structures.filter.block_lists import BlockLists
+from .edges import FEATURE_BITS, FEATURE_SETS, LOWER, TRIPLE, ChunkRows, EdgeRow, EntityRows, Link, LinkRows, Numbers
 
 PASSAGE_ENTITIES = "passage_entities"
 ENTITY_PASSAGES = "entity_passages"
 ENTITY_HEADS = "entity_heads"
 ENTITY_LINKS = "entity_links"
-
-#: The entities that a chunk names, with their features.
-EdgeRow = Mapping[int, int]
-Numbers = npt.NDArray[np.uint64]
-
-# Features of an edge: mentions with a capital or a digit (or in a script without capitals), such mentions inside a
-# longer one, other mentions; then what stands above the chunk, or was imported for it.
-CAPITALISED = 0x000F
-INSIDE_SHIFT, INSIDE = 4, 0x0030
-LOWER_SHIFT, LOWER = 6, 0x00C0
-TITLE_WHOLE = 0x0100  # the document's title, or its title without the bracket at its end
-TITLE_PART = 0x0200
-HEADING_WHOLE = 0x0400
-HEADING_PART = 0x0800
-TRIPLE = 0x1000  # a triple that was imported for the document names it
-_ROW_BITS = 13
-#: Above every set of features.
-FEATURE_SETS = 1 << _ROW_BITS
-
-#: The kind of link between a title and the same without the bracket at its end, beside those of a
-#: :class:`~kvstore.systems.contract.Delta`.
-TITLE_LINK = 1
 
 _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
@@ -74,24 +52,8 @@ _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
 _COUNT = struct.Struct("<I")
 
 
-class ChunkRows(NamedTuple):
-    """Entities of some chunks: those of chunk *i* are from ``bounds[i]`` to ``bounds[i + 1]``."""
-
-    bounds: npt.NDArray[np.int64]
-    entities: npt.NDArray[np.uint32]
-    features: npt.NDArray[np.uint16]
-
-
-class EntityRows(NamedTuple):
-    """Chunks of some entities: those of entity *i* are from ``bounds[i]`` to ``bounds[i + 1]``."""
-
-    bounds: npt.NDArray[np.int64]
-    chunks: Numbers
-    features: npt.NDArray[np.uint16]
-
-
 @dataclass(frozen=True)
-class Degrees:
+class StoredDegrees:
     """What is known of some entities without their rows; ``values`` are as stored."""
 
     values: Numbers
@@ -127,23 +89,6 @@ class Degrees:
         return linked
 
 
-class LinkRows(NamedTuple):
-    """Links of some entities: the entity that each belongs to, the other, the kind, and how often it is said."""
-
-    entities: npt.NDArray[np.uint32]
-    others: npt.NDArray[np.uint32]
-    kinds: npt.NDArray[np.uint8]
-    times: npt.NDArray[np.uint32]
-
-
-class Link(NamedTuple):
-    """An entity that belongs to another: by what kind of link, and how often that is said."""
-
-    other: int
-    kind: int
-    times: int
-
-
 class PassageGraph:
     """The graph of one view."""
 
@@ -164,18 +109,18 @@ class PassageGraph:
         numbers = np.frombuffer(b"".join(rows), np.uint64)
         return ChunkRows(
             _bounds(lengths),
-            (numbers >> np.uint64(_ROW_BITS)).astype(np.uint32),
+            (numbers >> np.uint64(FEATURE_BITS)).astype(np.uint32),
             (numbers & np.uint64(FEATURE_SETS - 1)).astype(np.uint16),
         )
 
-    def degrees(self, entities: npt.NDArray[np.uint32]) -> Degrees:
+    def degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
         """How many chunks each of some entities has, and whether it has links; their rows are not read."""
         blocks = (entities // np.uint32(PER_PAGE)).tolist()
         self._read_pages(set(blocks))
         places = [self._page_places[block] for block in blocks]
-        return Degrees(self._pages[places, entities % np.uint32(PER_PAGE)])
+        return StoredDegrees(self._pages[places, entities % np.uint32(PER_PAGE)])
 
-    def entity_rows(self, entities: npt.NDArray[np.uint32], degrees: Degrees, most: int) -> EntityRows:
+    def entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, most: int) -> EntityRows:
         """The chunks of entities, ascending; ``degrees`` are theirs. One with more than ``most`` has an empty row."""
         totals = degrees.total
         several = (totals > 1) & (totals <= most)
@@ -282,7 +227,7 @@ class GraphWriter(PassageGraph):
             for entity, features in entries:
                 changes.setdefault(entity, []).append(chunk << _FEATURE_BITS | features)
         if after:
-            packed = pack_numbers(sorted(entity << _ROW_BITS | features for entity, features in after))
+            packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in after))
             self._write.put(PASSAGE_ENTITIES, key, records.seal(packed))
         else:
             self._write.delete(PASSAGE_ENTITIES, key)
@@ -394,7 +339,7 @@ def _unpacked(key: bytes, value: memoryview) -> bytes:
 
 def _pairs(row: bytes) -> Iterator[tuple[int, int]]:
     """The entities and features of a chunk's row."""
-    return ((number >> _ROW_BITS, number & (FEATURE_SETS - 1)) for number in memoryview(row).cast("Q"))
+    return ((number >> FEATURE_BITS, number & (FEATURE_SETS - 1)) for number in memoryview(row).cast("Q"))
 
 
 def _link_count(key: bytes, value: memoryview) -> int:

@@ -17,12 +17,11 @@ from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognise
-from ...structures.indexes.index_reading import bound_index
 from ...structures.ranking import best
-from ..synonyms.synonym_index import SYNONYMS
+from ..synonyms.nearest_names import NearestNames
 from .neighbourhood import NamesInChunks, entity_node
 from .pagerank import personalised_pagerank
-from .walk import SeedDegrees, masses_of_names, paths
+from .walk import degrees_of, masses_of_names, paths
 
 #: Names nearest to the question that stand in for names in it.
 _NEAREST_NAMES = 5
@@ -41,7 +40,7 @@ class HippoRagStrategy:
     def retrieve(self, query: Query) -> Evidence:
         reading = query.reading
         names = recognise(query, as_written=True)
-        starts = (masses_of_names(names, reading.fetch(SeedDegrees(names))) if names else {}) or _nearest(query)
+        starts = (masses_of_names(names, reading.fetch(degrees_of(names))) if names else {}) or _nearest(query)
         if not starts:
             ranking = rank_by_vector(query, query.reach)
             return evidence_of(query, self.name, ranking, "near the question (nothing is named)", len(ranking))
@@ -63,15 +62,16 @@ class HippoRagStrategy:
 
 def _nearest(query: Query) -> dict[int, float]:
     """Where to start for a question that names nothing known, with their masses."""
-    synonyms = bound_index(query.view, SYNONYMS)
-    if synonyms is not None:
-        vector = query.vector
-        with query.trace.step("nearest names") as step:
-            near = {entity: cosine for entity, cosine in synonyms.nearest(vector, _NEAREST_NAMES) if cosine > 0}
-            step.detail, step.count = "by embedding: no entity of the question is known", len(near)
-    else:
+    wanted = NearestNames(query.vector, _NEAREST_NAMES)
+    with query.trace.step("nearest names") as step:
+        names = query.reading.fetch(wanted)
+        near = {entity: cosine for entity, cosine in names or () if cosine > 0}
+        known = "no entity of the question is known"
+        step.detail = f"by embedding: {known}" if names is not None else "there is no index of names"
+        step.count = len(near)
+    if names is None:
         nearest = np.array([chunk for chunk, _ in rank_by_vector(query, 1)], np.uint64)
         with query.trace.step("names of the nearest passage") as step:
             near = dict.fromkeys(query.reading.fetch(NamesInChunks(nearest)).tolist(), 1.0)
-            step.detail, step.count = "no entity of the question is known", len(near)
+            step.detail, step.count = known, len(near)
     return {entity_node(entity): mass for entity, mass in near.items()}

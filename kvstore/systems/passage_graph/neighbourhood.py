@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ import numpy.typing as npt
 from ...retrieval.dense_search import cosines_of
 from ...structures.reading import Ids, Matrix, Request
 from ...structures.state import State
-from .graph import ChunkRows, Degrees, EntityRows, LinkRows
+from .edges import ChunkRows, Degrees, EntityRows, LinkRows
+from .graph import StoredDegrees
 from .structure import GRAPH
 
 _ENTITY = 1 << 63
@@ -64,6 +66,18 @@ class EntityDegrees(Request[Degrees]):
 
     def fetch(self, state: State) -> Degrees:
         return state.part(GRAPH).degrees(self.entities)
+
+
+@dataclass(frozen=True, slots=True)
+class DegreesOfNames(Request[list[Degrees]]):
+    """How many chunks the entities of each of some names have."""
+
+    entities: Sequence[Sequence[int]]
+
+    def fetch(self, state: State) -> list[Degrees]:
+        values = state.part(GRAPH).degrees(np.fromiter(chain.from_iterable(self.entities), np.uint32)).values
+        ends = np.cumsum(list(map(len, self.entities)))
+        return [StoredDegrees(its) for its in np.split(values, ends)[:-1]]
 
 
 @dataclass(frozen=True, slots=True)

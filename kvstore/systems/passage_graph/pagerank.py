@@ -29,8 +29,8 @@ from kvstore_cext.pagerank import ForwardPush
 from ...errors import InputError
 from ...structures.reading import Ids, Matrix, Reading
 from ..contract import RELATION_LINK, TRIPLE_LINK
-from . import graph
-from .graph import Degrees
+from . import edges
+from .edges import Degrees
 from .neighbourhood import (
     ChunkSurroundings,
     EntityDegrees,
@@ -194,8 +194,8 @@ class _Rows:
         self._chunks = max(1, reading.counters.chunks)
         self._weights = weights
         self._outward, self._inward = _feature_weights(weights)
-        self._link_weights = np.zeros(1 + max(graph.TITLE_LINK, TRIPLE_LINK, RELATION_LINK))
-        self._link_weights[graph.TITLE_LINK] = weights.title_link
+        self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK))
+        self._link_weights[edges.TITLE_LINK] = weights.title_link
         self._link_weights[TRIPLE_LINK] = weights.triple_link
         self._link_weights[RELATION_LINK] = weights.relation_link
 
@@ -273,20 +273,20 @@ def _feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
 
     Shape (2, features) each: the second row is for entities that are only mentioned in lower case.
     """
-    features = np.arange(graph.FEATURE_SETS)
-    capitalised = features & graph.CAPITALISED
-    lower = (features & graph.LOWER) >> graph.LOWER_SHIFT
+    features = np.arange(edges.FEATURE_SETS)
+    capitalised = features & edges.CAPITALISED
+    lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
     counts = capitalised + np.array([[weights.lower], [1.0]]) * lower
-    inside = np.where(features & graph.INSIDE, weights.inside, 0.0)
+    inside = np.where(features & edges.INSIDE, weights.inside, 0.0)
     outward = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
-    outward += np.where(features & graph.TRIPLE, weights.triple_name, 0.0)
+    outward += np.where(features & edges.TRIPLE, weights.triple_name, 0.0)
     inward = outward.copy()
     outward[1] *= weights.common
     for flag, weight in (
-        (graph.TITLE_WHOLE, weights.title_whole),
-        (graph.TITLE_PART, weights.title_part),
-        (graph.HEADING_WHOLE, weights.heading_whole),
-        (graph.HEADING_PART, weights.heading_part),
+        (edges.TITLE_WHOLE, weights.title_whole),
+        (edges.TITLE_PART, weights.title_part),
+        (edges.HEADING_WHOLE, weights.heading_whole),
+        (edges.HEADING_PART, weights.heading_part),
     ):
         inward += np.where(features & flag, weight, 0.0)
     return outward, inward

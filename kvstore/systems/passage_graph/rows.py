@@ -24,11 +24,11 @@ from ...text.names import is_name_key, title_forms
 from ...text.normalize import entity_key, fold
 from ...text.words import FUNCTION_WORDS
 from ..contract import AddedChunk
-from . import graph
+from . import edges
 
-_CAPITALISED_MOST = graph.CAPITALISED
-_INSIDE_MOST = graph.INSIDE >> graph.INSIDE_SHIFT
-_LOWER_MOST = graph.LOWER >> graph.LOWER_SHIFT
+_CAPITALISED_MOST = edges.CAPITALISED
+_INSIDE_MOST = edges.INSIDE >> edges.INSIDE_SHIFT
+_LOWER_MOST = edges.LOWER >> edges.LOWER_SHIFT
 
 
 def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
@@ -68,10 +68,10 @@ class DocumentRows:
         self._filter = entity_filter
         self._most_words = most_words
         self._first = next(record.chunk_ids(), None)
-        self._title = self._named(record.title or "", graph.TITLE_WHOLE, graph.TITLE_PART)
+        self._title = self._named(record.title or "", edges.TITLE_WHOLE, edges.TITLE_PART)
         self._headings: dict[int, dict[int, int]] = {-1: {}}
 
-    def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> graph.EdgeRow:
+    def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
         """The entities of a chunk with their features; ``unmentioned`` are the pairs of which no chunk of the
         document mentions a name."""
         features = dict(_counted(chunk))
@@ -81,7 +81,7 @@ class DocumentRows:
         for pair in self._pairs:
             if not mentioned.isdisjoint(pair) or (chunk.id == self._first and pair in unmentioned):
                 for entity in pair:
-                    features[entity] = features.get(entity, 0) | graph.TRIPLE
+                    features[entity] = features.get(entity, 0) | edges.TRIPLE
         return features
 
     def _above(self, section: int) -> dict[int, int]:
@@ -90,7 +90,7 @@ class DocumentRows:
         if found is None:
             heading = self._outline[section]
             found = dict(self._above(heading.parent))
-            for entity, flag in self._named(heading.title, graph.HEADING_WHOLE, graph.HEADING_PART).items():
+            for entity, flag in self._named(heading.title, edges.HEADING_WHOLE, edges.HEADING_PART).items():
                 found[entity] = found.get(entity, 0) | flag
             self._headings[section] = found
         return found
@@ -135,8 +135,8 @@ def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
         yield (
             entity,
             min(capitals, _CAPITALISED_MOST)
-            | min(insides, _INSIDE_MOST) << graph.INSIDE_SHIFT
-            | min(lowers, _LOWER_MOST) << graph.LOWER_SHIFT,
+            | min(insides, _INSIDE_MOST) << edges.INSIDE_SHIFT
+            | min(lowers, _LOWER_MOST) << edges.LOWER_SHIFT,
         )
 
 

@@ -9,12 +9,12 @@ from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.logical import Logical
 from ...structures.state import State
 from ..contract import AddedChunk, Delta, DumpRow, LmdbTable, stored_chunks
+from .edges import TITLE_LINK
 from .graph import (
     ENTITY_HEADS,
     ENTITY_LINKS,
     ENTITY_PASSAGES,
     PASSAGE_ENTITIES,
-    TITLE_LINK,
     GraphWriter,
     PassageGraph,
 )

@@ -7,37 +7,27 @@ there, in words.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from ...retrieval.recognition import Seed
-from ...structures.reading import Ids, Reading, Request
-from ...structures.state import State
-from ...text.words import FUNCTION_WORDS, segments, stemmer
-from .graph import Degrees
-from .neighbourhood import NodeNames, chunk_node, entity_node, is_entity
+from ...retrieval.word_search import ChunksWithAll
+from ...structures.reading import Reading
+from ...text.words import FUNCTION_WORDS, segments
+from .edges import Degrees
+from .neighbourhood import DegreesOfNames, NodeNames, chunk_node, entity_node, is_entity
 from .pagerank import PageRank
-from .structure import GRAPH
 
 #: Passages that may name the rarest name of a question before its names lose weight.
 _COMMON = 50
 
 
-@dataclass(frozen=True, slots=True)
-class SeedDegrees(Request[list[Degrees]]):
-    """The degrees of the entities of each of some names."""
-
-    seeds: Sequence[Seed]
-
-    def fetch(self, state: State) -> list[Degrees]:
-        entities = [seed.identity.entities for seed in self.seeds]
-        values = state.part(GRAPH).degrees(np.fromiter(chain.from_iterable(entities), np.uint32)).values
-        return [Degrees(its) for its in np.split(values, np.cumsum(list(map(len, entities)))[:-1])] if entities else []
+def degrees_of(seeds: Sequence[Seed]) -> DegreesOfNames:
+    """What asks how many chunks name what a question does."""
+    return DegreesOfNames([seed.identity.entities for seed in seeds])
 
 
 def masses_of_names(
@@ -45,7 +35,7 @@ def masses_of_names(
 ) -> dict[int, float]:
     """Nodes of the entities that some chunk names, with masses that sum to 1 or less; empty where there are none.
 
-    ``degrees`` are those of :class:`SeedDegrees`. A name counts as much as it is specific: 1 / the number of chunks
+    ``degrees`` are what :func:`degrees_of` asks for. A name counts as much as it is specific: 1 / the number of chunks
     that name it (HippoRAG, section 2.3, node specificity). Names that the question compares count alike. Where even the
     rarest is in very many chunks, they weigh less in all.
     """
@@ -71,40 +61,34 @@ class Spread(NamedTuple):
     proper: bool
 
 
-def spread_of(view: State, seed: Seed) -> Spread:
-    """How a name is spread: over the geometric mean of the chunks that have it as a name and of those that have all
-    its words.
+def all_words_of(seeds: Sequence[Seed], stem: Callable[[str], str]) -> ChunksWithAll:
+    """What asks how many chunks have every word of each name of what a question names, function words left out."""
+    return ChunksWithAll(
+        [
+            {stem(word) for word in segments(key) if word not in FUNCTION_WORDS}
+            for seed in seeds
+            for key, _ in seed.identity.names
+        ]
+    )
+
+
+def spreads_of(seeds: Sequence[Seed], degrees: Sequence[Degrees], with_all_words: Sequence[int]) -> dict[str, Spread]:
+    """How each name is spread, by its key: over the geometric mean of the chunks that have it as a name and of those
+    that have all its words. What it takes, :func:`degrees_of` and :func:`all_words_of` ask for.
 
     The former are themselves the geometric mean of the chunks that name it and of its places. Places count
     neighbouring chunks of one document once, so that a document about a name is less than as many documents that
     mention it. A name whose words stand together in many more chunks ("industrial design", where everybody speaks of
     the design that is industrial) is a rare form of something common.
     """
-    degrees = view.part(GRAPH).degrees(np.array(seed.identity.entities, np.uint32))
-    total, informative = int(degrees.total.sum()), int(degrees.informative.sum())
-    named = math.sqrt(min(seed.count, total) * (informative or total))
-    return Spread(math.sqrt(named * (_with_all_words(view, seed) or named)), 2 * informative > total)
-
-
-def _with_all_words(view: State, seed: Seed) -> int:
-    """How many chunks have every word of a name, function words left out; those of its other names are added."""
-    stem = stemmer(view.settings.stemmer)
-    found = 0
-    for key, _ in seed.identity.names:
-        terms = {stem(word) for word in segments(key) if word not in FUNCTION_WORDS}
-        if len(terms) == 1:
-            found += view.postings.count(terms.pop())
-        elif terms:
-            found += len(reduce(_in_both, sorted((view.postings.get(term).chunks for term in terms), key=len)))
+    counts = iter(with_all_words)
+    found = {}
+    for seed, its in zip(seeds, degrees, strict=True):
+        total, informative = int(its.total.sum()), int(its.informative.sum())
+        named = math.sqrt(min(seed.count, total) * (informative or total))
+        words = sum(islice(counts, len(seed.identity.names)))
+        found[seed.key] = Spread(math.sqrt(named * (words or named)), 2 * informative > total)
     return found
-
-
-def _in_both(few: Ids, many: Ids) -> Ids:
-    """What is in both of two ascending arrays."""
-    if not len(many):
-        return many
-    common: Ids = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
-    return common
 
 
 def ways(reading: Reading, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:

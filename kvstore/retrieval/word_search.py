@@ -1,0 +1,126 @@
+"""Search by words, asked for in rounds: first how many chunks have each term, then what scores best by that.
+
+In: a question. Out: rankings by BM25 (see :mod:`.lexical_search`), and what a strategy takes beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..structures.documents.allowed import Allowed
+from ..structures.ranking import Ranking, best
+from ..structures.reading import Ids, Matrix, Reading, Request
+from ..structures.state import State
+from ..text.words import stemmer
+from .dense_search import cosines_of
+from .lexical_search import (
+    K1,
+    B,
+    QuestionWords,
+    TermWeights,
+    best_by_words,
+    question_words,
+    scores_by_words,
+    term_rarity,
+)
+from .query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounts(Request[Mapping[str, int]]):
+    """In how many chunks each of some terms occurs."""
+
+    terms: Sequence[str]
+
+    def fetch(self, state: State) -> Mapping[str, int]:
+        return state.postings.counts(self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """The best chunks by words, best first; the scores of further ones (0 without any of the terms); and the cosines of
+    the best, in their order, where a vector was given."""
+
+    ranking: Ranking
+    also: npt.NDArray[np.float64]
+    cosines: npt.NDArray[np.float32] | None
+
+
+@dataclass(frozen=True, slots=True)
+class BestByWords(Request[WordSearch]):
+    """The ``top`` chunks by BM25 of those that may answer; beside them the scores of those in ``also``, each once, and
+    the cosines of the best with a unit ``vector``. Chunks without any of the terms are left out."""
+
+    weights: TermWeights
+    top: int
+    allowed: Allowed | None = None
+    also: Ids | None = None
+    vector: Matrix | None = None
+
+    def fetch(self, state: State) -> WordSearch:
+        ranking = best(state, *best_by_words(state, self.weights, self.top, self.allowed), self.top)
+        also = np.empty(0) if self.also is None else scores_by_words(state, self.weights, self.also)
+        cosines = None
+        if self.vector is not None:
+            cosines = cosines_of(state, np.array([chunk for chunk, _ in ranking], np.uint64), self.vector)
+        return WordSearch(ranking, also, cosines)
+
+    def placed(self, answer: WordSearch) -> Iterable[int]:
+        return (chunk for chunk, _ in answer.ranking)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoresByWords(Request[npt.NDArray[np.float64]]):
+    """The BM25 scores of some chunks, each once; 0 for those without any of the terms."""
+
+    weights: TermWeights
+    chunks: Ids
+
+    def fetch(self, state: State) -> npt.NDArray[np.float64]:
+        return scores_by_words(state, self.weights, self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunksWithAll(Request[list[int]]):
+    """How many chunks have all terms of each of some sets; 0 for a set of none."""
+
+    terms: Sequence[Collection[str]]
+
+    def fetch(self, state: State) -> list[int]:
+        single = state.postings.counts([term for terms in self.terms if len(terms) == 1 for term in terms])
+        return [
+            single[next(iter(terms))] if len(terms) == 1 else len(state.postings.containing(terms)) if terms else 0
+            for terms in self.terms
+        ]
+
+
+def counted(words: QuestionWords) -> TermCounts:
+    """What asks for all counts that tell which terms a question looks up, and how rare each is."""
+    parts = (term for whole, parts in words.joined for term in (whole, *parts))
+    return TermCounts(list(dict.fromkeys((*words.terms, *parts))))
+
+
+def weighed(
+    reading: Reading, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
+) -> TermWeights:
+    """The weights of some terms, by how many chunks have each."""
+    counters = reading.counters
+    rarities = {term: term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
+    return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
+
+
+def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B) -> Ranking:
+    """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
+    reading = query.reading
+    with query.trace.step("lexical search") as step:
+        words = question_words(query.question, stemmer(reading.settings.stemmer))
+        counts = reading.fetch(counted(words))
+        terms = words.looked_up(counts)
+        weights = weighed(reading, terms, counts, k1, b)
+        ranking = reading.fetch(BestByWords(weights, top, query.allowed)).ranking
+        step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
+    return ranking

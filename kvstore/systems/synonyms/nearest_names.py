@@ -1,0 +1,23 @@
+"""The names nearest to a vector, for whoever asks a state in rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...structures.indexes.index_reading import bound_index
+from ...structures.reading import Matrix, Request
+from ...structures.state import State
+from .synonym_index import SYNONYMS
+
+
+@dataclass(frozen=True, slots=True)
+class NearestNames(Request[list[tuple[int, float]] | None]):
+    """The entities whose names are nearest to a unit vector, at most ``most``, with their cosines; None where the store
+    has no index of kind ``synonyms``."""
+
+    vector: Matrix
+    most: int
+
+    def fetch(self, state: State) -> list[tuple[int, float]] | None:
+        synonyms = bound_index(state, SYNONYMS)
+        return None if synonyms is None else list(synonyms.nearest(self.vector, self.most))
