@@ -8,6 +8,8 @@ with is known before anything is made.
 from __future__ import annotations
 
 import os
+import threading
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import kvstore_migrations
 
 from .arguments import checked
+from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
 from .models.embedder import open_embedder
 from .models.language import ENGLISH, open_language
@@ -53,6 +56,10 @@ def open_store(
 ) -> Store:
     """Open the store at ``path``, making one where there is none; this is :func:`kvstore.open`.
 
+    Where this process has it open already, what is given is another handle on it, with a session of its own
+    (:meth:`Store.session`); the last handle to close closes the store. Such a handle may be ``readonly``, but not the
+    other way round; ``durability`` and ``max_bytes`` must be as they are, and the first ``lock_timeout`` holds.
+
     ``embedder`` names the embedder of a new store (default ``all-MiniLM-L6-v2``) or is one; ``settings`` are further
     creation settings. On a store that exists both must agree with it. ``lock_timeout`` is how many seconds a change
     waits for another writer, ``max_bytes`` the most the store may take, ``durability`` is ``full`` or ``relaxed``.
@@ -79,6 +86,76 @@ def open_store(
         raise ArgumentError(f"open(): embedder is a name or an Embedder, which has a name and embeds, not {given!r}")
     if embedder is not None:
         wanted["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
+    with _opening(path):
+        for opened in list(_open_stores):
+            with opened.lock:  # one that is being closed is waited for
+                if _stands_at(opened, Path(path)):
+                    return _another_handle(opened, wanted, given, readonly, durability, max_bytes)
+        store = _opened(path, wanted, given, create, readonly, lock_timeout, max_bytes, durability)
+        _open_stores.add(store)
+        return Store(store, readonly=readonly)
+
+
+#: What this process has open: one that all handles have dropped is closed, and goes.
+_open_stores: weakref.WeakSet[OpenStore] = weakref.WeakSet()
+#: By path: held while a store is being opened, so that nobody opens it beside.
+_locks: dict[str, threading.Lock] = {}
+
+
+def _opening(path: str | os.PathLike[str]) -> threading.Lock:
+    return _locks.setdefault(os.path.realpath(path), threading.Lock())
+
+
+# A thread of the parent may have been opening a store; no child has that thread.
+os.register_at_fork(after_in_child=_locks.clear)
+
+
+def _stands_at(store: OpenStore, path: Path) -> bool:
+    """Whether this is the store at a path, and open."""
+    own = store.environment.path
+    return not store.environment.closed and path.exists() and own.exists() and path.samefile(own)
+
+
+def _another_handle(
+    store: OpenStore,
+    wanted: Mapping[str, Any],
+    embedder: Embedder | None,
+    readonly: bool,
+    durability: str,
+    max_bytes: int | None,
+) -> Store:
+    """A further handle on an open store; raises SettingsMismatchError or InputError where it is not open so."""
+    environment = store.environment
+    store.settings.check_same(wanted, environment.path)
+    if environment.readonly and not readonly and environment.why_readonly is None:
+        raise InputError(
+            f"{environment.path} is open read-only in this process; close it there, or open it for writing first"
+        )
+    for name, has, asked in (
+        ("durability", environment.durability, durability),
+        ("max_bytes", environment.max_bytes, max_bytes or environment.max_bytes),
+    ):
+        if has != asked and not readonly:
+            raise SettingsMismatchError(
+                f"{environment.path} is open in this process with {name} = {has!r}, not {asked!r}; open it alike, or "
+                "close it there"
+            )
+    if embedder is not None:
+        store.give_embedder(embedder)
+    return Store(store, readonly=readonly)
+
+
+def _opened(
+    path: str | os.PathLike[str],
+    wanted: Mapping[str, Any],
+    given: Embedder | None,
+    create: bool,
+    readonly: bool,
+    lock_timeout: float,
+    max_bytes: int | None,
+    durability: str,
+) -> OpenStore:
+    """A store that this process has not open yet."""
     new = cache(lambda: _new_settings(wanted, given))
     if create and not readonly and not Path(path, "data.mdb").exists():
         new()
@@ -98,7 +175,7 @@ def open_store(
     except BaseException:
         environment.close()
         raise
-    return Store(environment, fixed, given)
+    return OpenStore(environment, fixed, given)
 
 
 def _new_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:

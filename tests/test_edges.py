@@ -10,6 +10,7 @@ import kvstore
 from kvstore import errors
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
+from kvstore.database.open_store import OpenStore
 from kvstore.storage.environment import Environment
 from kvstore.structures.names.aliases import Alias
 
@@ -128,7 +129,7 @@ def test_a_full_map_grows_and_the_transaction_is_run_again(tmp_path: Path) -> No
     with kvstore.open(tmp_path / "small", embedder="hashing") as store:
         fixed = store.settings
     environment = Environment.open(tmp_path / "small", map_size=1 << 20)
-    with kvstore.Store(environment, fixed, None) as store:
+    with kvstore.Store(OpenStore(environment, fixed, None)) as store:
         assert changed(store) == expected
         assert environment.map_size > 1 << 20
 

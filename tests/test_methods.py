@@ -205,6 +205,7 @@ WORDLESS = {
     "forecast_extract",  # EXPLAIN EXTRACT shows it
     "forecast_ingest",  # EXPLAIN INGEST shows it
     "forecast_refresh",  # EXPLAIN REFRESH shows it
+    "session",  # a connection is one
     "language_model",  # MODEL names it
     "nearest_names",  # what a message says of a name that is not known
     "not_in_dump",  # .dump tells it

@@ -29,7 +29,7 @@ def public(of: type) -> set[str]:
 def test_only_what_is_for_users_is_public() -> None:
     internals = {
         *("begun", "committed", "count_hits", "environment", "hits", "filter_cache", "last_lookup", "open_indexes"),
-        *("place_cache", "session", "embedder_given", "reranker", "view", "document", "put_fact"),
+        *("place_cache", "embedder_given", "reranker", "view", "document", "put_fact"),
         *("settle_files", "settle_origins"),
     }
     for of in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):

@@ -1,102 +1,64 @@
-"""What a store's snapshots and transactions share with it: its files, settings, models, and what it keeps in memory.
+"""A session's context: what a handle of an open store shares with its snapshots and transactions.
 
-In: an open environment and the settings of the store in it. Out: the last commit as a state, vectors, models. Models
-are loaded when they are first needed.
+In: the open store. Out: what all handles share, and what is this one's: its settings, the names it looked up last, its
+reranker, and whether it only reads.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..errors import KvstoreError
-from ..models.embedder import Embedder, open_embedder
-from ..models.language import open_language
-from ..settings import FixedSettings, SessionSettings
-from ..storage.environment import Environment, View
-from ..structures.filter.filter_cache import FilterCache
-from ..structures.filter.temperatures import HitCounts
-from ..structures.forest.place_cache import PlaceCache
-from ..structures.open_indexes import OpenIndexes
+from ..errors import ClosedError
+from ..settings import SessionSettings
+from ..storage.environment import Environment
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
-from .index_worker import Indexing
+from .open_store import OpenStore
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
     from ..retrieval.reranking import Rerank
 
-_log = logging.getLogger("kvstore")
-
 
 class Context:
-    """What an open store shares with its snapshots and transactions."""
+    """What one handle works with."""
 
-    def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
-        self.environment = environment
-        self.settings = settings
-        self.session = SessionSettings()
-        self.hits = HitCounts()
+    def __init__(self, store: OpenStore, *, readonly: bool, session: SessionSettings | None = None) -> None:
+        self.store = store
+        self.readonly = readonly
+        self.session = session or SessionSettings()
         self.last_lookup: tuple[str, ...] = ()
-        self.open_indexes = OpenIndexes(environment)
-        self.indexing = Indexing(self.open_indexes, settings, self.embed)
-        self.place_cache = PlaceCache()
-        self.filter_cache = FilterCache()
-        self._embedder = embedder
-        #: Whether the embedder is an object of the program's own, which no other process has.
-        self.embedder_given = embedder is not None
-        self._embedder_lock = threading.Lock()
+        #: Whether the handle was closed; others may go on.
+        self.closed = False
         #: The reranker that was last asked for, by name: it may hold a model.
         self._reranker: tuple[str, Rerank | None] | None = None
-
-    def state_of(self, snapshot: View) -> State:
-        """The structures of a snapshot."""
-        return State(snapshot, self.settings, self.open_indexes, self.place_cache)
-
-    @contextmanager
-    def state(self) -> Iterator[State]:
-        """The structures of the last commit, while the context is open."""
-        with self.environment.snapshot() as snapshot:
-            yield self.state_of(snapshot)
+        self.settings = store.settings
+        self.hits = store.hits
+        self.open_indexes = store.open_indexes
+        self.indexing = store.indexing
+        self.filter_cache = store.filter_cache
+        self.state_of = store.state_of
+        self.embed = store.embed
+        self.load_models = store.load_models
+        self.require_language = store.require_language
 
     @property
-    def embedder(self) -> Embedder:
-        """The store's embedder, loaded when first asked for."""
-        with self._embedder_lock:
-            if self._embedder is None:
-                self._embedder = open_embedder(self.settings.embedder)
-            return self._embedder
+    def environment(self) -> Environment:
+        """The store's environment; raises ClosedError where the handle was closed."""
+        if self.closed and not self.store.environment.closed:
+            raise ClosedError(f"{self.store.environment.path}: this handle was closed; open the store again")
+        return self.store.environment
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors of some texts, shape (n, dimension)."""
-        return self.embedder.embed(texts) if texts else np.empty((0, self.settings.dimension), np.float32)
+    @property
+    def embedder_given(self) -> bool:
+        """Whether the embedder is an object of the program's own, which no other process has."""
+        return self.store.embedder_given
 
-    def load_models(self) -> None:
-        """Load what documents are read and embedded with.
-
-        What cannot be loaded raises nothing here: it does when something is put that needs it.
-        """
-        try:
-            self.require_language()
-        except KvstoreError as error:
-            _log.info("%s: the language pipeline is not loaded: %s", self.environment.path, error)
-        try:
-            load = getattr(self.embedder, "load", None)
-            if load is not None:
-                load()
-        except KvstoreError as error:
-            _log.info("%s: the embedder is not loaded: %s", self.environment.path, error)
-
-    def require_language(self) -> None:
-        """Load the language pipeline, if the store has one; raises LanguageError where it cannot be."""
-        pipeline = open_language(self.settings.language)
-        if pipeline is not None:
-            pipeline.load()
+    def state(self) -> AbstractContextManager[State]:
+        """The structures of the last commit, while the context is open."""
+        self.environment.require_open()
+        return self.store.state()
 
     def language_model(self, name: str | None = None) -> LanguageModel | None:
         """The language model of this name, else the session's; None where there is none."""
@@ -118,5 +80,5 @@ class Context:
 
     def count_hits(self, keys: Iterable[str]) -> None:
         """Add one to the temperature of each of some entities, with the next commit."""
-        if not self.environment.readonly:
+        if not self.readonly:
             self.hits.add(keys)

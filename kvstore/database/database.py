@@ -22,19 +22,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 import numpy.typing as npt
 
 from ..arguments import check_options, check_path, check_text, check_whole
-from ..changes.compaction import Growth
 from ..changes.pending import embedded, prepare
-from ..errors import ClosedError, InputError, LockTimeoutError, ReadOnlyError
+from ..errors import ClosedError, InputError, ReadOnlyError
 from ..extraction.validation import validate
-from ..settings import TIME_LIMIT, FixedSettings
-from ..storage.change_buffer import SOON_READ
-from ..storage.environment import CompactReport, Environment, WriteTransaction
-from ..structures import tables
+from ..settings import TIME_LIMIT, FixedSettings, SessionSettings
+from ..storage.environment import CompactReport
 from ..structures.documents.allowed import Allowed
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .context import Context
 from .ingest_destination import IngestDestination
+from .open_store import OpenStore
 from .queryable import Queryable
 from .snapshot import Snapshot
 from .transaction import Transaction
@@ -96,14 +94,18 @@ def one_shot(
 class Database(Queryable):
     """An open store; :class:`kvstore.Store` adds the language."""
 
-    def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
-        self._context = Context(environment, settings, embedder)
-        self._growth = Growth(environment)
+    def __init__(self, store: OpenStore, *, readonly: bool = False, session: SessionSettings | None = None) -> None:
+        self._context = Context(store, readonly=readonly or store.environment.readonly, session=session)
+        #: The sessions that were made of this handle, and end with it.
+        self._sessions: weakref.WeakSet[Database] = weakref.WeakSet()
         #: The transaction that was begun last; its thread alone may use it.
         self._last_transaction: weakref.ref[Transaction] | None = None
         #: What BEGIN has opened, by thread: where a thread ends, its transaction is dropped, and so rolled back.
         self._begun_by = threading.local()
         self._closing = False
+        with store.lock:
+            store.environment.require_open()
+            store.handles.add(self)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -113,17 +115,17 @@ class Database(Queryable):
     @property
     def path(self) -> Path:
         """The store's directory."""
-        return self._context.environment.path
+        return self._context.store.environment.path
 
     @property
     def readonly(self) -> bool:
         """Whether it was opened to read only."""
-        return self._context.environment.readonly
+        return self._context.readonly or self._context.store.environment.readonly
 
     @property
     def closed(self) -> bool:
-        """Whether the store can be used no more: closed, or inherited through a fork."""
-        return self._context.environment.closed
+        """Whether the store can be used no more through this: closed, or inherited through a fork."""
+        return self._context.closed or self._context.store.environment.closed
 
     @property
     def settings(self) -> FixedSettings:
@@ -133,35 +135,44 @@ class Database(Queryable):
     @property
     def embedder(self) -> Embedder:
         """The store's embedder; raises EmbedderError where its package is missing."""
-        return self._context.embedder
+        return self._context.store.embedder
 
-    def close(self) -> None:
-        """Roll back the transaction that is open, in whatever thread, fold in temperatures where the writer's lock is
-        free, and close; does nothing when that is done.
+    def session(self) -> Self:
+        """Another session on the same store: settings of its own, which begin as these are, its own BEGIN, its own last
+        LOOKUP, and the same methods. It ends when it is closed, and with the handle that it was made of.
 
-        Where the store was made, or more than doubled, since it was opened, and nobody else has it open, its file is
-        compacted, unless that would take long.
+        A thread that shares the store with others works in a session of its own.
 
-        Waits, at most as long as for a lock, for other threads to come out of the methods they are in and for open
-        snapshots; raises TransactionError then, and the store stays open.
+        >>> with store.session() as session:
+        ...     session.set("top", 2)
+        ...     _ = session.execute("BEGIN")
+        ...     session.in_transaction, store.in_transaction, store.settings == session.settings
+        (True, False, True)
         """
         context = self._context
-        if context.environment.closed:
+        context.environment.require_open()
+        session = type(self)(context.store, readonly=context.readonly, session=context.session)
+        self._sessions.add(session)
+        return session
+
+    def close(self) -> None:
+        """Roll back the transaction that is open, in whatever thread, and close this handle, and the sessions made of
+        it; does nothing when that is done.
+
+        With the last handle the store is closed: temperatures are folded in where the writer's lock is free, and where
+        the store was made, or more than doubled, since it was opened, and nobody else has it open, its file is
+        compacted, unless that would take long. Waits then, at most as long as for a lock, for other threads to come out
+        of the methods they are in and for open snapshots; raises TransactionError where they do not, and stays open.
+        """
+        if self.closed:
             return
         self._closing = True
         try:
+            for session in list(self._sessions):
+                session.close()
             self._roll_back()
-            context.indexing.stop()
-            # Counts may be lost, data never; whoever writes now must not be kept waiting.
-            for finish in (partial(self.flush, timeout=0), self._merge_buffer, self._growth.settle):
-                try:
-                    finish()
-                except LockTimeoutError as error:
-                    _log.debug("%s: left to the next writer while closing: %s", self.path, error)
-                except Exception as error:
-                    _log.warning("%s: closed without its last counts and merges: %s", self.path, error)
-            self._roll_back()
-            context.environment.close()
+            self._context.store.leave(self, self._context.session.temperature_sort)
+            self._context.closed = True
         finally:
             self._closing = False
 
@@ -171,16 +182,6 @@ class Database(Queryable):
         transaction = None if self._last_transaction is None else self._last_transaction()
         if transaction is not None:
             transaction._end_with_store(self._context.environment.lock_timeout)
-
-    def _merge_buffer(self) -> None:
-        """Merge a change buffer so large that whoever opens the store next would notice."""
-        if self.readonly:
-            return
-        with self.state() as view:
-            waiting = sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
-        if waiting > SOON_READ:
-            _log.info("%s: %d bytes of the change buffer are merged", self.path, waiting)
-            self._context.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def __enter__(self) -> Self:
         return self
@@ -362,7 +363,7 @@ class Database(Queryable):
             time_limit=time_limit,
             memory_limit=memory_limit,
         )
-        self._growth.settle()
+        self._context.store.growth.settle()
         return report
 
     def forecast_ingest(
@@ -470,7 +471,7 @@ class Database(Queryable):
 
         self._require_writable("open it for writing to import")
         report = import_file(self._context, self._begin, path)
-        self._growth.settle()
+        self._context.store.growth.settle()
         return report
 
     # Soundness, size, safety
@@ -562,18 +563,9 @@ class Database(Queryable):
         >>> store.lookup("India")[0].temperature
         1
         """
-        context = self._context
-        if self.readonly or not len(context.hits):
-            return
-        from ..changes.changes import Changes
-
-        def fold(view: WriteTransaction) -> None:
-            sorts = context.session.temperature_sort
-            entity_filter = context.filter_cache.take(view, hash_seed=self.settings.hash_seed, temperature_sort=sorts)
-            Changes(view, self.settings, entity_filter).finish(hits)
-
-        with context.hits.taken() as hits:
-            context.environment.write_with_growth(fold, timeout)
+        if not self.readonly:
+            self._context.environment.require_open()
+            self._context.store.flush(self._context.session.temperature_sort, timeout)
 
     # Indexes
 

@@ -36,7 +36,7 @@ class IngestDestination:
     def texts_per_request(self) -> int:
         from ..models.openai_embedder import BATCH, OpenAIEmbedder
 
-        return BATCH if isinstance(self._context.embedder, OpenAIEmbedder) else 0
+        return BATCH if isinstance(self._context.store.embedder, OpenAIEmbedder) else 0
 
     def settle_origins(self, origins: Mapping[str, str | None]) -> None:
         with self.state() as view:

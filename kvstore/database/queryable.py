@@ -572,7 +572,7 @@ class Queryable(ABC):
         query = Query(
             question,
             view,
-            self._context.embedder.embed_query,
+            self._context.store.embedder.embed_query,
             top=top,
             depth=depth,
             within=within,

@@ -104,7 +104,7 @@ class Known(Protocol):
         ...
 
 
-class _OpenStore:
+class _StoreAtHand:
     """What a worker on the machine of the store knows."""
 
     def __init__(self, environment: Environment) -> None:
@@ -167,7 +167,7 @@ def main(memory: int) -> None:
 
     try:
         with Environment.open(job.store, readonly=True, create=False, buffered=job.buffered) as environment:
-            store = _OpenStore(environment)
+            store = _StoreAtHand(environment)
             work_on(job, send, memory, lambda: (waiting.get(), store))
     except KvstoreError as error:
         send(("failed", type(error).__name__, str(error)))

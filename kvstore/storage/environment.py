@@ -357,6 +357,17 @@ class Environment:
         self._file.require_open()
         return self._file.data.map_size
 
+    @property
+    def durability(self) -> str:
+        """``full`` or ``relaxed``, see :meth:`open`."""
+        self._file.require_open()
+        return self._file.data.durability
+
+    @property
+    def max_bytes(self) -> int | None:
+        """The most that the data file may take."""
+        return self._file.max_bytes
+
     def refuse_changes(self, why: str) -> None:
         """Be read-only from now on, because of something that is in the store."""
         self.readonly, self.why_readonly = True, f"{self.path}: {why}"

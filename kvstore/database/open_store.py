@@ -1,0 +1,154 @@
+"""A store that this process has open, once, however many handles it is used through.
+
+In: an open environment and the settings of the store in it. In memory: models, loaded when they are first needed, what
+was read and is kept, and the handles. Out: the last commit as a state, vectors, models. The last handle to close closes
+it: counts are folded in where the writer's lock is free, and the file is compacted where it has grown.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+
+from ..changes.compaction import Growth
+from ..errors import KvstoreError, LockTimeoutError
+from ..models.embedder import Embedder, open_embedder
+from ..models.language import open_language
+from ..settings import FixedSettings
+from ..storage.change_buffer import SOON_READ
+from ..storage.environment import Environment, View, WriteTransaction
+from ..structures import tables
+from ..structures.filter.filter_cache import FilterCache
+from ..structures.filter.temperatures import HitCounts
+from ..structures.forest.place_cache import PlaceCache
+from ..structures.open_indexes import OpenIndexes
+from ..structures.state import State
+from ..structures.vectors.vectors import Matrix
+from .index_worker import Indexing
+
+_log = logging.getLogger("kvstore")
+
+
+class OpenStore:
+    """What the handles of an open store share."""
+
+    def __init__(self, environment: Environment, settings: FixedSettings, embedder: Embedder | None) -> None:
+        self.environment = environment
+        self.settings = settings
+        self.hits = HitCounts()
+        self.open_indexes = OpenIndexes(environment)
+        self.indexing = Indexing(self.open_indexes, settings, self.embed)
+        self.place_cache = PlaceCache()
+        self.filter_cache = FilterCache()
+        self.growth = Growth(environment)
+        #: Those that use it; one that is dropped without being closed counts no more.
+        self.handles: weakref.WeakSet[object] = weakref.WeakSet()
+        #: Held while handles come and go.
+        self.lock = threading.RLock()
+        self._embedder = embedder
+        #: Whether the embedder is an object of the program's own, which no other process has.
+        self.embedder_given = embedder is not None
+        self._embedder_lock = threading.Lock()
+
+    def leave(self, handle: object, temperature_sort: bool) -> None:
+        """Close with the last handle; raises TransactionError where snapshots stay open, and stays open."""
+        with self.lock:
+            self.handles.discard(handle)
+            if self.handles or self.environment.closed:
+                return
+            try:
+                self._close(temperature_sort)
+            except BaseException:
+                self.handles.add(handle)
+                raise
+
+    def _close(self, temperature_sort: bool) -> None:
+        self.indexing.stop()
+        # Counts may be lost, data never; whoever writes now must not be kept waiting.
+        last: list[Callable[[], None]] = [partial(self.flush, temperature_sort, 0), self._merge_buffer]
+        for finish in () if self.environment.readonly else (*last, self.growth.settle):
+            try:
+                finish()
+            except LockTimeoutError as error:
+                _log.debug("%s: left to the next writer while closing: %s", self.environment.path, error)
+            except Exception as error:
+                _log.warning("%s: closed without its last counts and merges: %s", self.environment.path, error)
+        self.environment.close()
+
+    def _merge_buffer(self) -> None:
+        """Merge a change buffer so large that whoever opens the store next would notice."""
+        with self.state() as view:
+            waiting = sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
+        if waiting > SOON_READ:
+            _log.info("%s: %d bytes of the change buffer are merged", self.environment.path, waiting)
+            self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
+
+    def flush(self, temperature_sort: bool, timeout: float | None = None) -> None:
+        """Fold the temperatures counted since the last commit into the entity filter."""
+        if not len(self.hits):
+            return
+        from ..changes.changes import Changes
+
+        def fold(view: WriteTransaction) -> None:
+            seed = self.settings.hash_seed
+            entity_filter = self.filter_cache.take(view, hash_seed=seed, temperature_sort=temperature_sort)
+            Changes(view, self.settings, entity_filter).finish(hits)
+
+        with self.hits.taken() as hits:
+            self.environment.write_with_growth(fold, timeout)
+
+    def state_of(self, snapshot: View) -> State:
+        """The structures of a snapshot."""
+        return State(snapshot, self.settings, self.open_indexes, self.place_cache)
+
+    @contextmanager
+    def state(self) -> Iterator[State]:
+        """The structures of the last commit, while the context is open."""
+        with self.environment.snapshot() as snapshot:
+            yield self.state_of(snapshot)
+
+    @property
+    def embedder(self) -> Embedder:
+        """The store's embedder, loaded when first asked for."""
+        with self._embedder_lock:
+            if self._embedder is None:
+                self._embedder = open_embedder(self.settings.embedder)
+            return self._embedder
+
+    def give_embedder(self, embedder: Embedder) -> None:
+        """Use an embedder of the program's own from now on, unless there is one in use."""
+        with self._embedder_lock:
+            if self._embedder is None:
+                self._embedder, self.embedder_given = embedder, True
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors of some texts, shape (n, dimension)."""
+        return self.embedder.embed(texts) if texts else np.empty((0, self.settings.dimension), np.float32)
+
+    def load_models(self) -> None:
+        """Load what documents are read and embedded with.
+
+        What cannot be loaded raises nothing here: it does when something is put that needs it.
+        """
+        try:
+            self.require_language()
+        except KvstoreError as error:
+            _log.info("%s: the language pipeline is not loaded: %s", self.environment.path, error)
+        try:
+            load = getattr(self.embedder, "load", None)
+            if load is not None:
+                load()
+        except KvstoreError as error:
+            _log.info("%s: the embedder is not loaded: %s", self.environment.path, error)
+
+    def require_language(self) -> None:
+        """Load the language pipeline, if the store has one; raises LanguageError where it cannot be."""
+        pipeline = open_language(self.settings.language)
+        if pipeline is not None:
+            pipeline.load()

@@ -1,0 +1,177 @@
+"""Handles and sessions: one store of a process, used through several, each with what is its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore import errors
+
+MakeStore = Callable[..., kvstore.Store]
+
+
+def open_again(store: kvstore.Store, **options: object) -> kvstore.Store:
+    return kvstore.open(store.path, **options)  # type: ignore[arg-type]
+
+
+def test_an_open_path_gives_another_handle_and_the_last_close_closes(store: kvstore.Store) -> None:
+    store.put("tea", "Tea is made from leaves.")
+    other = kvstore.open(os.path.relpath(store.path))
+    assert other is not store
+    assert other.keys() == ["tea"]
+    other.put("coffee", "Coffee is brewed.")
+    assert store.keys() == ["coffee", "tea"]
+    other.set("top", 3)
+    assert ("top", 8, False) in store.settings_table()
+    other.close()
+    other.close()
+    assert (other.closed, store.closed) == (True, False)
+    with pytest.raises(errors.ClosedError, match="this handle was closed"):
+        other.keys()
+    with pytest.raises(errors.ClosedError, match="this handle was closed"):
+        other.put("milk", "Milk.")
+    assert store.delete("coffee")
+    third = open_again(store)
+    store.close()
+    assert third.keys() == ["tea"]
+    third.close()
+    assert third.closed
+    with kvstore.open(third.path) as again:
+        assert again.check() == []
+
+
+def test_a_handle_that_was_dropped_counts_no_more(store: kvstore.Store) -> None:
+    other = open_again(store)
+    del other
+    path = store.path
+    store.close()
+    with kvstore.open(path, durability="relaxed") as again:
+        assert again.keys() == []
+
+
+def test_another_handle_must_ask_for_what_is_there(make_store: MakeStore, store: kvstore.Store) -> None:
+    with pytest.raises(errors.SettingsMismatchError, match="chunk_tokens"):
+        open_again(store, settings={"chunk_tokens": 77})
+    with pytest.raises(errors.SettingsMismatchError, match="embedder"):
+        open_again(store, embedder="hashing:64")
+    with pytest.raises(errors.SettingsMismatchError, match="durability = 'full', not 'relaxed'"):
+        open_again(store, durability="relaxed")
+    with pytest.raises(errors.SettingsMismatchError, match="max_bytes"):
+        open_again(store, max_bytes=1 << 30)
+    other = make_store("other")
+    other.close()
+    with (
+        kvstore.open(other.path, readonly=True) as reading,
+        pytest.raises(errors.InputError, match="open read-only in this process"),
+    ):
+        open_again(reading)
+
+
+def test_a_reading_handle_reads_what_others_write(store: kvstore.Store) -> None:
+    with open_again(store, readonly=True) as reading:
+        store.put("tea", "Tea is made from leaves.")
+        assert reading.keys() == ["tea"]
+        assert reading.readonly
+        assert not store.readonly
+        for change in (lambda: reading.delete("tea"), lambda: reading.execute("DELETE DOCUMENT 'tea'")):
+            with pytest.raises(errors.ReadOnlyError):
+                change()
+        reading.search("tea")
+    assert store.keys() == ["tea"]
+
+
+def test_a_session_has_its_own_settings_transaction_and_lookup(store: kvstore.Store) -> None:
+    store.put("tea", "Robert Fortune took tea to India.")
+    store.put_edge("Darjeeling", "India", tree="places")
+    store.set("top", 5)
+    session = store.session()
+    assert ("top", 5, False) in session.settings_table()
+    session.set("top", 2)
+    assert ("top", 5, False) in store.settings_table()
+    session.lookup("Darjeeling")
+    with pytest.raises(errors.InputError, match="last LOOKUP"):
+        store.expand()
+    assert session.expand()
+    session.execute("BEGIN")
+    session.execute("INSERT DOCUMENT 'milk' TEXT 'Milk goes into tea.'")
+    assert session.execute("SELECT count(*) FROM documents").fetchall() == [(2,)]
+    assert store.execute("SELECT count(*) FROM documents").fetchall() == [(1,)]
+    assert not store.in_transaction
+    with pytest.raises(errors.TransactionError, match="no transaction is open"):
+        store.execute("COMMIT")
+    session.close()
+    assert store.keys() == ["tea"]
+    session = store.session()
+    store.close()
+    assert session.closed
+
+
+def test_fifty_threads_with_their_own_sessions_make_one_history(make_store: MakeStore) -> None:
+    store = make_store(lock_timeout=120)
+    store.put("counter", "0 counted.", meta={"count": 0})
+    wrong: list[BaseException | str] = []
+    begin = threading.Barrier(50)
+
+    def write(number: int) -> None:
+        with store.session() as session:
+            session.execute("BEGIN")
+            ((count,),) = session.execute("SELECT meta ->> 'count' FROM documents WHERE key = 'counter'").fetchall()
+            session.execute("UPDATE DOCUMENT 'counter' SET META = ?", (f'{{"count": {count + 1}}}',))
+            session.execute("INSERT DOCUMENT ? TEXT ?", (f"writer {number}", f"Captain {number} was here."))
+            session.execute("COMMIT")
+
+    def read(number: int) -> None:
+        with store.session() as session:
+            session.set("top", number % 5 + 1)
+            last = 0
+            for _ in range(4):
+                asked = "SELECT count(*), max(meta ->> 'count') FROM documents"
+                ((documents, count),) = session.execute(asked).fetchall()
+                if documents != count + 1 or count < last:
+                    wrong.append(f"{documents} documents at {count} after {last}")
+                last = count
+                if len(session.search("Captain", using="lexical", top=number % 5 + 1)) > number % 5 + 1:
+                    wrong.append("another session's top")
+
+    def run(what: Callable[[int], None], number: int) -> None:
+        try:
+            begin.wait(60)
+            what(number)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=run, args=((write, read)[n % 2], n)) for n in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert store.execute("SELECT meta ->> 'count' FROM documents WHERE key = 'counter'").fetchall() == [(25,)]
+    assert len(store.keys()) == 26
+
+
+def test_threads_that_open_and_close_at_once_share_one_store(tmp_path: Path) -> None:
+    wrong: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(3):
+                with kvstore.open(tmp_path / "store", embedder="hashing", lock_timeout=60) as store:
+                    store.put(f"{number}-{turn}", f"Captain {number} came.")
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    with kvstore.open(tmp_path / "store") as store:
+        assert len(store.keys()) == 18
+        assert store.check() == []
