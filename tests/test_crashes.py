@@ -26,6 +26,7 @@ import kvstore_migrations as migrations
 from kvstore.changes.dump import dump
 from kvstore.changes.repair import rebuild
 from kvstore.errors import NotAStoreError
+from kvstore.storage import index_file
 from kvstore_migrations import migrate
 
 from .killing import dying_at, killed, watched
@@ -187,7 +188,11 @@ def after_the_crash(folder: Path, expected: set[str]) -> None:
         store.refresh()  # an index that was killed in the making does not stand in the way of the next
         assert store.check() == []
     files = {"data.mdb", "lock.mdb", "writer.lock", "synonyms.index", "vectors.index"}
-    assert files.issuperset(entry.name for entry in (folder / "store").iterdir())
+    parts = {part.name for part in (folder / "store").glob("vectors-*.index")}
+    assert (files | parts).issuperset(entry.name for entry in (folder / "store").iterdir())
+    index = folder / "store" / "vectors.index"
+    if index.exists():
+        assert parts == set(index_file.read_head(index, "vectors", lambda token: True)["parts"])
     if (folder / "copy").exists():
         with kvstore.open(folder / "copy", create=False) as copy:
             assert copy.check() == []

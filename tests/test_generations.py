@@ -23,7 +23,6 @@ from kvstore.arguments import Choice, Option
 from kvstore.changes.dump import dump
 from kvstore.models.structured import StructuredModel, StructuredPrompt
 from kvstore.storage.environment import Environment
-from kvstore.storage.index_file import Arrays, FileHead
 from kvstore.storage.records import U32
 from kvstore.structures.indexes import generation_building
 from kvstore.structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, Writing
@@ -163,8 +162,8 @@ class ToyLengths(FileIndex["ToyLengths.Read", list[int]]):
             lengths = [len(documents) for _, documents, _ in groups.stored.values()]
             return Content({"change": groups.change}, {"lengths": np.array(lengths, np.uint32)})
 
-    def read(self, arrays: Arrays, head: FileHead) -> Read:
-        return self.Read(head["change"], arrays["lengths"].tolist())
+    def read(self, content: Content) -> Read:
+        return self.Read(content.head["change"], content.arrays["lengths"].tolist())
 
     def bound(self, read: Read, record: IndexRecord, state: State) -> list[int]:
         return read.lengths

@@ -25,8 +25,6 @@ from kvstore.structures.indexes.index_building import IndexBuilder
 from kvstore.structures.indexes.indexes import IndexWriter
 from kvstore.structures.indexes.vector_index import VECTORS
 
-pytest.importorskip("hnswlib")
-
 #: So small that a file is made for the first chunk, and the graph is walked, not compared.
 TINY = {"exact_below": 1, "ef_search": 10}
 DIMENSION = 256  # of the hashing embedder
@@ -52,6 +50,17 @@ def put(target: Any, key: str, seed: int) -> None:
     target.put(key, f"text {seed}", vectors=unit(seed))
 
 
+def segments(store: kvstore.Store) -> list[Path]:
+    """The files of the parts of the index, the oldest first."""
+    head = index_file.read_head(store.path / "vectors.index", "vectors", lambda token: True)
+    return [store.path / name for name in head["parts"]]
+
+
+def reopened(store: kvstore.Store) -> kvstore.Store:
+    store.close()
+    return kvstore.open(store.path)
+
+
 @pytest.fixture
 def filled(store: kvstore.Store) -> kvstore.Store:
     """Forty documents, all in the graph."""
@@ -74,10 +83,19 @@ step = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.lists(step, max_size=25), st.integers(0, 30))
-@example([("put", 0, 8), ("refresh",), ("put", 1, 0), ("put", 1, 1), ("put", 2, 0), ("put", 3, 0)], 0)
-def test_after_any_history_a_search_finds_what_the_state_holds(history: list[tuple[Any, ...]], asked: int) -> None:
+@settings(max_examples=20, deadline=None)
+@given(st.lists(step, max_size=25), st.integers(0, 30), st.booleans())
+@example([("put", 0, 8), ("refresh",), ("put", 1, 0), ("put", 1, 1), ("put", 2, 0), ("put", 3, 0)], 0, True)
+def test_after_any_history_a_search_finds_what_the_state_holds(
+    history: list[tuple[Any, ...]], asked: int, walked: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if walked:
+            patch.setattr("kvstore.structures.vectors.hnsw.CODES_A_CANDIDATE", 0)
+        _compare_after(history, asked)
+
+
+def _compare_after(history: list[tuple[Any, ...]], asked: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = kvstore.open(Path(folder) / "s", embedder="hashing")
         store.create_index("vectors", TINY)
@@ -152,11 +170,68 @@ def test_below_the_threshold_there_is_no_file(store: kvstore.Store) -> None:
     assert store.refresh() == []
 
 
-def test_conditions_restrict_what_an_index_finds(filled: kvstore.Store) -> None:
+@pytest.mark.parametrize("walked", [True, False])
+def test_conditions_restrict_what_an_index_finds(
+    filled: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if walked:
+        monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_A_CANDIDATE", 0)
     for top in (1, 3, 30):
         evidence = filled.retrieve("x", using="vector", top=top, vector=unit(7), where="key LIKE 'd1%'")
         assert {hit.document for hit in evidence.hits} <= {f"d{n}" for n in (1, *range(10, 20))}
         assert len(evidence.hits) == min(top, 11)
+    assert filled.retrieve("x", using="vector", vector=unit(7), where="key = 'none'").hits == []
+
+
+def test_an_extension_writes_what_is_new_and_takes_in_what_is_not_much_more(store: kvstore.Store) -> None:
+    store.create_index("vectors", {**TINY, "extend_after": 10**6})
+    random = np.random.default_rng(3)
+    vectors = random.standard_normal((96, DIMENSION)).astype(np.float32)
+    sizes, written = [], 0
+    for number in range(0, 96, 6):
+        before = segments(store) if sizes else []
+        with store.transaction() as transaction:
+            for one in range(number, number + 6):
+                transaction.put(f"d{one}", f"text {one}", vectors=vectors[one])
+        assert store.refresh() == ["vectors"]
+        after = segments(store)
+        new = after.pop()
+        assert after == before[: len(after)]  # what stays is not written again
+        assert sorted(store.path.glob("vectors-*.index")) == sorted([*after, new])
+        written += new.stat().st_size
+        sizes.append(len(after) + 1)
+    assert max(sizes) == 4
+    assert sizes[-1] == 1
+    assert written < 4 * new.stat().st_size
+    query = unit(1)
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1)
+    assert list(found_in(store, query, top=9)) == [f"d{one}" for one in np.argsort(-cosines)[:9]]
+    assert store.check() == []
+
+
+def test_a_merge_that_is_cancelled_leaves_the_segments_and_adds_what_is_new(
+    store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.structures.indexes.vector_index._ADDED", 4)
+    store.create_index("vectors", {**TINY, "extend_after": 10**6})
+    for first, last in ((0, 40), (40, 55)):
+        with store.transaction() as transaction:
+            for number in range(first, last):
+                put(transaction, f"d{number}", number)
+        store.refresh()
+    first, second = segments(store)
+    with store.transaction() as transaction:
+        for number in range(55, 65):
+            put(transaction, f"d{number}", number)
+    looks = iter([False, False, True])
+    assert IndexBuilder(store._context.environment, store.settings, store.embed).refresh(
+        VECTORS, cancelled=lambda: next(looks)
+    )
+    assert segments(store)[:2] == [first, second]
+    assert len(segments(store)) == 3
+    assert status(store) == ("ready", 0)
+    for number in (3, 50, 64):
+        assert list(found_in(store, unit(number), top=1)) == [f"d{number}"]
 
 
 def test_what_is_asked_for_beyond_the_graph_is_found(filled: kvstore.Store) -> None:
@@ -164,13 +239,13 @@ def test_what_is_asked_for_beyond_the_graph_is_found(filled: kvstore.Store) -> N
 
 
 def test_a_mostly_dead_graph_is_built_anew(filled: kvstore.Store) -> None:
-    size = (filled.path / "vectors.index").stat().st_size
+    size = filled.statistics()["index_vectors_bytes"]
     for number in range(30):
         filled.delete(f"d{number}")
     assert set(found_in(filled, unit(3), top=40)) == {f"d{number}" for number in range(30, 40)}
     put(filled, "new", 99)
     assert filled.refresh() == ["vectors"]
-    assert (filled.path / "vectors.index").stat().st_size < size
+    assert filled.statistics()["index_vectors_bytes"] < size
     assert "new" in found_in(filled, unit(99), top=1)
 
 
@@ -197,6 +272,47 @@ def test_a_file_that_cannot_be_used_is_none(
     assert filled.refresh() == ["vectors"]
     assert status(filled) == ("ready", 0)
     assert found_in(filled, unit(5)) == expected
+
+
+@pytest.mark.parametrize("damage", ["cut", "cut to nothing", "foreign", "deleted", "not ours"])
+def test_without_one_of_its_parts_a_file_is_none(filled: kvstore.Store, damage: str) -> None:
+    expected = found_in(filled, unit(5))
+    part = segments(filled)[0]
+    content = part.read_bytes()
+    if damage == "deleted":
+        part.unlink()
+    else:
+        foreign = content.replace(bytes.fromhex(part.stem.split("-")[1]), bytes(16))
+        part.write_bytes({"cut": content[:-4000], "cut to nothing": b"", "foreign": foreign}.get(damage, b"x" * 5000))
+    filled = reopened(filled)
+    assert found_in(filled, unit(5)) == expected
+    assert status(filled)[0] == "damaged"
+    assert filled.refresh() == ["vectors"]
+    assert status(filled) == ("ready", 0)
+    assert found_in(filled, unit(5)) == expected
+    assert part not in segments(filled)
+    filled.close()
+
+
+@pytest.mark.parametrize("walked", [True, False])
+def test_wherever_a_segment_is_damaged_a_search_is_right_or_does_without(
+    filled: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if walked:
+        monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_A_CANDIDATE", 0)
+    (part,), told = segments(filled), 0
+    sound = part.read_bytes()
+    expected = [found_in(filled, unit(number), top=3) for number in range(0, 40, 8)]
+    for place in range(16, len(sound), len(sound) // 60):
+        part.write_bytes(sound[:place] + bytes([sound[place] ^ 64]) + sound[place + 1 :])
+        filled = reopened(filled)
+        assert [found_in(filled, unit(number), top=3) for number in range(0, 40, 8)] == expected
+        told += status(filled)[0] == "damaged"
+    assert told > 30
+    part.write_bytes(sound[: len(sound) // 2] + bytes([sound[len(sound) // 2] ^ 64]) + sound[len(sound) // 2 + 1 :])
+    assert filled.refresh() == ["vectors"]
+    assert status(filled) == ("ready", 0)
+    filled.close()
 
 
 def test_a_restored_backup_does_not_use_the_file_of_the_history_it_has_left(tmp_path: Path) -> None:
@@ -252,7 +368,7 @@ def test_readonly_stores_search_and_change_nothing(filled: kvstore.Store) -> Non
 
 def test_dropping_removes_the_file(filled: kvstore.Store) -> None:
     filled.drop_index("vectors")
-    assert not (filled.path / "vectors.index").exists()
+    assert not list(filled.path.glob("vectors*.index"))
     assert status(filled) == ("exact", 0)
     with pytest.raises(errors.InputError, match="CREATE INDEX"):
         filled.refresh("vectors")
@@ -298,7 +414,7 @@ with kvstore.open(sys.argv[1]) as store:
     old.close()
 
 
-@pytest.mark.parametrize("moment", ["write", "publish"])
+@pytest.mark.parametrize("moment", ["write", "_write_part", "publish"])
 def test_a_build_that_is_killed_leaves_nothing_harmful(filled: kvstore.Store, moment: str) -> None:
     expected = found_in(filled, unit(8))
     put(filled, "later", 77)
@@ -321,6 +437,7 @@ store.refresh()
     assert list(found_in(filled, unit(77), top=1)) == ["later"]
     assert filled.refresh() == ["vectors"]
     assert not (filled.path / "vectors.index.new").exists()
+    assert sorted(filled.path.glob("vectors-*.index")) == sorted(segments(filled))
     assert status(filled) == ("ready", 0)
 
 
@@ -383,7 +500,7 @@ def test_a_build_that_is_cancelled_keeps_what_it_has_done(
             put(transaction, f"d{number}", number)
     store.create_index("vectors", {**TINY, "exact_below": 1000})
     store.drop_index("vectors")
-    looks = iter([False, False, True])
+    looks = iter([False, False, False, True])
     record = IndexRecord(VECTORS, TINY)
     store._context.environment.write_with_growth(lambda view: IndexWriter(view).put(record))
     builder = IndexBuilder(store._context.environment, store.settings, store.embed)
@@ -418,18 +535,6 @@ def test_indexes_stand_outside_transactions(store: kvstore.Store) -> None:
         with pytest.raises(errors.TransactionError, match="outside BEGIN"):
             store.execute(statement)
     store.execute("ROLLBACK")
-
-
-def test_without_hnswlib_every_search_is_exact(filled: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = found_in(filled, unit(6))
-    path = filled.path
-    filled.close()
-    monkeypatch.setitem(sys.modules, "hnswlib", None)
-    with kvstore.open(path) as store:
-        assert found_in(store, unit(6)) == expected
-        assert status(store)[0] == "damaged"
-        with pytest.raises(errors.IndexUnavailableError, match="pip install hnswlib"):
-            store.refresh()
 
 
 def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:

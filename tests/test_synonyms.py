@@ -14,8 +14,6 @@ from kvstore.structures.indexes.index_reading import bound_index
 from kvstore.systems.synonyms.synonym_graph import Synonyms
 from kvstore.systems.synonyms.synonym_index import SYNONYMS
 
-pytest.importorskip("hnswlib")
-
 NAMES = [f"{one} {two} {three}" for one in ("Port", "Cape") for two in ("Averill", "Corrin") for three in "ABCDE"]
 
 

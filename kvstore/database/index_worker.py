@@ -18,7 +18,7 @@ from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
 from ..settings import FixedSettings
 from ..storage.environment import WriteView
-from ..storage.index_file import path_of
+from ..storage.index_file import files_of, path_of
 from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast
 from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, IndexRecord, checked_options
@@ -150,7 +150,11 @@ class Indexing:
         """Bytes of the index files that there are, by the names of SHOW STATS."""
         files = (name for name, kind in INDEXES.items() if isinstance(kind, FileIndex))
         paths = {kind: path_of(self._environment.path, kind) for kind in files}
-        return {f"index_{kind}_bytes": path.stat().st_size for kind, path in paths.items() if path.exists()}
+        return {
+            f"index_{kind}_bytes": sum(file.stat().st_size for file in files_of(path))
+            for kind, path in paths.items()
+            if path.exists()
+        }
 
     def extend(self, next_chunk: int) -> None:
         """Have new chunks added in the background, where there are many: to be called after a commit.

@@ -4,6 +4,9 @@ In: a head (msgpack-able map) and named arrays. On disk: one file an index, ``KI
 and renamed into place, so that it is there whole or not at all. Out: the head, and the arrays as views of the mapped
 file. A file that was cut, damaged or is none of ours raises IndexUnavailableError, never anything that hurts the store.
 
+An index may have parts, files of the same form, ``KIND-TOKEN.index``, that its head names: the next file names some of
+them again and writes only the others. What no file names is removed by whoever makes the next.
+
 FORMAT.md gives the layout.
 """
 
@@ -19,7 +22,7 @@ import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgpack
 import numpy as np
@@ -36,9 +39,22 @@ ALIGNMENT = 64
 #: Seconds to wait for whoever only looks whether a file is being made.
 _PATIENCE = 0.1
 
+#: What the head says of parts.
+_PARTS = "parts"
+
 FileHead = Mapping[str, Any]
 Arrays = Mapping[str, npt.NDArray[Any]]
 Kept = TypeVar("Kept")
+
+
+class Part(NamedTuple):
+    """A part of an index; ``name`` is that of its file, empty where it is to be written."""
+
+    head: FileHead
+    arrays: Arrays
+    name: str = ""
+
+
 _Stamp = tuple[int, int, int]
 
 
@@ -66,6 +82,19 @@ def read(
             raise IndexUnavailableError(f"{path}: array {name} is cut or fails its checksum; REFRESH builds it anew")
         arrays[name] = np.ndarray(tuple(shape), dtype, mapped, place)
     return head, arrays
+
+
+def read_parts(path: Path, head: FileHead, checked_in_place: Collection[str] = ()) -> list[Part]:
+    """The parts that the head of an index file names.
+
+    Raises what :func:`read` raises: FileNotFoundError where there is another file by now, and other parts.
+    """
+    parts = []
+    for name in head.get(_PARTS, ()):
+        token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_ENDINGS[0])
+        found = read(path.with_name(name), head["kind"], lambda own, token=token: own.hex() == token, checked_in_place)
+        parts.append(Part(*found, name))
+    return parts
 
 
 def read_head(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> FileHead:
@@ -129,6 +158,12 @@ class LoadedFile(Generic[Kept]):
         """Whether a file had that name at the last look, usable or not."""
         return self._held[0] is not None
 
+    def reject(self, problem: str) -> None:
+        """Do without the file that was read, for this reason, until another has its name."""
+        with self._loading:
+            self._held = self._held[0], None
+            self.problem = problem
+
     def _load(self, stamp: _Stamp | None) -> None:
         if stamp == self._held[0]:
             return  # another thread has read it meanwhile
@@ -159,34 +194,82 @@ class Draft:
         self.path = path
         self._partial = partial
         self._descriptor = descriptor
+        #: The parts that the file names, and those that were written for it.
+        self._named: list[str] = []
+        self._written: list[Path] = []
 
-    def write(self, head: FileHead, arrays: Arrays) -> None:
+    def write(self, head: FileHead, arrays: Arrays, parts: Sequence[Part] = ()) -> None:
         """Write everything; nothing is visible yet. Raises OSError, where the disk is full for instance."""
-        plain = [np.ascontiguousarray(array) for array in arrays.values()]
-        about = [
-            (name, array.dtype.str, array.shape, zlib.crc32(_bytes(array)))
-            for name, array in zip(arrays, plain, strict=True)
-        ]
-        # Where the arrays begin depends on the length of the head, which tells it: laid out for the longest numbers.
-        place = _aligned(_HEADER.size + len(_packed(head, about, [2**63] * len(plain))))
-        places = []
-        for array in plain:
-            places.append(place)
-            place = _aligned(place + array.nbytes)
-        packed = _packed(head, about, places)
-        os.ftruncate(self._descriptor, 0)
-        with open(self._descriptor, "wb", closefd=False) as file:
-            file.write(_HEADER.pack(MAGIC, len(packed), zlib.crc32(packed)))
-            file.write(packed)
-            for start, array in zip(places, plain, strict=True):
-                file.seek(start)
-                file.write(_bytes(array))
-            file.truncate(place)
+        self._named = [part.name or self._write_part(head["kind"], part) for part in parts]
+        named = {_PARTS: self._named} if parts else {}
+        _write(self._descriptor, {**head, **named}, arrays)
 
     def publish(self) -> None:
-        """Give the file its name, in place of the one that had it."""
+        """Give the file its name, in place of the one that had it, and remove the parts that it does not name."""
         # Not flushed to the disk: should the machine stop now, the checksums tell, and it is built anew.
         os.replace(self._partial, self.path)
+        self._written.clear()
+        _remove_parts(self.path, self._named)
+
+    def withdraw(self) -> None:
+        """Remove what was written and not published."""
+        if _has_name(self._descriptor, self._partial):
+            self._partial.unlink()
+        for part in self._written:
+            part.unlink(missing_ok=True)
+
+    def _write_part(self, kind: str, part: Part) -> str:
+        token = os.urandom(16)
+        path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_ENDINGS[0]}")
+        self._written.append(path)
+        with path.open("xb", buffering=0) as file:
+            _write(file.fileno(), {**part.head, "kind": kind, "token": token}, part.arrays)
+        return path.name
+
+
+def _write(descriptor: int, head: FileHead, arrays: Arrays) -> None:
+    """Write a file from its beginning."""
+    plain = [np.ascontiguousarray(array) for array in arrays.values()]
+    about = [
+        (name, array.dtype.str, array.shape, zlib.crc32(_bytes(array)))
+        for name, array in zip(arrays, plain, strict=True)
+    ]
+    # Where the arrays begin depends on the length of the head, which tells it: laid out for the longest numbers.
+    place = _aligned(_HEADER.size + len(_packed(head, about, [2**63] * len(plain))))
+    places = []
+    for array in plain:
+        places.append(place)
+        place = _aligned(place + array.nbytes)
+    packed = _packed(head, about, places)
+    os.ftruncate(descriptor, 0)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(_HEADER.pack(MAGIC, len(packed), zlib.crc32(packed)))
+        file.write(packed)
+        for start, array in zip(places, plain, strict=True):
+            file.seek(start)
+            file.write(_bytes(array))
+        file.truncate(place)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The index file of a path and its parts, as far as they are there."""
+    return [found for found in (path, *_parts(path)) if found.exists()]
+
+
+def remove(path: Path) -> None:
+    """Remove an index file and its parts."""
+    path.unlink(missing_ok=True)
+    _remove_parts(path, ())
+
+
+def _parts(path: Path) -> Iterator[Path]:
+    return path.parent.glob(f"{path.stem}-*{INDEX_ENDINGS[0]}")
+
+
+def _remove_parts(path: Path, named: Collection[str]) -> None:
+    for part in list(_parts(path)):
+        if part.name not in named:
+            part.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -207,11 +290,11 @@ def drafting(path: Path) -> Iterator[Draft]:
                 break
             os.close(descriptor)  # its maker has just given it its final name, or removed it
             descriptor = None
+        draft = Draft(path, partial, descriptor)
         try:
-            yield Draft(path, partial, descriptor)
+            yield draft
         finally:
-            if _has_name(descriptor, partial):
-                partial.unlink()
+            draft.withdraw()
     except OSError as error:
         raise IndexUnavailableError(f"{path}: the index cannot be written ({error.strerror})") from error
     finally:

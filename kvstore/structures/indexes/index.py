@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ...arguments import Choice, Option
 from ...errors import InputError
-from ...storage.index_file import Arrays, FileHead
+from ...storage.index_file import Arrays, FileHead, Part
 from ...storage.view import WriteView
 from ..state import State
 from ..vectors.vectors import Matrix
@@ -37,10 +37,12 @@ States = Callable[[], AbstractContextManager[State]]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is to be written: the head's entries of this kind (msgpack-able), and named arrays."""
+    """What is to be written: the head's entries of this kind (msgpack-able), named arrays, and parts, those with a name
+    as they stand in the last file."""
 
     head: FileHead
     arrays: Arrays
+    parts: Sequence[Part] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ class FileIndex(Index, Generic[Read, Bound]):
         """
 
     @abstractmethod
-    def read(self, arrays: Arrays, head: FileHead) -> Read:
-        """What a file holds: the arrays, which are views of it, and the head as :meth:`build` gave them."""
+    def read(self, content: Content) -> Read:
+        """What a file holds: the arrays, which are views of it, the head and the parts as :meth:`build` gave them."""
 
     @abstractmethod
     def bound(self, read: Read, record: IndexRecord, state: State) -> Bound:

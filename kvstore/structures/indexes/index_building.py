@@ -69,7 +69,8 @@ class IndexBuilder:
             if record is None:
                 return False
             try:
-                epoch, old = read_index(self._environment, kind, path)
+                # Who asks for it has time to verify all; in the background that is done with what is gone on with.
+                epoch, old = read_index(self._environment, kind, path, whole=cancelled is None)
             except (FileNotFoundError, IndexUnavailableError):
                 epoch, old = record.epoch, None
 
@@ -82,14 +83,15 @@ class IndexBuilder:
             if content is None:
                 return False
             token = os.urandom(16)
-            draft.write({**content.head, "kind": kind.name, "token": token, "epoch": record.epoch}, content.arrays)
+            head = {**content.head, "kind": kind.name, "token": token, "epoch": record.epoch}
+            draft.write(head, content.arrays, content.parts)
             del content, old
             return self._publish(draft, record, token, cancelled)
 
     def drop(self, kind: FileIndex[Any, Any], progress: ReportProgress | None = None) -> None:
         """Take an index and its file away."""
         self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
-        index_file.path_of(self._environment.path, kind.name).unlink(missing_ok=True)
+        index_file.remove(index_file.path_of(self._environment.path, kind.name))
 
     def needed(self, kind: FileIndex[Any, Any]) -> IndexRecord | None:
         """The record of an index that needs a file now."""

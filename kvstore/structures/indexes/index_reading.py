@@ -7,6 +7,7 @@ good as none, and the reason is told by SHOW INDEXES.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from ...storage.index_file import LoadedFile
 from ..open_indexes import OpenIndexes
 from ..state import State
 from .generations import GenerationIndex, bound_generation
-from .index import Bound, FileIndex, Index, IndexRecord, IndexStatus, Read
+from .index import Bound, Content, FileIndex, Index, IndexRecord, IndexStatus, Read
 from .indexes import Indexes
+
+#: How often a file is read that is replaced meanwhile.
+_ATTEMPTS = 3
 
 
 def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) -> bool:
@@ -28,15 +32,28 @@ def trusts(environment: Environment, kind: FileIndex[Any, Any], token: bytes) ->
     return record is not None and token in record.tokens
 
 
-def read_index(environment: Environment, kind: FileIndex[Read, Any], path: Path) -> tuple[int, Read]:
-    """The epoch of an index file and what it holds; raises FileNotFoundError and IndexUnavailableError."""
-    head, arrays = index_file.read(
-        path, kind.name, lambda token: trusts(environment, kind, token), kind.checked_in_place
-    )
-    try:
-        return head["epoch"], kind.read(arrays, head)
-    except KeyError as error:
-        raise IndexUnavailableError(f"{path}: of another version, without {error}; REFRESH builds it anew") from error
+def read_index(
+    environment: Environment, kind: FileIndex[Read, Any], path: Path, *, whole: bool = False
+) -> tuple[int, Read]:
+    """The epoch of an index file and what it holds; ``whole`` verifies what else is verified where it is met.
+
+    Raises FileNotFoundError and IndexUnavailableError.
+    """
+    checked_in_place = () if whole else kind.checked_in_place
+    for _ in range(_ATTEMPTS):
+        head, arrays = index_file.read(path, kind.name, partial(trusts, environment, kind), checked_in_place)
+        try:
+            parts = index_file.read_parts(path, head, checked_in_place)
+        except FileNotFoundError as error:  # perhaps another file has its name by now, which names others
+            missing = Path(error.filename).name
+            continue
+        try:
+            return head["epoch"], kind.read(Content(head, arrays, parts))
+        except KeyError as error:
+            raise IndexUnavailableError(
+                f"{path}: of another version, without {error}; REFRESH builds it anew"
+            ) from error
+    raise IndexUnavailableError(f"{path}: its part {missing} is missing; REFRESH builds it anew")
 
 
 def file_of(opened: OpenIndexes, kind: FileIndex[Read, Any]) -> LoadedFile[tuple[int, Read]]:
@@ -53,6 +70,13 @@ def bound_index(state: State, kind: FileIndex[Any, Bound] | GenerationIndex[Boun
         return None
     read = _read(state.open_indexes, kind, record)
     return None if read is None else kind.bound(read, record, state)
+
+
+def reject(state: State, kind: FileIndex[Any, Any], problem: IndexUnavailableError) -> None:
+    """Do without the file of a kind, in which something was found damaged that was not read before."""
+    assert state.open_indexes is not None
+    file = file_of(state.open_indexes, kind)
+    file.reject(f"{file.path}: {problem}")
 
 
 def statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:

@@ -1,38 +1,42 @@
-"""The index of kind ``vectors``: a graph of chunk vectors, and how far it goes.
+"""The index of kind ``vectors``: graphs of chunk vectors, and how far they go.
 
-In: the chunks of a store. On disk: the graph, and its coverage (see :mod:`..vectors.vector_cache`). Out: candidates for
-a query vector, for :mod:`.vector_search` to compare again. Snapshots are held for a batch only.
+In: the chunks of a store. On disk: segments (parts of the index file), each the codes of chunks in order of their ids,
+with links between near ones where there are many; and their coverage (see :mod:`..vectors.vector_cache`). What is new
+becomes a segment, together with the last ones while these are less than :data:`_GROWTH` times as large: so there are as
+many segments as the logarithm of the chunks, and a chunk is written as often (the logarithmic method, Bentley and Saxe
+1980). Out: candidates for a query vector, for :mod:`.vector_search` to compare again. Snapshots are held for a batch.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...arguments import Option
-from ...storage.index_file import Arrays, FileHead
+from ...errors import IndexUnavailableError
+from ...storage.index_file import FileHead, Part
 from ..state import State
-from ..vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, HnswGraph, stored_vectors
+from ..vectors.hnsw import CHECKED_IN_PLACE, GRAPH_OPTIONS, MOST_DEAD, CodedRows, HnswBuilder, HnswGraph, unlinked
 from ..vectors.vector_cache import Coverage, HeldVectors, VectorCache, covered_further, reach
-from ..vectors.vectors import Ids, Matrix
 from .index import BuildTools, Content, FileIndex, IndexRecord, States
 
-#: Chunks that are read in one snapshot, and added between two looks at whether to go on.
+#: Chunks that are read in one snapshot, and linked between two looks at whether to go on.
 _READ, _ADDED = 4096, 128
+#: A segment takes in those after it that are more than this share of it.
+_GROWTH = 2
 
 
 @dataclass(frozen=True)
-class ChunkGraph:
-    """A graph of chunk vectors as it was read from its file; ``newer`` are vectors that were read after it."""
+class ChunkSegments:
+    """Segments of chunk codes as they were read from their file, in order of the chunks; ``newer`` are vectors that
+    were read after it."""
 
-    graph: HnswGraph
-    labels: Ids
-    vectors: Matrix
+    segments: Sequence[HnswGraph]
+    parts: Sequence[Part]
     coverage: Coverage
     options: Mapping[str, int]
     newer: VectorCache = field(default_factory=VectorCache)
@@ -42,26 +46,34 @@ class ChunkGraph:
         """The last change whose chunks were added."""
         return self.coverage[-1][0]
 
-    def rows_of(self, chunks: Ids) -> npt.NDArray[np.intp]:
-        """The rows of those chunks that are in the graph."""
-        order, labels = self._order
-        places = np.minimum(np.searchsorted(labels, chunks), len(labels) - 1)
-        rows: npt.NDArray[np.intp] = order[places[labels[places] == chunks]]
-        return rows
+    @property
+    def stop(self) -> int:
+        """The number below which chunks were added."""
+        return self.coverage[-1][1]
 
-    @cached_property
-    def _order(self) -> tuple[npt.NDArray[np.intp], Ids]:
-        order = np.argsort(self.labels)
-        return order, self.labels[order]
+    def __len__(self) -> int:
+        return sum(map(len, self.segments))
 
 
-class VectorIndex(FileIndex[ChunkGraph, ChunkGraph]):
-    """A graph of near neighbours (HNSW) for dense search in large stores."""
+class _Plan(NamedTuple):
+    """What the next file is made of, beside new chunks: parts that stay, and codes that are taken in, the first of them
+    with the links of ``base``; what both cover. ``old`` are the parts there are, where they can be gone on with."""
+
+    kept: Sequence[Part] = ()
+    taken: Sequence[CodedRows] = ()
+    base: HnswGraph | None = None
+    coverage: Coverage = ()
+    old: Sequence[Part] = ()
+
+
+class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
+    """Graphs of near neighbours (HNSW) for dense search in large stores."""
 
     name = "vectors"
-    description = "a graph of near neighbours (HNSW) for dense search in large stores"
+    description = "graphs of near neighbours (HNSW) for dense search in large stores"
     automatic = True
     building = "chunks that the last file has not are compared exactly"
+    checked_in_place = CHECKED_IN_PLACE
     options: Mapping[str, Option] = {
         "exact_below": Option(20_000, 0, 1e9, "with fewer chunks every one is compared, and there is no file"),
         "extend_after": Option(5_000, 1, 1e9, "chunks that may be new before they are added in the background"),
@@ -69,47 +81,58 @@ class VectorIndex(FileIndex[ChunkGraph, ChunkGraph]):
         **GRAPH_OPTIONS,
     }
 
-    def build(self, states: States, old: ChunkGraph | None, record: IndexRecord, tools: BuildTools) -> Content | None:
+    def build(
+        self, states: States, old: ChunkSegments | None, record: IndexRecord, tools: BuildTools
+    ) -> Content | None:
         """The chunks of ``old``, unless too many of them are no more, and those after them."""
-        options = record.counts(GRAPH_OPTIONS)
+        options = record.counts(("exact_below", *GRAPH_OPTIONS))
         with states() as state:
-            graph: HnswGraph | None = None
-            coverage: Coverage = ()
-            total = state.counters.chunks
-            if old is not None and old.options == options:
-                lacking = sum(1 for _ in state.chunks.scan(old.coverage[-1][1]))
-                alive = total - lacking
-                if len(old.labels) - alive <= MOST_DEAD * len(old.labels):
-                    graph, coverage, total = old.graph, old.coverage, lacking
-            dimension, end = state.settings.dimension, state.counters.next_chunk
-        start = coverage[-1][1] if coverage else 0
-        if start >= end and coverage:
+            end = state.counters.next_chunk
+            plan = _planned(state, old, options)
+        if plan is None:
             return None
-        if graph is None:
-            graph = HnswGraph.new(dimension, **options)
-        coverage = _grow(graph, coverage, states, start, end, total, tools)
-        if not coverage:
+        coverage = plan.coverage
+        fresh: list[CodedRows] = []
+        for change, stop, rows in _new_rows(states, coverage[-1][1] if coverage else 0, end):
+            coverage = covered_further(plan.coverage, change, stop)
+            fresh.append(rows)
+            if tools.cancelled():
+                break
+        parts = list(plan.kept)
+        taken = sum(len(rows.labels) for rows in plan.taken)
+        new = sum(len(rows.labels) for rows in fresh)
+        if taken + new:
+            graph = _graph(CodedRows.joined([*plan.taken, *fresh]), plan.base, options, tools)
+            if len(graph) < taken + new:  # cancelled
+                if len(graph) > taken:
+                    coverage = covered_further(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
+                elif new and plan.old:
+                    parts, graph = list(plan.old), unlinked(CodedRows.joined(fresh))
+                else:
+                    return None
+            parts.append(Part({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
+        if not parts:
             return None
-        numbers, arrays = graph.parts()
-        head = {"options": options, "coverage": [list(pair) for pair in coverage], "numbers": numbers}
-        return Content(head, arrays)
+        head = {"options": options, "coverage": [list(pair) for pair in coverage]}
+        return Content(head, {"rows": np.array([part.head["rows"] for part in parts], np.uint64)}, parts)
 
-    def read(self, arrays: Arrays, head: FileHead) -> ChunkGraph:
-        labels, vectors = stored_vectors(head["numbers"], arrays)
-        coverage = tuple((int(change), int(stop)) for change, stop in head["coverage"])
+    def read(self, content: Content) -> ChunkSegments:
+        coverage = tuple((int(change), int(stop)) for change, stop in content.head["coverage"])
+        segments = [HnswGraph(part.arrays, part.head["entry"]) for part in content.parts]
+        if list(map(len, segments)) != content.arrays["rows"].tolist():
+            raise IndexUnavailableError("the parts of the index have not as many vectors as it says")
         newer = VectorCache(HeldVectors(coverage))
-        return ChunkGraph(
-            HnswGraph.restored(head["numbers"], arrays), labels, vectors, coverage, head["options"], newer
-        )
+        return ChunkSegments(segments, content.parts, coverage, content.head["options"], newer)
 
-    def bound(self, read: ChunkGraph, record: IndexRecord, state: State) -> ChunkGraph:
-        """The graph: what it proposes is looked up in the state, see :mod:`.vector_search`."""
+    def bound(self, read: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
+        """The segments: what they propose is looked up in the state, see :mod:`.vector_search`."""
         return read
 
-    def describe(self, read: ChunkGraph) -> str:
-        return f"{len(read.labels):,} vectors; newer chunks are compared exactly"
+    def describe(self, read: ChunkSegments) -> str:
+        segments = f"{len(read.segments)} segment" + ("s" if len(read.segments) > 1 else "")
+        return f"{len(read):,} vectors in {segments}; newer chunks are compared exactly"
 
-    def lag(self, read: ChunkGraph, state: State) -> int:
+    def lag(self, read: ChunkSegments, state: State) -> int:
         """Nothing while no chunk is new: what was deleted is no lag."""
         covered = reach(read.coverage, state.counters.change) or 0
         return 0 if covered >= state.counters.next_chunk else super().lag(read, state)
@@ -125,28 +148,63 @@ class VectorIndex(FileIndex[ChunkGraph, ChunkGraph]):
         return state.counters.next_chunk + record.count("extend_after") - lacking
 
 
-def _grow(
-    graph: HnswGraph, coverage: Coverage, states: States, start: int, end: int, total: int, tools: BuildTools
-) -> Coverage:
-    """Add the chunks with ``start`` <= id < ``end``, or until it is cancelled; what the graph covers then."""
-    covered, done = coverage, 0
+def _planned(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _Plan | None:
+    """How to go on with what there is; None where nothing is new.
+
+    Segments that are taken in are verified; where one is damaged, nothing of the file is gone on with.
+    """
+    if old is None:
+        return _Plan()
+    new = sum(1 for _ in state.chunks.scan(old.stop))
+    dead = len(old) - (state.counters.chunks - new)
+    anew = old.options != options or dead > MOST_DEAD * len(old)
+    if old.stop >= state.counters.next_chunk and not anew:
+        return None
+    kept, size = len(old.segments), new
+    while kept and (anew or (size and len(old.segments[kept - 1]) < _GROWTH * size)):
+        kept -= 1
+        size += len(old.segments[kept])
+    taken = old.segments[kept:]
+    try:
+        for segment in taken:
+            segment.verify()
+    except IndexUnavailableError:
+        return _Plan()
+    rows = [segment.rows for segment in taken]
+    if not anew:
+        base = taken[0] if taken and taken[0].linked else None
+        return _Plan(old.parts[:kept], rows, base, old.coverage, old.parts)
+    there = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
+    alive = [segment.chosen(np.isin(segment.labels, there)) for segment in rows]
+    return _Plan(taken=alive, coverage=((state.counters.change, old.stop),))
+
+
+def _new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
+    """The chunks with ``start`` <= id < ``end``, a batch at a time: the change at which it was read, where it ends."""
     while start < end:
         with states() as state:
             change = state.counters.change
             stored = list(itertools.islice(state.chunks.scan(start, end), _READ))
             matrix = state.vectors.gather([(chunk.block, chunk.row) for _, chunk in stored])
-        chunks = np.array([chunk for chunk, _ in stored], np.uint64)
-        for first in range(0, len(chunks), _ADDED):
-            graph.add(chunks[first : first + _ADDED], matrix[first : first + _ADDED])
-            added = min(first + _ADDED, len(chunks))
-            tools.progress(done + added, total)
-            if tools.cancelled():
-                return covered_further(coverage, change, int(chunks[added - 1]) + 1)
-        done += len(chunks)
-        start = int(chunks[-1]) + 1 if len(chunks) == _READ else end
+        labels = np.array([chunk for chunk, _ in stored], np.uint64)
         # Each batch is as of its own state, and all of them hold what is there at the last.
-        covered = covered_further(coverage, change, start)
-    return covered
+        start = int(labels[-1]) + 1 if len(stored) == _READ else end
+        yield change, start, CodedRows.of_vectors(labels, matrix)
+
+
+def _graph(rows: CodedRows, base: HnswGraph | None, options: Mapping[str, int], tools: BuildTools) -> HnswGraph:
+    """The graph of some rows, or of as many of the first as were linked when it was cancelled."""
+    total = len(rows.labels)
+    if total < options["exact_below"]:
+        tools.progress(total, total)
+        return unlinked(rows)
+    builder = HnswBuilder(rows, base, **{name: options[name] for name in GRAPH_OPTIONS})
+    while builder.advance(_ADDED):
+        tools.progress(builder.linked, total)
+        if tools.cancelled():
+            break
+    tools.progress(builder.linked, total)
+    return builder.graph()
 
 
 #: The one that dense search asks for.

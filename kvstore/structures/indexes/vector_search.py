@@ -8,28 +8,24 @@ state is corrected for every other: chunks that are new are read, and what the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from ...errors import IndexUnavailableError
 from ..documents.allowed import ChunkSet
 from ..ranking import Ranking, best
 from ..state import State
+from ..vectors.hnsw import INEXACT, Near
 from ..vectors.vector_cache import HeldVectors, VectorCache, VectorPart, joined, reach
 from ..vectors.vectors import Ids, Matrix, nearest
 from .index import IndexRecord
-from .index_reading import bound_index
+from .index_reading import bound_index, reject
 from .indexes import Indexes
-from .vector_index import VECTORS, ChunkGraph
+from .vector_index import VECTORS, ChunkSegments
 
 #: How a search was done that compared every chunk.
 EXACTLY = "exact cosine over all chunks"
-#: Up to so many chunks that may answer are compared one by one, which takes about a millisecond.
-_COMPARED = 5_000
-#: A search that would walk more of the graph than this share of it compares all vectors instead.
-_WALKED = 0.1
-#: How far a cosine of the graph's library may be from ours, at most: both add float32, in different orders.
-_INEXACT = 1e-4
 
 
 def nearest_chunks(
@@ -46,51 +42,50 @@ def nearest_chunks(
         index = bound_index(state, VECTORS)
         found = None if index is None else _by_index(state, index, query, top, allowed, record)
         if index is not None and found is not None:
-            return found, f"HNSW graph of change {index.change}, what is newer exactly"
+            return found, f"HNSW graphs of change {index.change}, what is newer exactly"
     return ranked(state, _all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACTLY
 
 
 def _by_index(
-    state: State, index: ChunkGraph, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
+    state: State, index: ChunkSegments, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
 ) -> Ranking | None:
     with index.newer.lock:
         fresh = _corrected(state, index.newer)
     if fresh is None:
         return None
-    count = max(record.count("ef_search"), 2 * top)
-    if allowed is not None:
-        if allowed.count <= _COMPARED:
-            return _compared(state, index, fresh, query, top, allowed)
-        count = max(count, 2 * top * state.counters.chunks // allowed.count)
-    while count < max(_WALKED * len(index.graph), 4 * top):
-        labels, walked = index.graph.search(query, count)
-        if len(labels) < min(count, len(index.graph)):
-            break
-        last, all_met = float(walked[-1]), len(labels) == len(index.graph)
-        if allowed is not None:
-            kept = allowed.mask(labels)
-            labels, walked = labels[kept], walked[kept]
-        near = labels[_present(state, labels, walked, top, _INEXACT)]
-        rows = index.rows_of(near)
-        part = (index.labels[rows], index.vectors[rows])
-        found = ranked(state, [part, *fresh], query, top, allowed)
-        # What the walk has not met is no nearer than the last that it has.
-        if len(found) == top and (all_met or found[-1][1] >= last + _INEXACT):
+    ef = max(record.count("ef_search"), 2 * top)
+    while True:
+        try:
+            met = [segment.nearest(query, ef, allowed) for segment in index.segments]
+        except IndexUnavailableError as error:
+            reject(state, VECTORS, error)
+            return None
+        part = _compared_again(state, met, top)
+        found = ranked(state, [part, *fresh], query, top, allowed, frozenset(part[0].tolist()))
+        # What a search has not met in a segment is no nearer than the last that it has.
+        unmet = [near.cosines[-1] + INEXACT * near.scales[-1] for near in met if not near.all_met]
+        if not unmet or (len(found) == top and found[-1][1] >= max(unmet)):
             return found
-        count *= 4
-    return _compared(state, index, fresh, query, top, allowed)
+        ef *= 4
 
 
-def _compared(
-    state: State, index: ChunkGraph, fresh: Sequence[VectorPart], query: Matrix, top: int, allowed: ChunkSet | None
-) -> Ranking:
-    """Search with every vector of the index that may answer compared."""
-    if allowed is None:
-        part = (index.labels, index.vectors)
-    else:
-        rows = np.flatnonzero(allowed.mask(index.labels))
-        part = (index.labels[rows], index.vectors[rows])
-    return ranked(state, [part, *fresh], query, top, allowed)
+def _compared_again(state: State, met: Sequence[Near], top: int) -> VectorPart:
+    """Of what was met, the chunks that the state has and that may be among the ``top`` nearest, with the vectors that
+    the store holds."""
+    labels, cosines, scales = (np.concatenate(column) for column in list(zip(*met, strict=True))[:3])
+    order = np.argsort(-cosines, kind="stable")
+    within = 2 * INEXACT * float(scales.max(initial=0))
+    places: dict[int, tuple[int, int]] = {}
+    least = -np.inf
+    for chunk, cosine in zip(labels[order].tolist(), cosines[order].tolist(), strict=True):
+        if cosine < least:
+            break
+        record = state.chunks.find(chunk)
+        if record is not None:
+            places[chunk] = record.block, record.row
+            if len(places) == top:
+                least = cosine - within
+    return np.array([*places], np.uint64), state.vectors.gather([*places.values()])
 
 
 def _all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
@@ -130,29 +125,38 @@ def _corrected(state: State, cache: VectorCache, most: float = np.inf) -> list[V
     return [*held.parts, *own]
 
 
-def ranked(state: State, parts: Sequence[VectorPart], query: Matrix, top: int, allowed: ChunkSet | None) -> Ranking:
-    """The ``top`` chunks of largest cosine among some parts that the state has; every vector is compared."""
+def ranked(
+    state: State,
+    parts: Sequence[VectorPart],
+    query: Matrix,
+    top: int,
+    allowed: ChunkSet | None,
+    known: Collection[int] = (),
+) -> Ranking:
+    """The ``top`` chunks of largest cosine among some parts that the state has; every vector is compared.
+
+    Of ``known`` chunks it is known that the state has them.
+    """
     wanted = top + 16
     while True:
         chunks, scores = nearest(parts, query, wanted, allowed)
         all_met = len(chunks) < wanted
-        present = _present(state, chunks, scores, top)
+        present = _present(state, chunks, scores, top, known)
         if len(present) >= top or all_met:
             return best(state, chunks[present], scores[present], top)
         wanted *= 4
 
 
-def _present(state: State, chunks: Ids, scores: Matrix, top: int, within: float = 0.0) -> list[int]:
-    """Of chunks, best first, the places of the first ``top`` that the state has, and of those further ones whose score
-    is no further than ``within`` from the last of them; each chunk once: what an older state reads for itself may have
-    been read for a newer one."""
+def _present(state: State, chunks: Ids, scores: Matrix, top: int, known: Collection[int]) -> list[int]:
+    """Of chunks, best first, the places of the first ``top`` that the state has, and of those that tie with the last of
+    them; each chunk once: what an older state reads for itself may have been read for a newer one."""
     found: dict[int, int] = {}
     least = -np.inf
     for place, (chunk, score) in enumerate(zip(chunks.tolist(), scores.tolist(), strict=True)):
         if score < least:
             break
-        if chunk not in found and state.chunks.find(chunk) is not None:
+        if chunk not in found and (chunk in known or state.chunks.find(chunk) is not None):
             found[chunk] = place
             if len(found) == top:
-                least = score - within
+                least = score
     return list(found.values())

@@ -1,26 +1,28 @@
-"""Graphs of near neighbours: hierarchical navigable small worlds (Malkov and Yashunin 2018), by hnswlib.
+"""Graphs of near neighbours over codes: hierarchical navigable small worlds (Malkov and Yashunin 2018).
 
-In: unit vectors under labels of 64 bits, and later a query vector. Out: the labels of largest cosine, approximately,
-and the graph as named arrays that an index file keeps. hnswlib is loaded when a graph is first made or read;
-where it is missing an IndexUnavailableError says so.
+In: unit vectors under ascending labels of 64 bits, quantised to a byte a number. Out: named arrays that an index file
+keeps, and the labels of largest cosine, approximately: found by walking the links, or, where there are none, by
+comparing every code. The arrays are used where they lie, read or mapped. The kernel ``kvstore_cext.hnsw`` says how
+graphs are built and walked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kvstore_cext.hnsw import CODE_SIDE, NONE, CodeGraph, CodeGraphBuilder, checksums
+
 from ...arguments import Option
 from ...errors import IndexUnavailableError
+from ..documents.allowed import Allowed, ChunkSet
+from ..documents.chunks import GROUP
 from .vectors import Ids, Matrix
 
-if TYPE_CHECKING:
-    import hnswlib
-
-#: Decides the layers that vectors are drawn into, so that a graph is the same whenever it is built of the same.
+#: Decides the layers that nodes are drawn into, so that a graph is the same whenever it is built of the same.
 SEED = 0x6B76
 #: What a graph is built with, after which it cannot have others.
 GRAPH_OPTIONS: Mapping[str, Option] = {
@@ -29,81 +31,168 @@ GRAPH_OPTIONS: Mapping[str, Option] = {
 }
 #: A graph is built anew when more than this share of it is what is no more.
 MOST_DEAD = 0.2
-#: What of a graph is numbers, and what arrays, in hnswlib's words.
-_ARRAYS = ("label_lookup_external", "label_lookup_internal", "element_levels", "data_level0", "link_lists")
+#: Arrays of which the kernel verifies what it meets, node by node: nobody need read them before.
+CHECKED_IN_PLACE = ("labels", "codes", "scales", "links", "bounds", "upper")
+#: Comparing so many codes takes about as long as finding one candidate by walking.
+CODES_A_CANDIDATE = 50
+#: How far the cosine of a code may be from the vector's, in units of its scale: the errors of its numbers lie evenly
+#: within half a scale, so that of the cosine has a standard deviation of a scale / √12, and this is four of them.
+INEXACT = 1.2
+#: Runs of ids are looked up one by one where the labels are more than this many times as many.
+_SPARSE = 32
+
+_LAYERS = 15
 
 
-def _library() -> Any:
-    try:
-        import hnswlib
-    except ImportError as error:
-        raise IndexUnavailableError(
-            "hnswlib is not installed, so no index can be built or read; pip install hnswlib"
-        ) from error
-    return hnswlib
+class CodedRows(NamedTuple):
+    """Labels (n), ascending, codes (n, a multiple of :data:`CODE_SIDE`) and scales (n) of vectors."""
+
+    labels: Ids
+    codes: npt.NDArray[np.int8]
+    scales: Matrix
+
+    @classmethod
+    def of_vectors(cls, labels: Ids, vectors: Matrix) -> CodedRows:
+        """Unit vectors, shape (n, dimension), quantised: whole numbers to 127, and what makes them of unit length."""
+        count, dimension = vectors.shape
+        codes = np.zeros((count, -(-dimension // CODE_SIDE) * CODE_SIDE), np.int8)
+        peaks = np.maximum(np.abs(vectors).max(axis=1, initial=0, keepdims=True), np.float32(1e-30))
+        codes[:, :dimension] = np.rint(vectors * (np.float32(127) / peaks))
+        squares = np.einsum("ij,ij->i", codes, codes, dtype=np.int64)
+        return cls(labels, codes, (1 / np.sqrt(np.maximum(squares, 1))).astype(np.float32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[CodedRows]) -> CodedRows:
+        """Rows one after the other."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def chosen(self, rows: Any) -> CodedRows:
+        """Some of them."""
+        return CodedRows(*(column[rows] for column in self))
+
+
+class Near(NamedTuple):
+    """Labels with the cosines of their codes, best first; ``all_met`` where no other may answer."""
+
+    labels: Ids
+    cosines: Matrix
+    scales: Matrix
+    all_met: bool
 
 
 class HnswGraph:
-    """Vectors and the links between near ones. Any number of threads may search it while none adds."""
+    """Codes and the links between near ones; any number of threads may search it.
 
-    def __init__(self, index: hnswlib.Index) -> None:
-        self._index = index
+    Raises IndexUnavailableError where the arrays do not fit each other, and where a node met fails its checksum.
+    """
 
-    @classmethod
-    def new(cls, dimension: int, *, m: int, ef_construction: int) -> HnswGraph:
-        """A graph of nothing; ``m`` links a vector and layer (twice as many in the lowest), ``ef_construction``
-        candidates looked at for them."""
-        index = _library().Index("ip", dimension)
-        index.init_index(1024, M=m, ef_construction=ef_construction, random_seed=SEED)
-        return cls(index)
-
-    @classmethod
-    def restored(cls, numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> HnswGraph:
-        """The graph that :meth:`parts` took apart; a copy, which later changes of the arrays do not touch."""
-        kind = _library().Index
-        index = kind.__new__(kind)
-        index.__setstate__(({**numbers, **{name: arrays[name] for name in _ARRAYS}},))
-        return cls(index)
-
-    def parts(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """The graph as numbers and arrays; none may add meanwhile."""
-        state: dict[str, Any] = self._index.__getstate__()[0]
-        arrays = {name: state.pop(name) for name in _ARRAYS}
-        return state, arrays
+    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], entry: int) -> None:
+        try:
+            self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise IndexUnavailableError(f"the arrays of the graph contradict each other: {error}") from error
+        self.arrays = arrays
+        self.entry = entry
+        self.rows = CodedRows(arrays["labels"], arrays["codes"], arrays["scales"])
+        #: Whether a search may walk links; else all codes are compared.
+        self.linked = arrays["links"].shape[1] > 0
 
     def __len__(self) -> int:
-        return int(self._index.element_count)
+        return len(self.rows.labels)
 
-    def add(self, labels: Ids, vectors: Matrix) -> None:
-        """Add unit vectors, shape (n, dimension), under labels that are not in use."""
-        needed = len(self) + len(labels)
-        if needed > self._index.max_elements:
-            self._index.resize_index(max(needed, self._index.max_elements * 3 // 2))
-        self._index.add_items(vectors, labels, num_threads=1)
+    def nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> Near:
+        """About the ``ef`` labels of largest cosine with a unit vector, of those ``allowed``.
 
-    def search(self, query: Matrix, count: int) -> tuple[Ids, Matrix]:
-        """About the ``count`` labels of largest cosine and their cosines, best first.
-
-        ``count`` candidates are kept while the graph is walked, so asking for more than is wanted makes the first ones
-        surer. It may give fewer, where a part of the graph cannot be reached from the rest.
+        They are found by walking where that is quicker than comparing all that may answer.
         """
-        count = min(count, len(self))
-        while count:
-            try:
-                labels, distances = self._index.knn_query(query, k=count, num_threads=1)
-            except RuntimeError:  # hnswlib's word for having found fewer
-                count //= 2
+        labels = self.rows.labels
+        groups = allowed.groups if isinstance(allowed, Allowed) else None
+        count = len(labels) if allowed is None else min(allowed.count, len(labels))
+        try:
+            walks = self.linked and (allowed is None or groups is not None)
+            # A walk meets len / count times as many as may answer.
+            if walks and count * count > CODES_A_CANDIDATE * ef * len(labels):
+                walked = self._graph.search(query, ef, groups, GROUP)
+                if len(walked[0]) == ef:  # else a part of the graph cannot be reached from the rest
+                    return Near(*walked, False)
+            if allowed is None or (isinstance(allowed, Allowed) and _SPARSE * len(allowed) > len(labels)):
+                first, last = np.zeros(1, np.int64), np.full(1, len(labels), np.int64)
+            elif isinstance(allowed, Allowed):
+                first, last, groups = labels.searchsorted(allowed.starts), labels.searchsorted(allowed.stops), None
             else:
-                return labels[0].astype(np.uint64), 1 - distances[0]
-        return np.empty(0, np.uint64), np.empty(0, np.float32)
+                first = np.flatnonzero(allowed.mask(labels))
+                last = first + 1
+            found = self._graph.compare(query, ef, first, last, groups, GROUP)
+        except ValueError as error:
+            raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
+        return Near(*found, len(found[0]) < ef)
+
+    def verify(self) -> None:
+        """Verify every node."""
+        try:
+            self._graph.verify()
+        except ValueError as error:
+            raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
 
 
-def stored_vectors(numbers: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> tuple[Ids, Matrix]:
-    """Labels (n) and vectors (n, dimension; a view) of a graph taken apart, in the order they were added."""
-    count, stride = numbers["cur_element_count"], numbers["size_data_per_element"]
-    if not count:
-        return np.empty(0, np.uint64), np.empty((0, numbers["dim"]), np.float32)
-    buffer = arrays["data_level0"].view(np.uint8).data
-    labels: Ids = np.ndarray((count,), "<u8", buffer, numbers["label_offset"], (stride,)).copy()
-    vectors: Matrix = np.ndarray((count, numbers["dim"]), "<f4", buffer, numbers["offset_data"], (stride, 4))
-    return labels, vectors
+def unlinked(rows: CodedRows) -> HnswGraph:
+    """A graph without links, of which every code is compared."""
+    count = len(rows.labels)
+    links, bounds, upper = np.empty((count, 0), np.uint32), np.zeros(1, np.uint32), np.empty((0, 0), np.uint32)
+    checks = checksums(*rows, links, bounds, upper)
+    return HnswGraph({**rows._asdict(), "links": links, "bounds": bounds, "upper": upper, "checks": checks}, 0)
+
+
+class HnswBuilder:
+    """Links rows to a graph; the first of them are those of ``base``, where that is given, and linked already.
+
+    ``m`` links a row and layer (twice as many in the lowest), ``ef_construction`` candidates looked at for them.
+    """
+
+    def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
+        count = len(rows.labels)
+        self._rows = rows
+        self._bounds = np.concatenate((np.zeros(1, np.uint32), np.cumsum(_heights(rows.labels, m), dtype=np.uint32)))
+        self._links = np.full((count, 2 * m), NONE, np.uint32)
+        self._upper = np.full((int(self._bounds[-1]), m), NONE, np.uint32)
+        self.linked = 0
+        entry = 0
+        if base is not None:
+            self.linked, entry = len(base), base.entry
+            self._links[: self.linked] = base.arrays["links"]
+            self._upper[: self._bounds[self.linked]] = base.arrays["upper"]
+        self._builder = CodeGraphBuilder(
+            *rows,
+            self._links,
+            self._bounds,
+            self._upper,
+            linked=self.linked,
+            entry=entry,
+            ef_construction=ef_construction,
+        )
+
+    def advance(self, count: int) -> int:
+        """Link up to so many rows, without the interpreter's lock; how many are left."""
+        left = self._builder.advance(count)
+        self.linked = len(self._rows.labels) - left
+        return left
+
+    def graph(self) -> HnswGraph:
+        """The graph of those rows that are linked; to be asked for once."""
+        stop, rows = self.linked, self._rows.chosen(slice(0, self.linked))
+        bounds = self._bounds[: stop + 1]
+        links, upper = self._links[:stop], self._upper[: bounds[-1]]
+        arrays = {**rows._asdict(), "links": links, "bounds": bounds, "upper": upper}
+        return HnswGraph({**arrays, "checks": checksums(*rows, links, bounds, upper)}, self._builder.entry)
+
+
+def _heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
+    """How many layers above the lowest each label stands in: a function of the label (SplitMix64, Steele et al. 2014),
+    by the distribution that the paper has, in which the share of every layer in the one below is 1 / m."""
+    with np.errstate(over="ignore"):
+        mixed = labels + np.uint64(SEED) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        mixed = mixed ^ mixed >> np.uint64(31)
+    drawn = ((mixed >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
+    return np.minimum(-np.log(drawn) / np.log(m), _LAYERS).astype(np.uint32)

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...errors import IndexUnavailableError
-from ...storage.index_file import Arrays, FileHead
 from ...structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
 from ...structures.indexes.index_reading import bound_index
 from ...structures.indexes.indexes import Indexes
@@ -74,10 +73,10 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         arrays = layers.arrays(record, tools.progress, tools.cancelled)
         return None if arrays is None else Content({"change": communities.change}, arrays)
 
-    def read(self, arrays: Arrays, head: FileHead) -> CommunityGraph:
-        vectors = LayeredVectors(arrays)
+    def read(self, content: Content) -> CommunityGraph:
+        vectors = LayeredVectors(content.arrays)
         ends = np.cumsum(vectors.sizes)[:-1]
-        return CommunityGraph(head["change"], np.split(arrays["nodes"], ends), vectors)
+        return CommunityGraph(content.head["change"], np.split(content.arrays["nodes"], ends), vectors)
 
     def bound(self, read: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
         communities = bound_index(state, COMMUNITIES)
@@ -101,7 +100,7 @@ def graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
             raise IndexUnavailableError("there are too many entities and communities to do without")
         arrays = _layers(state, communities).arrays(record)
         assert arrays is not None  # nobody cancels
-        return COMMUNITY_GRAPH.read(arrays, {"change": communities.change})
+        return COMMUNITY_GRAPH.read(Content({"change": communities.change}, arrays))
 
     return communities.memory(COMMUNITY_GRAPH.name, made)
 

@@ -77,8 +77,7 @@ class Synonyms:
         """The ``count`` entities whose names are nearest to a unit vector, with their cosines, best first."""
         wanted = max(SEARCHED, 2 * count)
         while True:
-            labels, _ = self._index.graph.search(vector, wanted)
-            rows = labels.astype(np.intp)
+            rows = self._index.graph.nearest(vector, wanted).labels.astype(np.intp)
             # The graph only proposes: what it finds is compared again, as chunks are.
             named, nearest = self._index.entities[rows].tolist(), cosines(self._index.vectors[rows], vector).tolist()
             found = self._present(list(zip(named, nearest, strict=True)))

@@ -12,19 +12,19 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...arguments import Option
-from ...storage.index_file import Arrays, FileHead
 from ...structures.indexes.index import BuildTools, Content, FileIndex, IndexRecord, States
 from ...structures.state import State
-from ...structures.vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, HnswGraph, stored_vectors
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.hnsw import GRAPH_OPTIONS, MOST_DEAD, CodedRows, HnswBuilder, HnswGraph
+from ...structures.vectors.vectors import Matrix, cosines
 from .synonym_graph import SEARCHED, RowNumbers, SynonymGraph, Synonyms
 
 #: Names that are embedded, and names that are added to the graph, between two words of progress.
 _EMBEDDED, _ADDED = 256, 512
 #: The arrays of the file beside those of the graph.
-_COLUMNS = ("entities", "digests", "first", "second", "cosines")
+_COLUMNS = ("vectors", "entities", "digests", "first", "second", "cosines")
 
 #: Rows, rows near to them, and their cosines.
 _SynonymPairs = tuple[RowNumbers, RowNumbers, Matrix]
@@ -55,36 +55,40 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         entities = np.empty(0, np.uint32) if old is None else np.where(kept, old.entities, 0).astype(np.uint32)
         new = sorted(names.keys() - set(entities.tolist()))
         pairs = _NO_PAIRS
-        if old is None or old.options != options or len(kept) - kept.sum() > MOST_DEAD * len(kept):
-            graph = HnswGraph.new(dimension, **graph_options)
-            vectors = np.empty((0, dimension), np.float32) if old is None else old.vectors[kept]
-            start, entities = 0, entities[kept]
-        else:
-            graph, vectors, start = old.graph, old.vectors[:0], len(kept)
+        base: HnswGraph | None = None
+        vectors, coded = np.empty((0, dimension), np.float32), []
+        if old is not None and old.options == options and len(kept) - kept.sum() <= MOST_DEAD * len(kept):
+            base, vectors, coded = old.graph, old.vectors, [old.graph.rows]
             lasting = kept[old.first] & kept[old.second]
             pairs = old.first[lasting], old.second[lasting], old.cosines[lasting]
-        steps = 2 * len(new) + len(vectors)
+        elif old is not None:
+            vectors, entities = old.vectors[kept], entities[kept]
+        start = 0 if base is None else len(vectors)
+        steps = 2 * len(new) + len(vectors) - start
         vectors = np.concatenate([vectors, *_embedded([names[entity] for entity in new], steps, tools)])
         entities = np.concatenate([entities, np.array(new, np.uint32)])
-        for added in range(0, len(vectors), _ADDED):
-            part = vectors[added : added + _ADDED]
-            graph.add(np.arange(start + added, start + added + len(part), dtype=np.uint64), part)
-        done = steps - len(vectors)
+        coded.append(CodedRows.of_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
+        builder = HnswBuilder(CodedRows.joined(coded), base, **graph_options)
+        while builder.advance(_ADDED):
+            pass
+        graph = builder.graph()
+        done = len(new)
         found = [pairs]
-        for row, vector in enumerate(vectors, start):
-            found.append(_near(graph, row, vector, entities, options))
+        for row in range(start, len(vectors)):
+            found.append(_near(graph, vectors, row, entities, options))
             if (row - start + 1) % _ADDED == 0:
                 tools.progress(done + row - start + 1, steps)
         tools.progress(steps, steps)
         known = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
-        numbers, arrays = graph.parts()
-        columns: dict[str, Any] = dict(zip(_COLUMNS, (entities, known, *_both_ways(found)), strict=True))
-        return Content({"options": options, "change": change, "numbers": numbers}, {**arrays, **columns})
+        found_columns = (vectors, entities, known, *_both_ways(found))
+        columns: dict[str, npt.NDArray[Any]] = dict(zip(_COLUMNS, found_columns, strict=True))
+        head = {"options": options, "change": change, "entry": graph.entry}
+        return Content(head, {**graph.arrays, **columns})
 
-    def read(self, arrays: Arrays, head: FileHead) -> SynonymGraph:
+    def read(self, content: Content) -> SynonymGraph:
+        head, arrays = content.head, content.arrays
         return SynonymGraph(
-            graph=HnswGraph.restored(head["numbers"], arrays),
-            vectors=stored_vectors(head["numbers"], arrays)[1],
+            graph=HnswGraph(arrays, head["entry"]),
             change=head["change"],
             options=head["options"],
             **{name: arrays[name] for name in _COLUMNS},
@@ -110,15 +114,18 @@ def _digest(name: str) -> int:
 
 
 def _near(
-    graph: HnswGraph, row: int, vector: Matrix, entities: RowNumbers, options: Mapping[str, float]
+    graph: HnswGraph, vectors: Matrix, row: int, entities: RowNumbers, options: Mapping[str, float]
 ) -> _SynonymPairs:
     """The rows near to one, with their cosines: names that still are, the nearest first, at most ``neighbours``."""
     most = int(options["neighbours"])
-    others, cosines = graph.search(vector, max(SEARCHED, 2 * most))
-    others = others.astype(np.uint32)
-    kept = (cosines >= options["similarity"]) & (others != row) & (entities[others] != 0)
-    others, cosines = others[kept][:most], cosines[kept][:most]
-    return np.full(len(others), row, np.uint32), others, cosines
+    others = graph.nearest(vectors[row], max(SEARCHED, 2 * most)).labels.astype(np.uint32)
+    # The graph only proposes: what it finds is compared again.
+    found = cosines(vectors[others], vectors[row])
+    order = np.lexsort((others, -found))
+    others, found = others[order], found[order]
+    kept = (found >= options["similarity"]) & (others != row) & (entities[others] != 0)
+    others, found = others[kept][:most], found[kept][:most]
+    return np.full(len(others), row, np.uint32), others, found
 
 
 def _both_ways(found: Sequence[_SynonymPairs]) -> _SynonymPairs:

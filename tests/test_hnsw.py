@@ -1,0 +1,147 @@
+"""Graphs of near neighbours over codes: what they find, what they keep, and what a damaged one does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kvstore.errors import IndexUnavailableError
+from kvstore.structures.documents.allowed import Allowed, ListedChunks
+from kvstore.structures.vectors import hnsw
+from kvstore.structures.vectors.hnsw import CodedRows, HnswBuilder, HnswGraph, unlinked
+from kvstore_cext.hnsw import CodeGraph, CodeGraphBuilder
+
+DIMENSION, COUNT = 72, 1500
+
+
+def units(count: int, seed: int) -> np.ndarray:
+    """Unit vectors around a hundred places."""
+    random = np.random.default_rng(seed)
+    places = np.random.default_rng(0).standard_normal((100, DIMENSION))
+    found = places[random.integers(0, 100, count)] + random.standard_normal((count, DIMENSION))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+VECTORS, QUERIES = units(COUNT, 1), units(40, 2)
+LABELS = np.arange(COUNT, dtype=np.uint64) * 3 + 7
+
+
+def coded(stop: int = COUNT) -> CodedRows:
+    return CodedRows.of_vectors(LABELS[:stop], VECTORS[:stop])
+
+
+def linked(rows: CodedRows, base: HnswGraph | None = None) -> HnswGraph:
+    builder = HnswBuilder(rows, base, m=8, ef_construction=60)
+    while builder.advance(100):
+        pass
+    return builder.graph()
+
+
+@pytest.fixture(scope="module")
+def graph() -> HnswGraph:
+    return linked(coded())
+
+
+def test_codes_are_of_unit_length_and_near_to_the_vectors() -> None:
+    labels, codes, scales = coded()
+    assert codes.shape == (COUNT, 128)
+    again = codes[:, :DIMENSION] * scales[:, None]
+    assert np.linalg.norm(again, axis=1) == pytest.approx(np.ones(COUNT), abs=1e-5)
+    wrong = np.abs(again @ QUERIES.T - VECTORS @ QUERIES.T)
+    assert (wrong < hnsw.INEXACT * scales[:, None]).mean() > 0.999
+    assert CodedRows.of_vectors(labels[:1], np.zeros((1, DIMENSION), np.float32)).codes.any() == False  # noqa: E712
+
+
+def test_walking_finds_what_comparing_does(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = 0
+    for query in QUERIES:
+        compared = unlinked(coded()).nearest(query, 10)
+        exact = np.argsort(-(VECTORS @ query))[:10]
+        assert len(set(LABELS[exact].tolist()) & set(compared.labels.tolist())) >= 9
+        assert compared.cosines == pytest.approx(VECTORS[(compared.labels - 7) // 3] @ query, abs=2e-2)
+        monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0)
+        walked = graph.nearest(query, 40)
+        monkeypatch.undo()
+        assert not walked.all_met
+        assert (np.diff(walked.cosines) <= 0).all()
+        found += len(set(walked.labels[:10].tolist()) & set(compared.labels.tolist()))
+    assert found >= 0.98 * 10 * len(QUERIES)
+
+
+def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGraph) -> None:
+    half = linked(coded(700))
+    whole = linked(coded(), half)
+    for name, array in graph.arrays.items():
+        assert (whole.arrays[name] == array).all(), name
+    assert whole.entry == graph.entry
+    builder = HnswBuilder(coded(), m=8, ef_construction=60)
+    builder.advance(700)
+    part = builder.graph()
+    assert all((part.arrays[name] == array).all() for name, array in half.arrays.items())
+
+
+@pytest.mark.parametrize("walked", [True, False])
+@pytest.mark.parametrize("share", [1, 7, 60])
+def test_only_what_is_allowed_is_found(
+    graph: HnswGraph, share: int, walked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hnsw, "CODES_A_CANDIDATE", 0 if walked else 10**9)
+    groups = np.arange(1000, dtype=np.uint64)  # a document each, of which every ``share``th may answer
+    documents = groups[groups % np.uint64(share) == 0]
+    allowed = Allowed(documents, documents, np.ones(len(documents), np.uint64), 5 * len(documents))
+    rows = np.flatnonzero(allowed.mask(LABELS))
+    for query in QUERIES[:10]:
+        exact = LABELS[rows[np.argsort(-(VECTORS[rows] @ query))[:5]]]
+        for one in (allowed, ListedChunks(LABELS[rows])):
+            found = graph.nearest(query, 30, one)
+            assert allowed.mask(found.labels).all()
+            assert len(set(exact.tolist()) & set(found.labels.tolist())) >= 4
+    nothing = Allowed.of_records([])
+    assert graph.nearest(QUERIES[0], 30, nothing) == (pytest.approx([]), pytest.approx([]), pytest.approx([]), True)
+
+
+def test_a_graph_of_nothing_finds_nothing() -> None:
+    for graph in (linked(coded(0)), unlinked(coded(0))):
+        assert len(graph.nearest(QUERIES[0], 10).labels) == 0
+        graph.verify()
+
+
+def test_a_node_whose_bytes_are_others_is_told_when_it_is_met(graph: HnswGraph) -> None:
+    random = np.random.default_rng(5)
+    for name in ("labels", "codes", "scales", "links", "bounds", "upper"):
+        for _ in range(5):
+            arrays: dict[str, Any] = {**graph.arrays, name: graph.arrays[name].copy()}
+            damaged = arrays[name].view(np.uint8).reshape(-1)
+            damaged[random.integers(0, len(damaged))] ^= 64
+            broken = HnswGraph(arrays, graph.entry)
+            with pytest.raises(IndexUnavailableError, match="fails its checksum; REFRESH"):
+                broken.verify()
+            for query in QUERIES[:3]:
+                try:
+                    met = broken.nearest(query, 20)
+                except IndexUnavailableError:
+                    continue
+                assert met.labels.tolist() == graph.nearest(query, 20).labels.tolist()
+
+
+def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
+    for name in ("labels", "codes", "scales", "links", "bounds", "checks"):
+        with pytest.raises(IndexUnavailableError, match="contradict each other"):
+            HnswGraph({**graph.arrays, name: graph.arrays[name][:-1].copy()}, graph.entry)
+    with pytest.raises(IndexUnavailableError, match="contradict each other"):
+        HnswGraph(graph.arrays, COUNT)
+    arrays = [graph.arrays[name] for name in ("labels", "codes", "scales", "links", "bounds", "upper", "checks")]
+    found = CodeGraph(*arrays, graph.entry)
+    with pytest.raises(ValueError, match="fits no graph"):
+        found.search(np.zeros(200, np.float32), 5)
+    with pytest.raises(ValueError, match="fits no graph"):
+        found.compare(QUERIES[0], 0, np.zeros(1, np.int64), np.ones(1, np.int64))
+    links = np.zeros((COUNT, 16), np.uint32)
+    bounds, upper = graph.arrays["bounds"], graph.arrays["upper"].copy()
+    for place, wrong in ((4, bounds[::-1].copy()), (5, np.zeros((3, 8), np.uint32)), (3, links[:, :4].copy())):
+        given: list[Any] = [*coded(), links, bounds, upper]
+        given[place] = wrong
+        with pytest.raises(ValueError, match=r"fit|descend|wanted"):
+            CodeGraphBuilder(*given)
