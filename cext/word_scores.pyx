@@ -14,6 +14,7 @@ that are no block raise ValueError.
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memchr
 from libcpp.algorithm cimport nth_element
 from libcpp.functional cimport greater
 from libcpp.vector cimport vector
@@ -192,6 +193,8 @@ cdef class WordScores:
                 end = _at_least(self._chunks, at, firsts[block + 1])
             if at == end and not takes:
                 continue
+            if at == end and not self._any_may_answer(firsts, block):
+                continue
             score = self._bound(weight, blocks[block]) + rest
             enter = takes and score >= self._least
             if not enter and not self._any_at_least(at, end, self._least - score):
@@ -258,6 +261,16 @@ cdef class WordScores:
     cdef inline bint _may_answer(self, uint64_t chunk) noexcept:
         cdef uint64_t group = chunk // _GROUP
         return not self._filtered or (group < <uint64_t> self._groups.shape[0] and self._groups[group] != 0)
+
+    cdef bint _any_may_answer(self, const vector[uint64_t]& firsts, size_t block) noexcept:
+        """Whether any chunk may answer that lies in a block, or between it and the next."""
+        cdef uint64_t first = firsts[block] // _GROUP, end
+        if not self._filtered:
+            return True
+        end = self._groups.shape[0]
+        if block + 1 < firsts.size():
+            end = min(end, firsts[block + 1] // _GROUP + 1)
+        return first < end and memchr(&self._groups[first], 1, end - first) != NULL
 
     cdef inline void _keep(self, uint64_t chunk, double score, double rest) noexcept:
         if score + rest >= self._least:

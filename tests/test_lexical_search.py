@@ -168,6 +168,20 @@ def test_what_cannot_be_among_the_best_is_not_read(tmp_path: Path) -> None:
         assert len(set(np.frombuffer(scores).tolist())) == 1
 
 
+def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> None:
+    texts = {5 * number: {"common": 1 + number % 3} for number in range(1, 9000)}
+    groups = np.zeros(4000, np.uint8)
+    groups[3000:3100] = 1
+    with postings_of(tmp_path / "store", texts, set()) as state:
+        blocks = state.postings.blocks("common")
+        read = [(key, value) for key, value in blocks if 5 * 2700 < int.from_bytes(key[-8:], "big") < 5 * 3100]
+        broken = [block if block in read else (block[0], memoryview(b"?")) for block in blocks]
+        search = WordScores(1.2, 0.75, 2.0, 1000, groups)
+        search.add(1.0, broken, search.bound_of_any(1.0), 0.0)
+        assert len(read) == 2
+        assert np.frombuffer(search.best()[0], np.uint64).tolist() == list(range(15000, 15500, 5))
+
+
 def test_bounds_of_a_block_that_are_not_its_own_are_told(tmp_path: Path) -> None:
     with postings_of(tmp_path / "store", {chunk: {"tea": 1} for chunk in range(5, 90)}, set()) as state:
         ((key, value),) = state.postings.blocks("tea")
