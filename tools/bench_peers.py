@@ -101,6 +101,7 @@ class Run:
     data: Path
     cache: Path
     stores: Path
+    scratch: Path
     batch: int
     seconds: int
     keep: bool
@@ -147,7 +148,7 @@ class Run:
     def _row(self, measured: Measured, corpus: Corpus, row: str, folder: Path) -> Figures | None:
         order = {"system": measured.name, "row": row, "folder": str(folder), "cache": str(self.cache)}
         order |= {"count": corpus.count, "batch": self.batch}
-        out = self.stores / "figures.json"
+        out = self.scratch / "figures.json"
         out.unlink(missing_ok=True)
         order["out"] = str(out)
         told = f"{measured.label}, {corpus.count:,} passages, {row}"
@@ -162,7 +163,7 @@ class Run:
     def _opened(self, measured: Measured, corpus: Corpus, folder: Path) -> Figures:
         """Processor time from the start of a process to its first answer, in milliseconds, the median of some."""
         figures: Figures = {}
-        out = self.stores / "answered"
+        out = self.scratch / "answered"
         for ask in ("lexical", "vector", "hybrid"):
             times = []
             for question in corpus.questions()[:OPENED]:
@@ -181,7 +182,7 @@ class Run:
 
     def _warmed(self, measured: Measured, corpus: Corpus) -> None:
         """Have a system run once on a few documents, before it is measured, so that its code is compiled."""
-        folder = self.stores / "warm"
+        folder = self.scratch / "warm"
         order = {"system": measured.name, "row": "warm", "folder": str(folder), "cache": str(self.cache), "out": ""}
         self._ran(measured, "measured", [json.dumps(order | {"count": corpus.count})], f"{measured.label}, warm-up")
         shutil.rmtree(folder, ignore_errors=True)
@@ -252,7 +253,8 @@ def main(
         raise click.UsageError(f"--growth takes two numbers with a comma between them, not {grown!r}")
     cache = cache or Path(click.get_app_dir("kvstore-peers"))
     with tempfile.TemporaryDirectory() as scratch:
-        run = Run(data, cache, (stores or Path(scratch)).resolve(), batch, seconds, stores is not None)
+        kept = (stores or Path(scratch)).resolve()
+        run = Run(data, cache, kept, Path(scratch), batch, seconds, stores is not None)
         run.stores.mkdir(parents=True, exist_ok=True)
         columns = []
         for name in chosen:
