@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.changes import facts
+from kvstore.changes import changes, facts
 from kvstore.changes.dump import dump
 from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
 from kvstore.structures.forest.forest import StatedEdge
@@ -287,3 +287,24 @@ def test_any_history_gives_the_dump_of_a_fresh_store(history: list) -> None:
     for table in expected:
         assert found[table] == expected[table], table
         assert copied[table] == expected[table], table
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data(), st.integers(1, 3))
+def test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store(data: st.DataObject, together: int) -> None:
+    """Names that only deleted documents introduce stand in others: alone, in longer names, and around shorter ones."""
+    documents = data.draw(st.lists(document, min_size=2, max_size=8))
+    gone = data.draw(st.sets(st.sampled_from(range(len(documents))), min_size=1))
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(changes, "_TOGETHER", together)
+        dumps = []
+        for here, kept in (("lived", range(len(documents))), ("fresh", sorted(set(range(len(documents))) - gone))):
+            with kvstore.open(Path(name) / here, embedder="hashing:16", settings={"language": "rules"}) as store:
+                with store.transaction() as transaction:
+                    for number in kept:
+                        transaction.put(str(number), **documents[number])
+                if here == "lived":
+                    with store.transaction() as transaction:
+                        assert transaction.delete_many([str(number) for number in gone]) == len(gone)
+                dumps.append(dump_of(store))
+    assert dumps[0] == dumps[1]

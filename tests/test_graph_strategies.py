@@ -201,7 +201,7 @@ def test_entities_of_many_pages_of_heads_are_kept(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store") as environment:
         with environment.write() as transaction:
             writer = GraphWriter(transaction)
-            writer.put_chunk(5, row)
+            writer.put_chunks({5: row})
             writer.flush()
         with environment.snapshot() as snapshot:
             assert PassageGraph(snapshot).degrees(entities).total.tolist() == [1] * len(entities)

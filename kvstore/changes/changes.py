@@ -11,8 +11,9 @@ Nothing is visible before the caller commits; any error leaves the transaction t
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ..collection_pause import collection_paused
@@ -39,10 +40,14 @@ from ..systems.kept_derivations import stored_derivations
 from ..systems.versions import require_maintained
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
+from .everything import portions
 from .facts import stated_of
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import Pending, Prepared
+
+#: Documents that are taken out together: what is read of them is in memory then.
+_TOGETHER = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +95,9 @@ class Changes:
         linker = Linker(self.state, self._mentions)
         work = _LinkedWork(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
-        for key in pending.documents:
-            record = self.documents.find(key)
-            if record is not None:
-                self._take_out(record, work, names)
+        leaving = (record for key in pending.documents if (record := self.documents.find(key)) is not None)
+        for records in portions(leaving, _TOGETHER):
+            self._take_out(records, work, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
         for fact, key, value in pending.stated:
@@ -139,40 +143,48 @@ class Changes:
         self.filter.flush()
         self.counters.save(self._view)
 
-    def _take_out(self, record: DocumentRecord, work: _LinkedWork, names: NameChanges) -> None:
-        """Remove a document and all that is its own; its names lose one introduction each."""
-        for follower in self._followers:
-            follower.leaving(record)
-        outline = self.documents.outline(record.id)
-        stem = stemmer(self._settings.stemmer)
-        self._files.remove(record.source)
-        for fact, value in stated_of(self.state, record):
-            self._withdraw(fact, record.key, value, work, names)
-        introductions = self._entities.introductions(record.id)
+    def _take_out(self, documents: Sequence[DocumentRecord], work: _LinkedWork, names: NameChanges) -> None:
+        """Remove documents and all that is their own, structure by structure; their names lose one introduction
+        each."""
+        ids = [record.id for record in documents]
+        for record in documents:
+            for follower in self._followers:
+                follower.leaving(record)
+            for fact, value in stated_of(self.state, record):
+                self._withdraw(fact, record.key, value, work, names)
+        introductions = self._entities.introductions(*ids)
         work.linker.learn(names.withdraw_places(introductions))
+        self._entities.remove_introductions(ids)
         self.counters.introductions -= len(introductions)
-        work.linker.unlink_document(record)
-        text = self.documents.text(record.id)
-        chunk_ids = list(record.chunk_ids())
-        for chunk, stored in zip(chunk_ids, self._chunks.get_many(chunk_ids), strict=True):
-            piece = text[stored.start : stored.end].decode()
-            path = heading_path(outline, stored.section)
-            self._postings.remove(chunk, chunk_terms(record.title, path, piece, stem).keys())
-            self._vectors.remove(stored.block, stored.row)
-            self._chunks.remove(chunk)
-            self.counters.words -= stored.words
-        work.linker.unlink_nodes(self.forest.withdraw_document(record.id))
-        for one, parts in self._derived:
-            if one.covers(record.id) or parts.find(record.id) is not None:
-                parts.remove(record.id)
-        for abstract in record.abstract_ids():
-            self._abstracts.remove(abstract)
-        self._entities.remove_introductions(record.id)
-        self.documents.remove(record)
-        self.counters.documents -= 1
-        self.counters.chunks -= record.chunk_count
-        self.counters.text_bytes -= record.size
-        self.counters.abstracts -= len(record.groups) + len(record.uppers)
+        work.linker.unlink_documents(documents)
+        self._take_out_chunks(documents)
+        for document in ids:
+            work.linker.unlink_nodes(self.forest.withdraw_document(document))
+            for one, parts in self._derived:
+                if one.covers(document) or parts.find(document) is not None:
+                    parts.remove(document)
+        self._abstracts.remove(abstract for record in documents for abstract in record.abstract_ids())
+        self._files.remove(record.source for record in documents)
+        self.documents.remove(documents)
+        self.counters.documents -= len(documents)
+        self.counters.text_bytes -= sum(record.size for record in documents)
+        self.counters.abstracts -= sum(len(record.groups) + len(record.uppers) for record in documents)
+
+    def _take_out_chunks(self, documents: Sequence[DocumentRecord]) -> None:
+        """Remove the chunks of some documents with their postings and vectors."""
+        stem = stemmer(self._settings.stemmer)
+        chunks = [chunk for record in documents for chunk in record.chunk_ids()]
+        stored = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
+        for record in documents:
+            outline, text = self.documents.outline(record.id), self.documents.text(record.id)
+            for chunk, place in islice(stored, record.chunk_count):
+                piece = text[place.start : place.end].decode()
+                path = heading_path(outline, place.section)
+                self._postings.remove(chunk, chunk_terms(record.title, path, piece, stem).keys())
+                self._vectors.remove(place.block, place.row)
+                self.counters.words -= place.words
+        self._chunks.remove(chunks)
+        self.counters.chunks -= len(chunks)
 
     def _withdraw(
         self, fact: StatedFact[Any, Any], key: object, value: object, work: _LinkedWork, names: NameChanges
@@ -211,11 +223,12 @@ class Changes:
         """Write the counts of all names touched; removes those without introduction, finds the new ones in older
         chunks."""
         linker.flush()
-        for entity, key in names.without_introduction():
-            linker.unlink_entity(entity, key)
+        gone = dict(names.without_introduction())
+        linker.unlink_entities(gone)
+        for key in gone.values():
             self.filter.delete(key)
-            self._entities.remove(entity, key)
-            self.counters.entities -= 1
+        self._entities.remove(gone)
+        self.counters.entities -= len(gone)
         new = names.new_keys()
         numbers = list(range(self.counters.next_entity, self.counters.next_entity + len(new)))
         self.counters.next_entity += len(new)

@@ -9,7 +9,8 @@ systems keep beside the spine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,7 @@ class Linker:
         self._keys: dict[int, str] = {}
         self._new: dict[int, Added] = {}
         self._touched: dict[int, set[int]] = {}
+        self._unnamed: dict[int, set[int]] = {}
         self._names_added: dict[int, str] = {}
         self._names_removed: dict[int, str] = {}
         self._links: dict[tuple[int, int, int], int] = {}
@@ -57,7 +59,15 @@ class Linker:
 
     def delta(self) -> Delta:
         """What has changed for those who follow the spine; to be called when all of it is written."""
-        return Delta(list(self._new.values()), self._touched, self._names_added, self._names_removed, self._links)
+        touched = set(chain.from_iterable(self._touched.values()))
+        return Delta(
+            list(self._new.values()),
+            self._touched,
+            {chunk: entities for chunk, entities in self._unnamed.items() if chunk not in touched},
+            self._names_added,
+            self._names_removed,
+            self._links,
+        )
 
     def change_link(self, one: int, other: int, kind: int, by: int) -> None:
         """Say that two entities belong together so many times more (or less) often."""
@@ -97,34 +107,47 @@ class Linker:
         for entity, pairs in mention_addresses(rows, heading_rows).items():
             self._added.setdefault(self._key(entity), []).extend(pairs)
 
-    def unlink_document(self, record: DocumentRecord) -> None:
-        """Remove all mentions of a document that is about to go, and their addresses."""
-        rows = dict(zip(record.chunk_ids(), self._mentions.in_chunks(record.chunk_ids()), strict=True))
-        heading_rows = self._mentions.in_headings(record.id)
-        for entity, pairs in mention_addresses(rows, heading_rows).items():
-            self._removed.setdefault(self._key(entity), []).extend(pairs)
-        for chunk in rows:
-            self._mentions.put_chunk(chunk, [])
-        self._touched.pop(record.id, None)
-        self._mentions.put_headings(record.id, ())
+    def unlink_documents(self, documents: Sequence[DocumentRecord]) -> None:
+        """Remove all mentions of documents that are about to go, and their addresses."""
+        ids = [record.id for record in documents]
+        chunks = [chunk for record in documents for chunk in record.chunk_ids()]
+        rows = dict(zip(chunks, self._mentions.in_chunks(chunks), strict=True))
+        found = mention_addresses(rows, chain.from_iterable(self._mentions.in_headings_of(ids)))
+        self._learn_keys(found)
+        for entity, pairs in found.items():
+            self._removed.setdefault(self._keys[entity], []).extend(pairs)
+        for document in ids:
+            self._touched.pop(document, None)
+        self._mentions.remove(chunks, ids)
 
-    def unlink_entity(self, entity: int, key: str) -> None:
-        """Remove the mentions of a name that nothing introduces any more; its block list goes with the filter entry."""
-        self._names_removed[entity] = key
-        for number in self._filter.addresses(key):
-            _, place = addresses.split(int(number))
-            document = self._state.abstracts.get(place).document
-            heading_rows = self._mentions.in_headings(document)
-            kept = [row for row in heading_rows if row.entity != entity]
+    def unlink_entities(self, gone: Mapping[int, str]) -> None:
+        """Remove the mentions of names that nothing introduces any more; their block lists go with the filter
+        entries."""
+        self._names_removed.update(gone)
+        places: dict[int, set[int]] = {}
+        for entity, key in gone.items():
+            for number in self._filter.addresses(key).tolist():
+                places.setdefault(addresses.split(number)[1], set()).add(entity)
+        by_place = dict(zip(places, self._state.abstracts.get_many(places), strict=True))
+        owners = {place: abstract.document for place, abstract in by_place.items()}
+        documents = list(dict.fromkeys(owners.values()))
+        for document, heading_rows in zip(documents, self._mentions.in_headings_of(documents), strict=True):
+            kept = [row for row in heading_rows if row.entity not in gone]
             if len(kept) < len(heading_rows):
                 self._mentions.put_headings(document, kept)
                 self.touch(document, self._state.documents.get(document).chunk_ids())
-            if place < FIRST_UPPER:
-                for chunk in range(GROUP * place, GROUP * place + GROUP):
-                    rows = self._mentions.in_chunk(chunk)
-                    if rows:
-                        self._mentions.put_chunk(chunk, [row for row in rows if row.entity != entity])
-                        self.touch(document, [chunk])
+        leaves = [place for place in places if place < FIRST_UPPER]
+        chunks = [chunk for place in leaves for chunk in range(GROUP * place, GROUP * place + GROUP)]
+        changed: dict[int, list[Occurrence]] = {}
+        for chunk, rows in zip(chunks, self._mentions.in_chunks(chunks), strict=True):
+            lost = [row for row in rows if row.entity in gone]
+            if lost:
+                left = changed[chunk] = [row for row in rows if row.entity not in gone]
+                if any(_inside(row, other) for other in lost for row in left):
+                    self.touch(owners[chunk // GROUP], [chunk])
+                else:
+                    self._unnamed[chunk] = {row.entity for row in lost}
+        self._mentions.put_chunks(changed)
 
     def touch(self, document: int, chunks: Iterable[int]) -> None:
         """Say that of chunks of a document something has changed besides their texts."""
@@ -201,7 +224,17 @@ class Linker:
         return found
 
     def _key(self, entity: int) -> str:
-        key = self._keys.get(entity)
-        if key is None:
-            key = self._keys[entity] = self._state.entities.get(entity).key
-        return key
+        self._learn_keys([entity])
+        return self._keys[entity]
+
+    def _learn_keys(self, entities: Iterable[int]) -> None:
+        """Have the normal forms of some entities at hand."""
+        missing = [entity for entity in entities if entity not in self._keys]
+        if missing:
+            found = self._state.entities.get_many(missing)
+            self._keys.update((entity, record.key) for entity, record in zip(missing, found, strict=True))
+
+
+def _inside(one: Occurrence, other: Occurrence) -> bool:
+    """Whether all that ``one`` covers ``other`` covers too."""
+    return other.start <= one.start and one.start + one.length <= other.start + other.length

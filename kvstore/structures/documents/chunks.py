@@ -91,8 +91,8 @@ class ChunkWriter(Chunks):
         for chunk, block, row in moved:
             self.put(chunk, self.get(chunk)._replace(block=block, row=row))
 
-    def remove(self, chunk: int) -> None:
-        self._write.delete(tables.CHUNKS, records.u64(chunk))
+    def remove(self, chunks: Iterable[int]) -> None:
+        self._write.change_many(tables.CHUNKS, dict.fromkeys(map(records.u64, chunks)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,5 +175,5 @@ class AbstractWriter(Abstracts):
         row = [getattr(record, name) for name in AbstractRecord.__slots__]
         self._write.put(tables.ABSTRACTS, records.u64(abstract), records.pack(row))
 
-    def remove(self, abstract: int) -> None:
-        self._write.delete(tables.ABSTRACTS, records.u64(abstract))
+    def remove(self, abstracts: Iterable[int]) -> None:
+        self._write.change_many(tables.ABSTRACTS, dict.fromkeys(map(records.u64, abstracts)))

@@ -289,14 +289,13 @@ class DocumentWriter(Documents):
         body = [getattr(record, name) for name in _FIELDS]
         self._write.put(tables.DOCUMENTS, records.u64(record.id), records.pack(body))
 
-    def remove(self, record: DocumentRecord) -> None:
-        """Remove a document's record, key, text and outline."""
+    def remove(self, documents: Sequence[DocumentRecord]) -> None:
+        """Remove the records, keys, texts and outlines of some documents."""
         self._read.clear()
-        key = records.u64(record.id)
-        self._write.delete(tables.DOCUMENTS, key)
-        self._write.delete(tables.DOCUMENT_KEYS, key_bytes(record.key))
-        self._write.delete(tables.TEXTS, key)
-        self._write.delete(tables.OUTLINES, key)
+        gone: dict[bytes, None] = dict.fromkeys(records.u64(record.id) for record in documents)
+        for table in (tables.DOCUMENTS, tables.TEXTS, tables.OUTLINES):
+            self._write.change_many(table, gone)
+        self._write.change_many(tables.DOCUMENT_KEYS, dict.fromkeys(key_bytes(record.key) for record in documents))
 
 
 class Titled(Protocol):

@@ -8,7 +8,7 @@ part of what a store holds: without it, files are read again, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from ...storage import records
@@ -67,7 +67,7 @@ class IngestedFileWriter(IngestedFiles):
         if all(record and record.digest == digest for record, digest in zip(stored, digests, strict=True)):
             self._write.put(tables.INGESTED_FILES, key_bytes(file.source), records.pack(asdict(file)))
 
-    def remove(self, source: str | None) -> None:
-        """Forget the file of a source, where there is one."""
-        if source:
-            self._write.delete(tables.INGESTED_FILES, key_bytes(source))
+    def remove(self, sources: Iterable[str | None]) -> None:
+        """Forget the files of some sources, where there are such."""
+        keys = dict.fromkeys(key_bytes(source) for source in sources if source)
+        self._write.change_many(tables.INGESTED_FILES, keys)

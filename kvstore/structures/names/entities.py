@@ -238,12 +238,14 @@ class Entities:
         values = self._view.get_many(tables.ENTITIES, list(members))
         return zip(members, values, members.values(), strict=True)
 
-    def introductions(self, document: int) -> list[tuple[int, int]]:
-        """What a document introduces: entity id, and the place of a slot of that entity."""
-        key = records.u64(document)
-        value = self._view.get(tables.INTRODUCTIONS, key)
-        row = iter(() if value is None else records.unpack(value, tables.INTRODUCTIONS, key))
-        return list(zip(row, row, strict=True))
+    def introductions(self, *documents: int) -> list[tuple[int, int]]:
+        """What documents introduce: entity id, and the place of a slot of that entity."""
+        keys = list(map(records.u64, documents))
+        found: list[tuple[int, int]] = []
+        for key, value in zip(keys, self._view.get_many(tables.INTRODUCTIONS, keys), strict=True):
+            row = iter(() if value is None else records.unpack(value, tables.INTRODUCTIONS, key))
+            found.extend(zip(row, row, strict=True))
+        return found
 
     def introduced(self, document: int) -> Iterator[tuple[int, str, str]]:
         """What a document introduces: entity id, form, kind; raises CorruptionError where it refers to nothing."""
@@ -270,9 +272,10 @@ class EntityWriter(Entities):
     def put_name(self, key: str, entity: int) -> None:
         self._write.put(tables.ENTITY_NAMES, key.encode(), records.u32(entity))
 
-    def remove(self, entity: int, key: str) -> None:
-        self._put_rows({entity: None})
-        self._write.delete(tables.ENTITY_NAMES, key.encode())
+    def remove(self, gone: Mapping[int, str]) -> None:
+        """Forget entities, whose normal forms are given."""
+        self._put_rows(dict.fromkeys(gone))
+        self._write.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in gone.values()))
 
     def put_introductions(self, document: int, rows: list[tuple[int, int]]) -> None:
         """Store what a document introduces: entity ids, each with the place of a slot."""
@@ -280,8 +283,9 @@ class EntityWriter(Entities):
             row = [number for pair in rows for number in pair]
             self._write.put(tables.INTRODUCTIONS, records.u64(document), records.pack(row))
 
-    def remove_introductions(self, document: int) -> None:
-        self._write.delete(tables.INTRODUCTIONS, records.u64(document))
+    def remove_introductions(self, documents: Iterable[int]) -> None:
+        """Forget what documents introduce."""
+        self._write.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.u64, documents)))
 
     def _put_rows(self, changed: Mapping[int, EntityRow | None]) -> None:
         written: dict[bytes, bytes | None] = {}

@@ -6,7 +6,7 @@ headings), each a list of three numbers an occurrence. Damage is a CorruptionErr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
@@ -60,10 +60,16 @@ class Mentions:
 
     def in_headings(self, document: int) -> list[HeadingOccurrence]:
         """Occurrences in a document's title and headings, in order of rank, abstract and entity."""
-        key = records.u64(document)
-        value = self._view.get(tables.PLACE_MENTIONS, key)
-        row = iter(() if value is None else records.unpack(value, tables.PLACE_MENTIONS, key))
-        return list(map(HeadingOccurrence._make, zip(row, row, row, strict=True)))
+        return self.in_headings_of([document])[0]
+
+    def in_headings_of(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
+        """Occurrences in the title and headings of each of some documents; see :meth:`in_headings`."""
+        keys = list(map(records.u64, documents))
+        found = []
+        for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):
+            row = iter(() if value is None else records.unpack(value, tables.PLACE_MENTIONS, key))
+            found.append(list(map(HeadingOccurrence._make, zip(row, row, row, strict=True))))
+        return found
 
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
         """All chunks with mentions, in order of their ids."""
@@ -88,14 +94,28 @@ class MentionWriter(Mentions):
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Store what a chunk mentions; returns it in order."""
-        rows = self._at_hand[chunk] = sorted(mentions, key=_ORDER)
-        last = 0
-        row: list[int] = []
-        for entity, start, length in rows:
-            row += entity, start - last, length
-            last = start
-        self._put(tables.MENTIONS, chunk, row)
-        return rows
+        self.put_chunks({chunk: mentions})
+        return self._at_hand[chunk]
+
+    def put_chunks(self, mentions: Mapping[int, Iterable[Occurrence]]) -> None:
+        """Store what each of some chunks mentions."""
+        changes: dict[bytes, bytes | None] = {}
+        for chunk, found in mentions.items():
+            rows = self._at_hand[chunk] = sorted(found, key=_ORDER)
+            last = 0
+            row: list[int] = []
+            for entity, start, length in rows:
+                row += entity, start - last, length
+                last = start
+            changes[records.u64(chunk)] = records.pack(row) if row else None
+        self._write.change_many(tables.MENTIONS, changes)
+
+    def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
+        """Forget what documents mention that are about to go: their chunks, their titles and headings."""
+        chunks = list(chunks)
+        self._at_hand.update((chunk, []) for chunk in chunks)
+        self._write.change_many(tables.MENTIONS, dict.fromkeys(map(records.u64, chunks)))
+        self._write.change_many(tables.PLACE_MENTIONS, dict.fromkeys(map(records.u64, documents)))
 
     def forget(self) -> None:
         """Read from now on what is stored."""
@@ -104,13 +124,11 @@ class MentionWriter(Mentions):
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
         ordered = sorted((rank, abstract, entity) for entity, rank, abstract in mentions)
         row = [number for rank, abstract, entity in ordered for number in (entity, rank, abstract)]
-        self._put(tables.PLACE_MENTIONS, document, row)
-
-    def _put(self, table: str, number: int, row: list[int]) -> None:
+        key = records.u64(document)
         if row:
-            self._write.put(table, records.u64(number), records.pack(row))
+            self._write.put(tables.PLACE_MENTIONS, key, records.pack(row))
         else:
-            self._write.delete(table, records.u64(number))
+            self._write.delete(tables.PLACE_MENTIONS, key)
 
 
 def _occurrences(value: memoryview, key: bytes) -> list[Occurrence]:

@@ -208,8 +208,9 @@ class Units:
         said = self._said(unit)
         found = list(mentions_in(self._state.filter, fold(said), self._state.settings.name_words))
         text = said.encode()
-        outer = (mention for mention, inside in nested(found) if not inside)
-        return (m.entity for m in outer if written_as(text[m.start : m.end].decode()) == (True, False))
+        places = ((mention.start, mention.end, mention.entity) for mention in found)
+        outer = (place for place, inside in nested(places) if not inside)
+        return (entity for start, end, entity in outer if written_as(text[start:end]) == (True, False))
 
     def _read_mentions(self, chunk: int, document_number: int) -> dict[int, list[tuple[int, int]]]:
         """Where the names in a chunk stand that are in no longer one, in bytes of the document, by entity.
@@ -230,7 +231,7 @@ class Units:
 
     def _is_written(self, document: int, place: tuple[int, int]) -> bool:
         """Whether a name is written as one: with a capital or a digit."""
-        return written_as(self._text(document)[place[0] : place[1]].decode()) == (True, False)
+        return written_as(bytes(self._text(document)[place[0] : place[1]])) == (True, False)
 
     def _read_title_names(self, document: int) -> frozenset[int]:
         title = self._document(document).record.title

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,9 @@ _TOTAL = (1 << 31) - 1
 _INFORMATIVE_SHIFT = 31
 _FEATURE_BITS = 16
 _FEATURES = (1 << _FEATURE_BITS) - 1
+
+#: Chunks whose rows are changed at once.
+_TOGETHER = 4096
 
 _LINK_KEY = struct.Struct(">IIB")
 _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
@@ -215,22 +218,33 @@ class GraphWriter(PassageGraph):
         self._removed: dict[int, list[int]] = {}
         self._link_changes: dict[tuple[int, int, int], int] = {}
 
-    def put_chunk(self, chunk: int, row: EdgeRow) -> None:
-        """Store what a chunk names in place of what it named; an empty row forgets it."""
-        key = records.u64(chunk)
-        value = self._view.get(PASSAGE_ENTITIES, key)
-        before = set(_pairs(b"" if value is None else _unpacked(key, value)))
-        after = set(row.items())
-        if before == after:
-            return
-        for changes, entries in ((self._removed, before - after), (self._added, after - before)):
-            for entity, features in entries:
-                changes.setdefault(entity, []).append(chunk << _FEATURE_BITS | features)
-        if after:
-            packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in after))
-            self._write.put(PASSAGE_ENTITIES, key, records.seal(packed))
-        else:
-            self._write.delete(PASSAGE_ENTITIES, key)
+    def put_chunks(self, rows: Mapping[int, EdgeRow]) -> None:
+        """Store what each of some chunks names in place of what it named; an empty row forgets it."""
+        self._change_chunks(rows, lambda chunk, before: set(rows[chunk].items()))
+
+    def forget(self, unnamed: Mapping[int, Set[int]]) -> None:
+        """Take some entities out of the rows of some chunks."""
+        self._change_chunks(unnamed, lambda chunk, before: {pair for pair in before if pair[0] not in unnamed[chunk]})
+
+    def _change_chunks(
+        self, chunks: Iterable[int], changed: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
+    ) -> None:
+        """Store rows, as pairs of entities and features, that follow from those before."""
+        waiting = iter(chunks)
+        while portion := list(islice(waiting, _TOGETHER)):
+            keys = list(map(records.u64, portion))
+            written: dict[bytes, bytes | None] = {}
+            for chunk, key, value in zip(portion, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
+                before = set(_pairs(b"" if value is None else _unpacked(key, value)))
+                after = changed(chunk, before)
+                if before == after:
+                    continue
+                for changes, entries in ((self._removed, before - after), (self._added, after - before)):
+                    for entity, features in entries:
+                        changes.setdefault(entity, []).append(chunk << _FEATURE_BITS | features)
+                packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in after))
+                written[key] = records.seal(packed) if after else None
+            self._write.change_many(PASSAGE_ENTITIES, written)
 
     def change_link(self, entity: int, other: int, kind: int, by: int) -> None:
         """Say that two entities belong together so many times more (or less) often."""

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from ...structures.documents.document_triples import EntityPair, Triples, joined
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.filter.entity_filter import EntityFilter
-from ...structures.names.mention_recognition import Mention, mentions_in
+from ...structures.names.mention_recognition import mentions_in
 from ...structures.names.mentions import Occurrence
 from ...structures.state import State
 from ...text.names import is_name_key, title_forms
@@ -25,6 +26,8 @@ from ...text.normalize import entity_key, fold
 from ...text.words import FUNCTION_WORDS
 from ..contract import AddedChunk
 from . import edges
+
+Owner = TypeVar("Owner")
 
 _CAPITALISED_MOST = edges.CAPITALISED
 _INSIDE_MOST = edges.INSIDE >> edges.INSIDE_SHIFT
@@ -106,9 +109,9 @@ def names_of_heading(text: str, entity_filter: EntityFilter, most_words: int) ->
     wholes = {entity_key(form) for form in (text, *title_forms(text))}
     found = {mention.entity for mention in mentions if mention.key in wholes}
     all_of_it = {entity_key(text), *map(entity_key, title_forms(text)[:1])}
-    apart = nested([mention for mention in mentions if mention.key not in all_of_it])
+    apart = nested((mention.start, mention.end, mention) for mention in mentions if mention.key not in all_of_it)
     return found, {
-        mention.entity for mention, inside in apart if not inside and mention.key not in FUNCTION_WORDS
+        mention.entity for (_, _, mention), inside in apart if not inside and mention.key not in FUNCTION_WORDS
     } - found
 
 
@@ -123,14 +126,12 @@ def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurre
 def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
     """The entities mentioned in a chunk, each with the counts of its mentions."""
     counts: dict[int, list[int]] = {}
-    mentions = [
-        Mention(entity, start, start + length, chunk.text[start : start + length].decode())
-        for entity, start, length in chunk.mentions
-    ]
-    for (entity, _, _, form), inside in nested(mentions):
-        names, lower = written_as(form)
+    text = chunk.text
+    places = [(start, start + length, entity) for entity, start, length in chunk.mentions]
+    for (start, end, entity), inside in nested(places):
+        names, lower = written_as(text[start:end])
         if names:
-            counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
+            counts.setdefault(entity, [0, 0, 0])[2 if lower else inside] += 1
     for entity, (capitals, insides, lowers) in counts.items():
         yield (
             entity,
@@ -140,19 +141,19 @@ def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
         )
 
 
-@lru_cache(maxsize=4096)
-def written_as(form: str) -> tuple[bool, bool]:
-    """Whether a form is more than a function word, and whether it is in lower case."""
-    return entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
+@lru_cache(maxsize=1 << 15)
+def written_as(form: bytes) -> tuple[bool, bool]:
+    """Whether a form, in UTF-8, is more than a function word, and whether it is in lower case."""
+    text = form.decode()
+    return entity_key(text) not in FUNCTION_WORDS, text.islower() and not any(map(str.isdigit, text))
 
 
-def nested(mentions: list[Mention]) -> Iterator[tuple[Mention, bool]]:
-    """The mentions, and whether each lies inside a longer one."""
-    reach = -1
-    last = (-1, -1)
-    for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):
-        place = (mention.start, mention.end)
-        inside = mention.end <= reach and place != last
+def nested(places: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
+    """Mentions by start, end and whose they are, and whether each lies inside a longer one."""
+    reach, last_start, last_end = -1, -1, -1
+    for place in sorted(places, key=lambda place: (place[0], -place[1])):
+        start, end, _ = place
+        inside = end <= reach and not (start == last_start and end == last_end)
         if not inside:
-            reach, last = mention.end, place
-        yield mention, inside
+            reach, last_start, last_end = end, start, end
+        yield place, inside

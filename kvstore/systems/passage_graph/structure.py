@@ -27,13 +27,16 @@ class GraphFollower:
     def __init__(self, state: State, write: WriteView) -> None:
         self._state = state
         self._graph = GraphWriter(write)
+        self._gone: list[int] = []
 
     def leaving(self, record: DocumentRecord) -> None:
-        for chunk in record.chunk_ids():
-            self._graph.put_chunk(chunk, {})
+        self._gone.extend(record.chunk_ids())
         self._change_title_link(record, -1)
 
     def follow(self, delta: Delta) -> None:
+        self._graph.forget(delta.unnamed)
+        self._graph.put_chunks({chunk: {} for chunk in self._gone})
+        self._gone.clear()
         for link, by in delta.links.items():
             self._graph.change_link(*link, by)
         for record, outline, chunks, _ in delta.added:
@@ -48,8 +51,7 @@ class GraphFollower:
         pairs = stated_pairs(self._state, record.id)
         lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
-        for chunk in chunks:
-            self._graph.put_chunk(chunk.id, rows.row(chunk, lone))
+        self._graph.put_chunks({chunk.id: rows.row(chunk, lone) for chunk in chunks})
 
     def _change_title_link(self, record: DocumentRecord, by: int) -> None:
         pair = title_pair(record.title, self._state.settings.name_words) if record.groups else None
