@@ -115,6 +115,10 @@ class IndexUnavailableError(KvstoreError):
     """An index cannot be made, read or written; searches are exact without it."""
 
 
+class QueryInterruptedError(KvstoreError):
+    """A query was stopped, by interrupt() or because its time was over."""
+
+
 class StatementError(KvstoreError):
     """A statement cannot be parsed or run; carries the line and column (1-based) and what was expected there."""
 

@@ -19,6 +19,8 @@ TOKENIZER = "words-2"
 
 #: Seconds that a worker may be silent while it reads a file, where an ingest is not told another limit.
 TIME_LIMIT = 120.0
+#: Seconds and rows of a bounded query that says nothing of them.
+QUERY_TIMEOUT, QUERY_ROWS = 30.0, 10_000
 
 
 @dataclass(frozen=True, slots=True)

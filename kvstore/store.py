@@ -8,13 +8,16 @@ first statement.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .database.database import Database
+from .settings import QUERY_ROWS, QUERY_TIMEOUT
 
 if TYPE_CHECKING:
     from .database.model_extraction import ExtractionProgress
     from .ingest.pipeline import IngestProgress
+    from .language.bounded_query import BoundedQueries
     from .language.cursor import Cursor
     from .retrieval.evidence import Step
     from .sql.descriptions import Table
@@ -57,6 +60,42 @@ class Store(Database):
         from .language.executor import execute
 
         return execute(self, sql, parameters, progress=progress, on_text=on_text)
+
+    def query(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        timeout: float | None = QUERY_TIMEOUT,
+        max_rows: int | None = QUERY_ROWS,
+    ) -> Cursor:
+        """The rows of exactly one reading statement, within bounds: what an application lets others ask.
+
+        What is not one LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, SHOW or DESCRIBE, or the EXPLAIN of one, is a
+        StatementError before anything is run. After ``timeout`` seconds, or :meth:`interrupt`, it is stopped with
+        QueryInterruptedError; of more than ``max_rows`` rows the first are given, and the cursor's message says so
+        (None: no such bound). It makes no text of more than 1 MB. It reads the last commit, so not inside BEGIN.
+
+        >>> store.query("SELECT key FROM documents ORDER BY key", max_rows=1).fetchall()
+        [('coffee',)]
+        >>> store.query("SELECT 1; DELETE FROM documents WHERE 1")
+        Traceback (most recent call last):
+        kvstore.errors.StatementError: query() takes exactly one statement, and there are 2; execute() runs several
+        """
+        return self._bounded.run(self, sql, parameters, timeout, max_rows)
+
+    def interrupt(self) -> None:
+        """Stop the queries of this session that are under way in other threads; they raise QueryInterruptedError.
+
+        >>> store.interrupt()
+        """
+        self._bounded.interrupt()
+
+    @cached_property
+    def _bounded(self) -> BoundedQueries:
+        from .language.bounded_query import BoundedQueries
+
+        return BoundedQueries()
 
     def explain(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = (), *, analyze: bool = False

@@ -206,6 +206,8 @@ WORDLESS = {
     "forecast_ingest",  # EXPLAIN INGEST shows it
     "forecast_refresh",  # EXPLAIN REFRESH shows it
     "session",  # a connection is one
+    "query",  # a statement within bounds
+    "interrupt",
     "language_model",  # MODEL names it
     "nearest_names",  # what a message says of a name that is not known
     "not_in_dump",  # .dump tells it

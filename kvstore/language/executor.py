@@ -90,13 +90,9 @@ def execute(
     if not parsed:
         raise StatementError("there is no statement here; one such as SHOW TABLES was expected")
 
-    def run(one: Parsed) -> Cursor:
-        context = StatementContext(database, sql, one.start, one.places, progress, on_text)
-        return _run(context, one.statement)
-
     for one in parsed[:-1]:
-        run(one).close()
-    return run(parsed[-1])
+        run(database, sql, one, progress, on_text).close()
+    return run(database, sql, parsed[-1], progress, on_text)
 
 
 def explain(database: Database, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
@@ -109,7 +105,15 @@ def explain(database: Database, sql: str, parameters: Parameters = (), *, analyz
         return explain_handlers.steps(context, parsed[0].statement, analyze=analyze)
 
 
-def _run(context: StatementContext, statement: s.Statement) -> Cursor:
+def run(
+    database: Database,
+    sql: str,
+    one: Parsed,
+    progress: Progress | None = None,
+    on_text: Callable[[str], None] | None = None,
+) -> Cursor:
+    """Run one statement of ``sql``, which is parsed already; raises what it raises."""
+    context, statement = StatementContext(database, sql, one.start, one.places, progress, on_text), one.statement
     begun = context.database._begun
     if begun is not None and not begun.open and not isinstance(statement, (s.Commit, s.Rollback)):
         raise TransactionError("an error has ended the transaction and undone its changes; ROLLBACK, and begin again")

@@ -77,6 +77,7 @@ def _steps(context: StatementContext, statement: s.PlainStatement, analyze: bool
 
 
 def _ingest_steps(context: StatementContext, statement: s.Ingest) -> list[Step]:
+    context.require_writable("files are not looked at then")
     """What would be ingested, estimated from a sample of the files, and what would be asked of whom."""
     options = reader_options(context, statement)
     found = context.database.forecast_ingest(

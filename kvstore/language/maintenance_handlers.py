@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 def set_setting(context: StatementContext, statement: s.SetSetting) -> Cursor:
+    if statement.name == "base_url":
+        context.require_writable("SET does not say then where models are asked")
     context.database.set(statement.name, statement.value)
     return Cursor("SET", message=f"{statement.name} = {literal(statement.value)}")
 
@@ -56,11 +58,13 @@ def _repair(context: StatementContext) -> Cursor:
 
 
 def backup(context: StatementContext, statement: s.Backup) -> Cursor:
+    context.require_writable("statements write no file then")
     context.database.backup(statement.path)
     return Cursor("BACKUP", message=f"copied to {statement.path}")
 
 
 def export(context: StatementContext, statement: s.Export) -> Cursor:
+    context.require_writable("statements write no file then")
     report = context.database.export(statement.path)
     return Cursor("EXPORT", rowcount=report.documents, message=f"{_counts(report)} written to {statement.path}")
 

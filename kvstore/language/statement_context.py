@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..database.database import Database
 from ..database.queryable import Queryable
 from ..database.transaction import Transaction
-from ..errors import StatementError, TransactionError
+from ..errors import ReadOnlyError, StatementError, TransactionError
 from ..sql.condition import ConditionError, Places, place_of
 from ..sql.diagnosis import failure
 
@@ -65,6 +65,11 @@ class StatementContext:
         it."""
         if self.database._begun is not None:
             raise TransactionError(f"{why}, so it stands outside BEGIN; COMMIT or ROLLBACK first")
+
+    def require_writable(self, what: str) -> None:
+        """Raise ReadOnlyError where the store was opened to read only; ``what`` it must not do then."""
+        if self.database.readonly:
+            raise ReadOnlyError(f"{self.database.path} was opened read-only, and {what}; open it for writing")
 
     @contextmanager
     def placing(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ from ..systems.sql_table import Parameters, SqlTable, SqlValue, TableRow, TableR
 from . import condition as conditions
 from .diagnosis import nearest
 from .document_tables import JUDGED_DOCUMENTS
+from .interruption import LONGEST_VALUE, bounded, interrupted
 from .literals import literal
 from .store_tables import sql_tables
 from .tokens import unquote
@@ -228,8 +229,14 @@ class _Connection:
         )
         self.sqlite.pragma("writable_schema", False)
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED else apsw.SQLITE_DENY
-        # Python is entered now and then, so that Ctrl-C is heard in a long computation.
-        self.sqlite.set_progress_handler(lambda: False, 20_000)
+        # Python is entered now and then, so that Ctrl-C, or whoever stops the query, is heard in a long computation.
+        self.sqlite.set_progress_handler(interrupted, 20_000)
+        self._longest = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
+
+    def begin(self, reader: Reader) -> None:
+        """Serve a query on a state."""
+        self.reader = reader
+        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE if bounded() else self._longest)
 
     @property
     def open_reader(self) -> Reader:
@@ -250,7 +257,7 @@ class _Pool:
             connection = self._idle.pop() if self._idle else None
         if connection is None or connection.tables != sql_tables():
             connection = _Connection()
-        connection.reader = reader
+        connection.begin(reader)
         return connection
 
     def give_back(self, connection: _Connection) -> None:

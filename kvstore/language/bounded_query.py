@@ -1,0 +1,171 @@
+"""One reading statement within bounds of time, rows and bytes: what an application lets others ask.
+
+In: the text of one statement. Out: its rows, read to the end, so that nothing is left open. What is not exactly one
+reading statement is refused before anything runs. The statement runs in a thread of its own, and whoever waits for it
+goes on when its time is over, or when it is interrupted; SQLite stops at its next step. A single call of one of its
+functions cannot be stopped, so such a thread may go on for a while, with values of at most
+:data:`~kvstore.sql.interruption.LONGEST_VALUE` bytes; where :data:`MOST_LEFT` do, the next query waits for one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..database.database import Database
+from ..errors import InputError, KvstoreError, QueryInterruptedError, StatementError
+from ..sql.interruption import interruptible
+from ..systems.sql_table import Parameters
+from . import statements as s
+from .cursor import Cursor, Row
+from .executor import run
+from .parser import Parsed, parse
+
+#: Bytes of all rows of a query.
+MOST_BYTES = 64 << 20
+#: Threads of queries that are over for those who asked them.
+MOST_LEFT = 4
+
+_READING = (
+    s.Lookup, s.Expand, s.ExpandIndex, s.Search, s.Retrieve, s.Ask, s.Select, s.Show, s.DescribeTable,
+    s.DescribeDocument, s.DescribeEntity, s.DescribeStrategy, s.DescribeItem,
+)  # fmt: skip
+_EXPLAINED = "LOOKUP, EXPAND, SEARCH, RETRIEVE, ASK, SELECT, SHOW, DESCRIBE, or EXPLAIN of one of these"
+
+
+class BoundedQueries:
+    """The bounded queries of one session."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[_Query] = set()
+
+    def run(
+        self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
+    ) -> Cursor:
+        """The rows of the one reading statement of ``sql``; see :meth:`kvstore.Store.query`."""
+        _check("the timeout", timeout, "seconds above 0, or None")
+        _check("max_rows", max_rows, "a whole number above 0, or None")
+        asked = _one_reading(sql, parameters)
+        if database.in_transaction:
+            raise InputError("query() reads the last commit, and this thread is inside BEGIN; execute() reads there")
+        until = None if timeout is None else time.monotonic() + timeout
+        query = _Query(lambda: _read(run(database, sql, asked), max_rows))
+        with self._lock:
+            self._running.add(query)
+        try:
+            return query.result(until, timeout)
+        finally:
+            with self._lock:
+                self._running.discard(query)
+
+    def interrupt(self) -> None:
+        """End those under way."""
+        with self._lock:
+            for query in self._running:
+                query.interrupt("interrupted")
+
+
+class _Query:
+    #: How many go on that nobody waits for any more, and the lock of that.
+    _left = 0
+    _fewer = threading.Condition()
+
+    def __init__(self, read: Callable[[], Cursor]) -> None:
+        self._read = read
+        self._stop = threading.Event()
+        self._over = threading.Condition()
+        self._found: Cursor | None = None
+        self._error: BaseException | None = None
+        self._reason: str | None = None
+        self._ended = self._is_left = False
+
+    def interrupt(self, reason: str) -> None:
+        """Have whoever waits go on."""
+        with self._over:
+            self._reason = self._reason or reason
+            self._over.notify_all()
+
+    def result(self, until: float | None, timeout: float | None) -> Cursor:
+        """What it gives; raises what it raises, or QueryInterruptedError."""
+
+        def wait() -> float | None:
+            return None if until is None else max(0.0, until - time.monotonic())
+
+        late = f"took longer than {timeout} seconds; ask for less, or allow more with timeout"
+        with self._fewer:
+            if not self._fewer.wait_for(lambda: _Query._left < MOST_LEFT, wait()):
+                raise QueryInterruptedError(f"{MOST_LEFT} queries that were stopped are still ending; ask again later")
+        threading.Thread(target=self._run, name="kvstore query", daemon=True).start()
+        try:
+            with self._over:
+                if not self._over.wait_for(lambda: self._ended or self._reason is not None, wait()):
+                    self._reason = late
+        finally:  # Ctrl-C too leaves it
+            self._leave()
+        if self._reason is not None:
+            raise QueryInterruptedError(f"the query was stopped: {self._reason}")
+        if self._error is not None:
+            raise self._error
+        assert self._found is not None
+        return self._found
+
+    def _leave(self) -> None:
+        self._stop.set()
+        with self._over, self._fewer:
+            if not self._ended:
+                self._is_left = True
+                _Query._left += 1
+
+    def _run(self) -> None:
+        try:
+            with interruptible(self._stop):
+                self._found = self._read()
+        except BaseException as error:
+            self._error = error
+        with self._over, self._fewer:
+            self._ended = True
+            self._over.notify_all()
+            if self._is_left:
+                _Query._left -= 1
+                self._fewer.notify_all()
+
+
+def _one_reading(sql: str, parameters: Parameters) -> Parsed:
+    parsed = parse(sql, parameters)
+    if len(parsed) != 1:
+        raise StatementError(
+            f"query() takes exactly one statement, and there are {len(parsed)}; execute() runs several"
+        )
+    asked = parsed[0].statement
+    reads = asked.statement if isinstance(asked, s.Explain) else asked
+    if not isinstance(reads, _READING):
+        raise StatementError(f"query() takes a statement that reads: {_EXPLAINED}; execute() runs this one")
+    return parsed[0]
+
+
+def _read(cursor: Cursor, most: int | None) -> Cursor:
+    """The rows of a cursor, at most so many."""
+    rows: list[Row] = []
+    size = 0
+    more = False
+    with cursor:
+        for row in cursor:
+            if most is not None and len(rows) == most:
+                more = True
+                break
+            size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
+            if size > MOST_BYTES:
+                raise KvstoreError(f"the rows have more than {MOST_BYTES >> 20} MB; ask for fewer, or shorter")
+            rows.append(row)
+    message = f"the first {most:,} rows; there are more" if more else cursor.message
+    return Cursor(cursor.kind, cursor.columns, rows, rowcount=len(rows), message=message, problems=cursor.problems)
+
+
+def _check(name: str, value: Any, wanted: str) -> None:
+    whole = name == "max_rows"
+    fits = isinstance(value, int) if whole else isinstance(value, (int, float))
+    if value is not None and (not fits or isinstance(value, bool) or not value > 0):
+        raise InputError(f"{name} is {wanted}, not {value!r}")

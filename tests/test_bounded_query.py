@@ -1,0 +1,163 @@
+"""query(): exactly one reading statement, within its bounds, whatever is asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore import errors
+
+MakeStore = Callable[..., kvstore.Store]
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+#: Loops within SQLite, loops that give rows, and single calls of functions that take long.
+LONG = [
+    ENDLESS,
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    "SELECT count(*) FROM documents a, documents b, documents c, documents d, documents e, documents f",
+    "SELECT instr(replace(hex(zeroblob(260000)), '00', 'a'), replace(hex(zeroblob(130000)), '00', 'a') || 'b')",
+    "EXPLAIN ANALYZE " + ENDLESS,
+]
+
+
+@pytest.fixture
+def tea(make_store: MakeStore) -> kvstore.Store:
+    store = make_store()
+    with store.transaction() as transaction:
+        for number in range(40):
+            transaction.put(f"tea {number:02}", f"Robert Fortune took tea {number} to India.", meta={"year": number})
+    return store
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT key FROM documents WHERE key < ?",
+        "SHOW TABLES",
+        "LOOKUP 'India'",
+        "EXPAND 'India'",
+        "SEARCH 'tea'",
+        "RETRIEVE 'Who took tea to India?'",
+        "ASK 'Who took tea to India?' MODEL 'none'",
+        "EXPLAIN SELECT key FROM documents",
+        "DESCRIBE documents",
+    ],
+)
+def test_what_reads_gives_the_rows_of_execute(tea: kvstore.Store, sql: str) -> None:
+    parameters = ("tea 03",) if "?" in sql and sql.startswith("SELECT") else ()
+    expected = tea.execute(sql, parameters)
+    found = tea.query(sql, parameters)
+    assert (found.kind, found.columns) == (expected.kind, expected.columns)
+    rows = found.fetchall()
+    assert rows
+    if "EXPLAIN" not in sql:
+        assert rows == expected.fetchall()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1; DELETE FROM documents WHERE 1",
+        "DELETE DOCUMENT 'tea 01'",
+        "DELETE FROM documents WHERE 1",
+        "INGEST '/etc'",
+        "EXPLAIN INGEST '/etc'",
+        "EXPORT TO 'x.jsonl'",
+        "BACKUP TO 'copy'",
+        "SET base_url = 'http://127.0.0.1:9'",
+        "BEGIN",
+        "CHECK REPAIR",
+        "REFRESH",
+        "CREATE INDEX units",
+        "",
+        "SELECT 1 FROM",
+    ],
+)
+def test_anything_else_is_refused_before_it_runs(
+    tea: kvstore.Store, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(errors.StatementError):
+        tea.query(sql)
+    assert len(tea.keys()) == 40
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("sql", LONG)
+def test_a_timeout_ends_the_wait_whatever_is_computed(tea: kvstore.Store, sql: str) -> None:
+    with pytest.raises(errors.QueryInterruptedError, match=r"took longer than 0\.3 seconds"):
+        tea.query(sql, timeout=0.3, max_rows=None)
+    assert tea.query("SELECT count(*) FROM documents").fetchall() == [(40,)]
+
+
+def test_interrupt_ends_the_queries_of_a_session(tea: kvstore.Store) -> None:
+    other = tea.session()
+    stopped: list[str] = []
+
+    def ask(store: kvstore.Store) -> None:
+        try:
+            store.query(ENDLESS, timeout=20)
+        except errors.QueryInterruptedError as error:
+            stopped.append(str(error))
+
+    threads = [threading.Thread(target=ask, args=(store,)) for store in (tea, tea, other)]
+    for thread in threads:
+        thread.start()
+    while len(tea._bounded._running) < 2 or not other._bounded._running:
+        time.sleep(0.01)
+    tea.interrupt()
+    for thread in threads[:2]:
+        thread.join(10)
+    assert stopped == ["the query was stopped: interrupted"] * 2
+    other.interrupt()
+    threads[2].join(10)
+    assert len(stopped) == 3
+
+
+def test_rows_and_bytes_are_bounded(tea: kvstore.Store) -> None:
+    cursor = tea.query("SELECT key FROM documents ORDER BY key", max_rows=3)
+    assert (cursor.rowcount, cursor.message) == (3, "the first 3 rows; there are more")
+    assert cursor.fetchall() == [("tea 00",), ("tea 01",), ("tea 02",)]
+    assert tea.query("SELECT key FROM documents", max_rows=40).message is None
+    with pytest.raises(errors.StatementError, match="too big"):
+        tea.query("SELECT hex(zeroblob(1000000))")
+    assert tea.execute("SELECT length(hex(zeroblob(1000000)))").fetchall() == [(2_000_000,)]
+    wide = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT zeroblob(1000000) FROM n"
+    with pytest.raises(errors.KvstoreError, match="more than 64 MB"):
+        tea.query(wide)
+    for wrong in ({"timeout": 0}, {"timeout": "1"}, {"max_rows": 0}, {"max_rows": 1.5}, {"max_rows": True}):
+        with pytest.raises(errors.InputError):
+            tea.query("SELECT 1", **wrong)  # type: ignore[arg-type]
+
+
+def test_it_reads_the_last_commit(tea: kvstore.Store) -> None:
+    tea.execute("BEGIN")
+    with pytest.raises(errors.InputError, match="inside BEGIN"):
+        tea.query("SELECT 1")
+    tea.execute("ROLLBACK")
+    with pytest.raises(errors.StatementError, match="there is no column"):
+        tea.query("SELECT no_such FROM documents")
+
+
+def test_a_read_only_store_writes_no_file_and_asks_no_other_server(
+    tea: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with kvstore.open(tea.path, readonly=True) as reading:
+        for sql in (
+            "EXPORT TO 'x.jsonl'",
+            "BACKUP TO 'copy'",
+            "SET base_url = 'http://127.0.0.1:9'",
+            "EXPLAIN INGEST '/etc'",
+            "INGEST '/etc'",
+        ):
+            with pytest.raises(errors.ReadOnlyError, match="read-only"):
+                reading.execute(sql)
+    assert sorted(tmp_path.iterdir()) == before
