@@ -290,7 +290,8 @@ def test_chunks_may_answer_whose_documents_may() -> None:
     assert [allowed.overlapping(*span) for span in ((0, 4), (0, 5), (20, 34), (49, 80), (50, 80))] == [
         False, True, False, True, False,
     ]  # fmt: skip
-    none = Allowed(*(np.empty(0, np.uint64) for _ in range(3)), 0)
+    empty = np.empty(0, np.uint64)
+    none = Allowed(empty, empty, empty, 0)
     assert not none.mask(asked).any()
     assert (len(none), none.has(0), none.overlapping(0, 9)) == (0, False, False)
 
