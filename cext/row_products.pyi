@@ -3,3 +3,9 @@ import numpy.typing as npt
 
 def row_products(x: npt.NDArray[np.float32], w: npt.NDArray[np.float32], out: npt.NDArray[np.float32]) -> None: ...
 def row_dots(x: npt.NDArray[np.float32], y: npt.NDArray[np.float32], out: npt.NDArray[np.float32]) -> None: ...
+def some_row_dots(
+    x: npt.NDArray[np.float32],
+    rows: npt.NDArray[np.int64],
+    y: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+) -> None: ...

@@ -10,6 +10,7 @@ twice and columns of zeros are thrown away. (Goto, van de Geijn 2008, "Anatomy o
 multiplication", section 5: panels of w are packed, blocks of x stay in the cache.) Products with a vector: dots.pxi.
 """
 
+from libc.stdint cimport int64_t
 from libcpp.vector cimport vector
 
 include "dots.pxi"
@@ -128,3 +129,32 @@ def row_dots(const float[:, ::1] x not None, const float[::1] y not None, float[
         for place in range(k):
             filled[place] = y[place]
         dot_rows(&x[0, 0], n, k, filled.data(), &out[0])
+
+
+def some_row_dots(const float[:, ::1] x not None, const int64_t[::1] rows not None, const float[::1] y not None,
+                  float[::1] out not None) -> None:
+    """Write the products of some rows of x with y to ``out``, shape (len(rows),): the bits that :func:`row_dots` gives.
+
+    Raises ValueError where the shapes do not fit, and IndexError for a row that x has not.
+    """
+    cdef Py_ssize_t n = rows.shape[0], k = x.shape[1], place
+    cdef vector[float] filled
+    cdef vector[const float *] chosen
+    if y.shape[0] != k or out.shape[0] != n:
+        raise ValueError(f"{n} rows of {k} numbers and {y.shape[0]} numbers have no product of shape ({out.shape[0]},)")
+    for place in range(n):
+        if not 0 <= rows[place] < x.shape[0]:
+            raise IndexError(f"there is no row {rows[place]} among {x.shape[0]}")
+    if not n:
+        return
+    if not k:
+        out[:] = 0
+        return
+    with nogil:
+        filled.assign((k + SIDE - 1) // SIDE * SIDE, 0)
+        for place in range(k):
+            filled[place] = y[place]
+        chosen.resize(n)
+        for place in range(n):
+            chosen[place] = &x[rows[place], 0]
+        dot_gathered(chosen.data(), n, k, filled.data(), &out[0])

@@ -24,7 +24,7 @@ from kvstore_cext.hierarchy import Places
 from kvstore_cext.msgpack_rows import elements, with_elements
 from kvstore_cext.pagerank import ForwardPush
 from kvstore_cext.postings import PostingChanges, count_postings, unpack_postings
-from kvstore_cext.row_products import row_dots, row_products
+from kvstore_cext.row_products import row_dots, row_products, some_row_dots
 from kvstore_cext.word_scores import WordScores, chunks_among
 from kvstore_cext.words import count_terms, count_tokens, name_pieces
 
@@ -485,6 +485,8 @@ def any_products(chance: Chance) -> None:
         with contextlib.suppress(REFUSED):
             row_products(chance.array("f4", n, k), chance.array("f4", m, k), chance.array("f4", n, m))
         row_dots(chance.array("f4", n, k), chance.array("f4", k), chance.array("f4", n))
+        with contextlib.suppress(REFUSED):
+            some_row_dots(chance.array("f4", n, k), chance.array("i8", m), chance.array("f4", k), chance.array("f4", m))
 
 
 def any_places(chance: Chance) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvstore_cext.row_products import row_dots, row_products
+from kvstore_cext.row_products import row_dots, row_products, some_row_dots
 
 Matrix = npt.NDArray[np.float32]
 SHAPES = st.tuples(st.integers(0, 230), st.integers(0, 60), st.integers(0, 50))
@@ -58,9 +58,18 @@ def test_a_product_with_a_vector_is_numpys_and_a_row_of_it_depends_on_no_other(
     for row in range(rows):
         row_dots(x[row : row + 1], y, alone)
         assert alone.tobytes() == out[row : row + 1].tobytes()
+    chosen = np.random.default_rng(seed).integers(0, rows, 2 * rows) if rows else np.empty(0, np.int64)
+    some = np.full(len(chosen), np.nan, np.float32)
+    some_row_dots(x, chosen, y, some)
+    assert some.tobytes() == out[chosen].tobytes()
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
     for length, rows in [(4, 2), (3, 1)]:
         with pytest.raises(ValueError, match="no product of shape"):
             row_dots(made(2, 3, 1), made(1, length, 2)[0], np.empty(rows, np.float32))
+        with pytest.raises(ValueError, match="no product of shape"):
+            some_row_dots(made(2, 3, 1), np.zeros(2, np.int64), made(1, length, 2)[0], np.empty(rows, np.float32))
+    for row in (-1, 2):
+        with pytest.raises(IndexError, match=f"no row {row} among 2"):
+            some_row_dots(made(2, 3, 1), np.array([row]), made(1, 3, 2)[0], np.empty(1, np.float32))

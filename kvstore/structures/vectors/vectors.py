@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kvstore_cext.row_products import row_dots
+from kvstore_cext.row_products import row_dots, some_row_dots
 
 from ...errors import CorruptionError, InputError
 from ...storage import records
@@ -290,10 +290,15 @@ class VectorWriter(Vectors):
         yield from super().scan()
 
 
-def cosines(matrix: Matrix, query: Matrix) -> Matrix:
-    """The cosines of unit rows with a unit vector; the same bits wherever a row stands, and whatever beside it."""
-    found: Matrix = np.empty(len(matrix), np.float32)
-    row_dots(np.ascontiguousarray(matrix, np.float32), np.ascontiguousarray(query, np.float32), found)
+def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = None) -> Matrix:
+    """The cosines of unit rows, all or some, with a unit vector; the same bits wherever a row stands, and whatever
+    beside it."""
+    found: Matrix = np.empty(len(matrix) if rows is None else len(rows), np.float32)
+    matrix, query = np.ascontiguousarray(matrix, np.float32), np.ascontiguousarray(query, np.float32)
+    if rows is None:
+        row_dots(matrix, query, found)
+    else:
+        some_row_dots(matrix, rows.astype(np.int64, copy=False), query, found)
     return found
 
 
@@ -304,16 +309,14 @@ def nearest(
     first, equals in no order: chunk ids and cosines.
 
     ``parts`` are blocks as :meth:`Vectors.scan` gives them; ``allowed`` restricts the chunk ids: the
-    cosines of others are not taken where these are few.
+    cosines of others are not taken.
     """
     best_ids: Ids = np.empty(0, np.uint64)
     best_scores: Matrix = np.empty(0, np.float32)
     for ids, matrix in parts:
         if allowed is not None:
             rows = np.flatnonzero(allowed.mask(ids))
-            # To copy a row costs about what its cosine does.
-            scores = cosines(matrix, query)[rows] if 2 * len(rows) > len(ids) else cosines(matrix[rows], query)
-            ids = ids[rows]
+            ids, scores = ids[rows], cosines(matrix, query, rows)
         else:
             scores = cosines(matrix, query)
         best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
