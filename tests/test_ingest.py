@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -292,6 +293,27 @@ def test_an_interrupted_ingest_keeps_what_is_committed_and_goes_on(
     assert store.keys() == ["0.txt", "1.txt", "2.txt", "3.txt"]
     report = store.ingest(str(tmp_path / "*.txt"))
     assert (report.unchanged, report.added) == (4, 3)
+
+
+def test_batches_grow_with_the_store_as_far_as_memory_allows(
+    make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
+    monkeypatch.setattr("kvstore.ingest.pipeline.STORE_SHARE", 4)
+    monkeypatch.setattr("kvstore.ingest.pipeline.MOST_TOGETHER", 10)
+    rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(90))
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+
+    def commits(store: kvstore.Store) -> list[int]:
+        said = [0]
+        store.ingest(tmp_path / "rows.jsonl", workers=0, progress=lambda now: said.append(now.documents))
+        return [after - before for before, after in pairwise(sorted(set(said)))]
+
+    assert commits(make_store("large")) == [4, 4, 4, 4, 4, 5, 6, 7, 9, 10, 10, 10, 10, 3]
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_BYTES", 30_000)
+    found = commits(make_store("small memory"))
+    assert max(found) == 5
+    assert sum(found) == 90
 
 
 def test_options_reach_the_reader_and_unknown_formats_are_refused(store: kvstore.Store, tmp_path: Path) -> None:

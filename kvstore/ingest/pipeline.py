@@ -30,10 +30,17 @@ from .readers import RawFact, ReadOptions, check_format, format_of, trusted_size
 from .sources import Covered, Source, by_reason, find_sources
 from .worker import Job, Limits
 
-#: A batch is committed when it holds this many chunks or documents.
+#: A batch is committed when it holds this many chunks or documents. In a large store it is this share of the store's
+#: chunks, up to so many: a commit writes every page that it changes, and what a few hundred chunks change lies on half
+#: of the pages, so that a batch eight times as large writes twice as much.
 BATCH_CHUNKS = 512
 BATCH_DOCUMENTS = 512
-
+STORE_SHARE = 16
+MOST_TOGETHER = 4096
+#: It is committed before it takes more memory than this. What is extracted was measured to take no more than so much a
+#: chunk, and so much a byte of text, beside its vector.
+BATCH_BYTES = 1 << 26
+EXTRACTED_CHUNK, EXTRACTED_BYTE = 4096, 40
 
 #: Files stored under two keys that a remark names.
 _DOUBLED_SHOWN = 3
@@ -210,6 +217,8 @@ class _IngestRun:
         self._started = time.monotonic()
         self._batch: list[tuple[FileDocument, str | None]] = []
         self._batch_chunks = 0
+        self._batch_bytes = 0
+        self._stored_chunks: int | None = None
         self._files: list[tuple[IngestedFile, list[bytes]]] = []
         self._reading = way_of_reading(format, options)
         self._seen: dict[str, str] = {}
@@ -368,8 +377,22 @@ class _IngestRun:
             self._report.changed += 1
         self._batch.append((found, visit.root))
         self._batch_chunks += len(found.extracted.chunks)
-        if len(self._batch) >= BATCH_DOCUMENTS or self._batch_chunks >= BATCH_CHUNKS:
+        chunk = EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
+        self._batch_bytes += EXTRACTED_BYTE * len(found.extracted.text) + chunk * len(found.extracted.chunks)
+        if self._is_full():
             self._write()
+
+    def _is_full(self) -> bool:
+        """Whether what waits is worth a commit."""
+        if self._stored_chunks is None:
+            with self._destination.state() as state:
+                self._stored_chunks = state.counters.chunks
+        share = min(self._stored_chunks // STORE_SHARE, MOST_TOGETHER)
+        return (
+            len(self._batch) >= max(BATCH_DOCUMENTS, share)
+            or self._batch_chunks >= max(BATCH_CHUNKS, share)
+            or self._batch_bytes >= BATCH_BYTES
+        )
 
     def _remark_other_key(self, key: str, visit: FileVisit) -> None:
         """Note where the same file is stored under another key already: another folder above it was named then."""
@@ -410,7 +433,8 @@ class _IngestRun:
             self._destination.write(self._batch, deleted, self._files)
             self._report.documents += len(self._batch)
             self._report.chunks += self._batch_chunks
-            self._batch, self._batch_chunks, self._files = [], 0, []
+            self._batch, self._batch_chunks, self._batch_bytes, self._files = [], 0, 0, []
+            self._stored_chunks = None
 
     def _prune(self) -> None:
         roots: dict[str, list[Covered]] = {}
