@@ -8,8 +8,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -313,6 +315,30 @@ def test_wherever_a_segment_is_damaged_a_search_is_right_or_does_without(
     assert filled.refresh() == ["vectors"]
     assert status(filled) == ("ready", 0)
     filled.close()
+
+
+def test_questions_verify_a_block_of_vectors_once_and_check_verifies_it_again(
+    filled: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verified: list[int] = []
+
+    def crc32(content: Any) -> int:
+        verified.append(len(content))
+        return zlib.crc32(content)
+
+    monkeypatch.setattr("kvstore.structures.vectors.vectors.zlib", SimpleNamespace(crc32=crc32))
+    found_in(filled, unit(5), top=40)
+    assert verified
+    verified.clear()
+    found_in(filled, unit(9), top=40)
+    assert not verified
+    put(filled, "d5", 99)
+    verified.clear()
+    found_in(filled, unit(99), top=40)
+    assert verified  # other content has another checksum
+    verified.clear()
+    assert filled.check() == []
+    assert verified
 
 
 def test_a_restored_backup_does_not_use_the_file_of_the_history_it_has_left(tmp_path: Path) -> None:

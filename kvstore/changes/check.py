@@ -33,7 +33,7 @@ from ..structures.names.mention_recognition import headed_abstracts, mentions_in
 from ..structures.names.mentions import Occurrence
 from ..structures.postings import term_bytes
 from ..structures.state import State
-from ..structures.vectors.vectors import FREE, Ids
+from ..structures.vectors.vectors import FREE, Ids, Vectors
 from ..systems import INDEXES, buffered_tables, generation_kinds
 from ..systems.fact import DocumentFact, StatedFact
 from ..systems.versions import unmaintained
@@ -139,7 +139,8 @@ class _Checker:
                         twice.append(chunk)
                     self._rows.add(chunk, (number, row))
 
-        yield from check_blocks(self._view, self._view.vectors, take)
+        # Every block is read anew, whatever was verified before.
+        yield from check_blocks(self._view, Vectors(self._view.lmdb, self._view.settings.dimension), take)
         yield from (f"chunk {chunk} has two vectors" for chunk in twice)
 
     def _check_documents(self) -> Iterator[str]:

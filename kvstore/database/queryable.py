@@ -15,11 +15,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy.typing as npt
 
-from ..answering.answer import Answer, written_answer
-from ..answering.confidence import Confidence, confidence_of, question_rarities
-from ..answering.extractive import CHUNKS, Relevance, extracted, not_answered
-from ..answering.overviews import summed_up, sums_up
-from ..answering.passages import passages_of
 from ..arguments import check_clauses, check_methods, check_whole, is_text
 from ..errors import InputError, ModelUnavailableError
 from ..retrieval.decomposition import decompose
@@ -50,6 +45,9 @@ MOST_ROWS = 2**31 - 1
 _LEAST_CHUNKS = 4
 
 if TYPE_CHECKING:
+    from ..answering.answer import Answer
+    from ..answering.confidence import Confidence
+    from ..answering.extractive import Relevance
     from ..answering.prompt import Prompt
     from ..models.llm import LanguageModel
 
@@ -392,6 +390,12 @@ class Queryable(ABC):
         >>> answer.text, answer.citations[0].document
         ('Tea is made from leaves. [1]', 'tea')
         """
+        # What answers is loaded by the first who wants an answer: to find needs none of it.
+        from ..answering.answer import Answer, written_answer
+        from ..answering.extractive import CHUNKS, extracted, not_answered
+        from ..answering.overviews import summed_up, sums_up
+        from ..answering.passages import passages_of
+
         check_clauses("ask", clauses, Clauses.__annotations__)
         chosen = self._context.language_model(model)
         with self.state() as view:
@@ -510,6 +514,8 @@ class Queryable(ABC):
 
     def _confidence(self, query: Query, evidence: Evidence) -> Confidence:
         """How likely it is that the evidence answers the question, as a step of the query."""
+        from ..answering.confidence import confidence_of
+
         with query.trace.step("weigh confidence") as step:
             confidence = confidence_of(query, evidence.hits, evidence.context)
             least = self._context.session.least_confidence
@@ -519,6 +525,9 @@ class Queryable(ABC):
 
     def _relevance(self, query: Query) -> Relevance:
         """What scores statements by the question; by words alone in a store whose vectors are the user's own."""
+        from ..answering.confidence import question_rarities
+        from ..answering.extractive import Relevance
+
         view = query.view
         stem = stemmer(view.settings.stemmer)
         rarities = question_rarities(query.question, view)

@@ -17,12 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LanguageError
-from .lean_import import lean_import
 
 if TYPE_CHECKING:
     from spacy.language import Language as SpacyLanguage
@@ -73,6 +71,8 @@ class LanguagePipeline:
     def load_lean(self) -> None:
         """The same without what ``en`` has no use for; spaCy is imported once, so this is for processes that run
         nothing but ours."""
+        from .lean_import import lean_import
+
         with lean_import() if self.name == ENGLISH else nullcontext():
             self.load()
 
@@ -137,6 +137,9 @@ def language_version(name: str) -> str:
         return str(described["version"])
     except (OSError, ValueError, KeyError):
         pass
+    # Loaded for pipelines of spaCy only: with what it needs it takes as long as a tenth of opening a store.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except (PackageNotFoundError, ValueError):

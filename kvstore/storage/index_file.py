@@ -21,6 +21,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -47,7 +48,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 Kept = TypeVar("Kept")
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """A part of an index; ``name`` is that of its file, empty where it is to be written."""
 
     head: FileHead
@@ -84,7 +85,7 @@ def read(
     return head, arrays
 
 
-def read_parts(path: Path, head: FileHead, checked_in_place: Collection[str] = ()) -> list[Part]:
+def read_parts(path: Path, head: FileHead, checked_in_place: Collection[str] = ()) -> list[FilePart]:
     """The parts that the head of an index file names.
 
     Raises what :func:`read` raises: FileNotFoundError where there is another file by now, and other parts.
@@ -92,9 +93,13 @@ def read_parts(path: Path, head: FileHead, checked_in_place: Collection[str] = (
     parts = []
     for name in head.get(_PARTS, ()):
         token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_ENDINGS[0])
-        found = read(path.with_name(name), head["kind"], lambda own, token=token: own.hex() == token, checked_in_place)
-        parts.append(Part(*found, name))
+        found = read(path.with_name(name), head["kind"], partial(_is_token, token), checked_in_place)
+        parts.append(FilePart(*found, name))
     return parts
+
+
+def _is_token(digits: str, token: bytes) -> bool:
+    return token.hex() == digits
 
 
 def read_head(path: Path, kind: str, trusted: Callable[[bytes], bool]) -> FileHead:
@@ -198,7 +203,7 @@ class Draft:
         self._named: list[str] = []
         self._written: list[Path] = []
 
-    def write(self, head: FileHead, arrays: Arrays, parts: Sequence[Part] = ()) -> None:
+    def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
         """Write everything; nothing is visible yet. Raises OSError, where the disk is full for instance."""
         self._named = [part.name or self._write_part(head["kind"], part) for part in parts]
         named = {_PARTS: self._named} if parts else {}
@@ -218,7 +223,7 @@ class Draft:
         for part in self._written:
             part.unlink(missing_ok=True)
 
-    def _write_part(self, kind: str, part: Part) -> str:
+    def _write_part(self, kind: str, part: FilePart) -> str:
         token = os.urandom(16)
         path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_ENDINGS[0]}")
         self._written.append(path)

@@ -11,6 +11,7 @@ from ..storage.environment import Environment
 from ..storage.index_file import Kept, LoadedFile, path_of
 from .documents.condition_cache import ConditionCache
 from .vectors.vector_cache import VectorCache
+from .vectors.vectors import VerifiedBlocks
 
 #: Generations of a kind of which something is kept: a snapshot may still read the one before.
 _GENERATIONS = 2
@@ -18,11 +19,12 @@ _GENERATIONS = 2
 
 class OpenIndexes:
     """The index files of one open store, each read when it is first asked for; ``vectors`` serves exact search,
-    ``conditions`` those that were asked before."""
+    ``verified`` are the blocks of vectors that were, ``conditions`` those that were asked before."""
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
         self.vectors = VectorCache()
+        self.verified = VerifiedBlocks()
         self.conditions = ConditionCache()
         self._files: dict[str, LoadedFile[Any]] = {}
         self._generations: dict[str, dict[bytes, dict[str, Any]]] = {}

@@ -133,7 +133,8 @@ class State:
 
     @cached_property
     def vectors(self) -> Vectors:
-        return Vectors(self.lmdb, self.settings.dimension)
+        shared = None if self.open_indexes is None or self.lmdb.writable else self.open_indexes.verified
+        return Vectors(self.lmdb, self.settings.dimension, verified=shared)
 
     @cached_property
     def filter(self) -> EntityFilter:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.resources import files
 
 NOUN, VERB, ADJECTIVE, OTHER = "noun", "verb", "adjective", "other"
 
@@ -53,6 +52,8 @@ def _forms(word: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _listed() -> dict[str, str]:
+    from importlib.resources import files
+
     listed: dict[str, str] = {}
     kind = ""
     for line in (files("kvstore") / "text" / "everyday_words.txt").read_text(encoding="ascii").splitlines():

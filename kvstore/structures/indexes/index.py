@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ...arguments import Choice, Option
 from ...errors import InputError
-from ...storage.index_file import Arrays, FileHead, Part
+from ...storage.index_file import Arrays, FileHead, FilePart
 from ...storage.view import WriteView
 from ..state import State
 from ..vectors.vectors import Matrix
@@ -42,7 +42,7 @@ class Content:
 
     head: FileHead
     arrays: Arrays
-    parts: Sequence[Part] = ()
+    parts: Sequence[FilePart] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...arguments import Option
 from ...errors import IndexUnavailableError
-from ...storage.index_file import FileHead, Part
+from ...storage.index_file import FileHead, FilePart
 from ..state import State
 from ..vectors.hnsw import CHECKED_IN_PLACE, GRAPH_OPTIONS, MOST_DEAD, CodedRows, HnswBuilder, HnswGraph, unlinked
 from ..vectors.vector_cache import Coverage, HeldVectors, VectorCache, covered_further, reach
@@ -36,7 +36,7 @@ class ChunkSegments:
     were read after it."""
 
     segments: Sequence[HnswGraph]
-    parts: Sequence[Part]
+    parts: Sequence[FilePart]
     coverage: Coverage
     options: Mapping[str, int]
     newer: VectorCache = field(default_factory=VectorCache)
@@ -59,11 +59,11 @@ class _Plan(NamedTuple):
     """What the next file is made of, beside new chunks: parts that stay, and codes that are taken in, the first of them
     with the links of ``base``; what both cover. ``old`` are the parts there are, where they can be gone on with."""
 
-    kept: Sequence[Part] = ()
+    kept: Sequence[FilePart] = ()
     taken: Sequence[CodedRows] = ()
     base: HnswGraph | None = None
     coverage: Coverage = ()
-    old: Sequence[Part] = ()
+    old: Sequence[FilePart] = ()
 
 
 class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
@@ -110,7 +110,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
                     parts, graph = list(plan.old), unlinked(CodedRows.joined(fresh))
                 else:
                     return None
-            parts.append(Part({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
+            parts.append(FilePart({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
         if not parts:
             return None
         head = {"options": options, "coverage": [list(pair) for pair in coverage]}

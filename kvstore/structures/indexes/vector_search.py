@@ -16,7 +16,7 @@ from ...errors import IndexUnavailableError
 from ..documents.allowed import ChunkSet
 from ..ranking import Ranking, best
 from ..state import State
-from ..vectors.hnsw import INEXACT, Near
+from ..vectors.hnsw import INEXACT, NearCodes
 from ..vectors.vector_cache import HeldVectors, VectorCache, VectorPart, joined, reach
 from ..vectors.vectors import Ids, Matrix, nearest
 from .index import IndexRecord
@@ -69,7 +69,7 @@ def _by_index(
         ef *= 4
 
 
-def _compared_again(state: State, met: Sequence[Near], top: int) -> VectorPart:
+def _compared_again(state: State, met: Sequence[NearCodes], top: int) -> VectorPart:
     """Of what was met, the chunks that the state has and that may be among the ``top`` nearest, with the vectors that
     the store holds."""
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*met, strict=True))[:3])

@@ -71,7 +71,7 @@ class CodedRows(NamedTuple):
         return CodedRows(*(column[rows] for column in self))
 
 
-class Near(NamedTuple):
+class NearCodes(NamedTuple):
     """Labels with the cosines of their codes, best first; ``all_met`` where no other may answer."""
 
     labels: Ids
@@ -100,7 +100,7 @@ class HnswGraph:
     def __len__(self) -> int:
         return len(self.rows.labels)
 
-    def nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> Near:
+    def nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
         """About the ``ef`` labels of largest cosine with a unit vector, of those ``allowed``.
 
         They are found by walking where that is quicker than comparing all that may answer.
@@ -114,7 +114,7 @@ class HnswGraph:
             if walks and count * count > CODES_A_CANDIDATE * ef * len(labels):
                 walked = self._graph.search(query, ef, groups, GROUP)
                 if len(walked[0]) == ef:  # else a part of the graph cannot be reached from the rest
-                    return Near(*walked, False)
+                    return NearCodes(*walked, False)
             if allowed is None or (isinstance(allowed, Allowed) and _SPARSE * len(allowed) > len(labels)):
                 first, last = np.zeros(1, np.int64), np.full(1, len(labels), np.int64)
             elif isinstance(allowed, Allowed):
@@ -125,7 +125,7 @@ class HnswGraph:
             found = self._graph.compare(query, ef, first, last, groups, GROUP)
         except ValueError as error:
             raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
-        return Near(*found, len(found[0]) < ef)
+        return NearCodes(*found, len(found[0]) < ef)
 
     def verify(self) -> None:
         """Verify every node."""
@@ -195,4 +195,5 @@ def _heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
         mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
         mixed = mixed ^ mixed >> np.uint64(31)
     drawn = ((mixed >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
-    return np.minimum(-np.log(drawn) / np.log(m), _LAYERS).astype(np.uint32)
+    heights: npt.NDArray[np.uint32] = np.minimum(-np.log(drawn) / np.log(m), _LAYERS).astype(np.uint32)
+    return heights

@@ -35,6 +35,8 @@ _HEADER = struct.Struct("<4sIHHI")  # encoding, CRC-32 of all that follows it, r
 _SPACE = struct.Struct("<H")
 _BODY = 8  # where the checksummed part begins
 FREE = 2**64 - 1
+#: Tells a checksum that was noted from none.
+_NOTED = 1 << 32
 
 
 class VectorSpace(NamedTuple):
@@ -119,11 +121,41 @@ class _QuantisedBlock(_VectorBlock):
         self._codes[row] = 0
 
 
-class Vectors:
-    """The vectors of one space in one view; ``dimension`` is the store's."""
+class VerifiedBlocks:
+    """Which blocks of a space were verified in this process, by number, and the checksum that they had.
 
-    def __init__(self, view: View, dimension: int, space: VectorSpace = CHUNK_VECTORS) -> None:
+    A block that has another checksum is another block. Any thread may look and note: who sees less verifies again.
+    """
+
+    def __init__(self) -> None:
+        self._noted = np.zeros(0, np.uint64)
+
+    def __contains__(self, block: tuple[int, int]) -> bool:
+        number, checksum = block
+        noted = self._noted
+        return number < len(noted) and int(noted[number]) == checksum | _NOTED
+
+    def note(self, number: int, checksum: int) -> None:
+        """Note that a block was verified."""
+        noted = self._noted
+        if number >= len(noted):
+            self._noted = np.concatenate((noted, np.zeros(number + 1024, np.uint64)))
+        self._noted[number] = checksum | _NOTED
+
+
+class Vectors:
+    """The vectors of one space in one view; ``dimension`` is the store's, ``verified`` the blocks that need not be
+    verified again."""
+
+    def __init__(
+        self,
+        view: View,
+        dimension: int,
+        space: VectorSpace = CHUNK_VECTORS,
+        verified: VerifiedBlocks | None = None,
+    ) -> None:
         self._view = view
+        self._verified = verified
         self.space = space
         self.dimension = dimension
         self._size, self._rows = block_shape(dimension, space.quantised)
@@ -181,12 +213,12 @@ class Vectors:
     def _open(self, value: memoryview | bytes, number: int) -> _VectorBlock:
         if len(value) == self._size:
             encoding, checksum, rows, _, dimension = _HEADER.unpack_from(value)
-            if (
-                encoding == self._encoding
-                and (rows, dimension) == (self._rows, self.dimension)
-                and checksum == zlib.crc32(memoryview(value)[_BODY:])
-            ):
-                return self._kind(value, self.dimension, self._rows)
+            if encoding == self._encoding and (rows, dimension) == (self._rows, self.dimension):
+                known = self._verified is not None and (number, checksum) in self._verified
+                if known or checksum == zlib.crc32(memoryview(value)[_BODY:]):
+                    if not known and self._verified is not None:
+                        self._verified.note(number, checksum)
+                    return self._kind(value, self.dimension, self._rows)
         raise CorruptionError(
             f"table {self.space.blocks}: vector block {number} is damaged; run CHECK REPAIR, or restore from a backup"
         )

@@ -22,7 +22,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -211,6 +210,8 @@ def expected_cosine(cosines: Sequence[float], among: int) -> float:
     upper = lower // _UPPER
     if not upper:
         return 0.0
+    from statistics import NormalDist
+
     normal = NormalDist()
     # How many deviations above the middle the two places are expected.
     low, high = (normal.inv_cdf(1 - place / (among + 1)) for place in (lower, upper))

@@ -1,0 +1,36 @@
+"""What a process loads before its first answer: what only writing, answering or a model needs is not among it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import kvstore
+
+#: A process that opens a store and finds something.
+ASKING = """
+import sys, kvstore
+with kvstore.open(sys.argv[1]) as store:
+    assert store.search("harbour", using="lexical")
+print(*sys.modules)
+"""
+#: Packages that nothing of this needs, each the first of many.
+UNASKED = (
+    "kvstore.answering",
+    "email",
+    "importlib.metadata",
+    "importlib.resources",
+    "spacy",
+    "statistics",
+    "urllib.request",
+)
+
+
+def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
+        store.put("a", "The harbour is open.")
+    asked = subprocess.run([sys.executable, "-c", ASKING, str(tmp_path / "store")], capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr
+    loaded = asked.stdout.split()
+    assert [name for name in UNASKED if any(one == name or one.startswith(f"{name}.") for one in loaded)] == []
