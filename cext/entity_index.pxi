@@ -221,16 +221,16 @@ cdef class EntityIndex:
         cdef bytes taken
         if record == NULL:
             return -1
-        addresses = self._sorted(addresses, &given)
+        self._sorted(addresses, &given)
         if given.size() == 0:
             return 0
         count = kv_get32(record + _R_COUNT)
         entity = kv_get32(record + _R_ENTITY)
         if record[_R_LONG]:
             if adding:
-                changed = self.lists.change(entity, (), addresses.tolist())[1]
+                changed = self.lists.change(entity, (), list(given))[1]
             else:
-                changed = -self.lists.change(entity, addresses.tolist(), ())[0]
+                changed = -self.lists.change(entity, list(given), ())[0]
             count += changed
             if changed < 0 and count <= _SHORT_AGAIN:
                 taken = self.lists.take(entity)
@@ -253,28 +253,36 @@ cdef class EntityIndex:
                     present.begin(), present.end(), given.begin(), given.end(), merged.begin()) - merged.begin())
             changed = <int64_t> merged.size() - count
             if merged.size() > _SHORT_LIST:
-                data = PyBytes_FromStringAndSize(<const char*> merged.data(), 8 * merged.size())
-                self.lists.change(entity, (), self.as_addresses(data).tolist())
+                self.lists.change(entity, (), list(merged))
                 self._store(&found, merged, True)
             elif changed:
                 self._store(&found, merged, False)
         self.addresses += changed
         return abs(changed)
 
-    cdef object _sorted(self, addresses, vector[uint64_t]* given):
-        """The addresses in order, each once, as a vector and as an array of NumPy."""
+    cdef int _sorted(self, addresses, vector[uint64_t]* given) except -1:
+        """The addresses in order, each once; a list of them is read as it is."""
         cdef Py_buffer buffer
+        cdef uint64_t number
         cdef size_t i
         cdef bint ordered = True
-        addresses = self.as_addresses(addresses)
-        PyObject_GetBuffer(addresses, &buffer, PyBUF_SIMPLE)
-        try:
-            if buffer.len % 8:
-                raise ValueError(f"addresses of 8 bytes each do not have {buffer.len} in all")
-            given.resize(buffer.len // 8)
-            kv_copy(given.data(), buffer.buf, buffer.len)
-        finally:
-            PyBuffer_Release(&buffer)
+        if type(addresses) is list:
+            try:
+                for number in <list> addresses:
+                    given.push_back(number)
+                addresses = None
+            except (OverflowError, TypeError):
+                given.clear()  # what no address is, is refused below
+        if addresses is not None:
+            addresses = self.as_addresses(addresses)
+            PyObject_GetBuffer(addresses, &buffer, PyBUF_SIMPLE)
+            try:
+                if buffer.len % 8:
+                    raise ValueError(f"addresses of 8 bytes each do not have {buffer.len} in all")
+                given.resize(buffer.len // 8)
+                kv_copy(given.data(), buffer.buf, buffer.len)
+            finally:
+                PyBuffer_Release(&buffer)
         for i in range(1, given.size()):
             if given[0][i - 1] >= given[0][i]:
                 ordered = False
@@ -282,8 +290,7 @@ cdef class EntityIndex:
         if not ordered:
             sort(given.begin(), given.end())
             given.resize(unique(given.begin(), given.end()) - given.begin())
-            addresses = self.as_addresses(PyBytes_FromStringAndSize(<const char*> given.data(), 8 * given.size()))
-        return addresses
+        return 0
 
     cdef int _store(self, Location* found, vector[uint64_t]& addresses, bint long_list) except -1:
         """Give a record these addresses, in it or (``long_list``) counted only."""

@@ -1,10 +1,12 @@
 """What the kernels offer to Python; see filter.pyx."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
 BUCKET_ENCODING: bytes
 BLOCK_ENCODING: bytes
@@ -99,6 +101,14 @@ def find_many(
 ) -> list[int]: ...
 def addresses_below(index: EntityIndex, keys: Sequence[str], stop: int) -> list[tuple[int, ...] | None]: ...
 def probe(index: EntityIndex, hashes: npt.NDArray[np.uint64]) -> int: ...
+def mentions(
+    index: EntityIndex,
+    data: bytes,
+    offsets: Any,
+    max_words: int,
+    kind: type[Mention],
+    keys: dict[int, str],
+) -> list[Mention]: ...
 def recognise(index: EntityIndex, data: bytes, max_words: int) -> tuple[bytes, bytes, bytes]: ...
 def occurrences(data: bytes, key: bytes, max_words: int = 0) -> list[tuple[int, int]]: ...
 def occurring_keys(data: bytes, keys: list[bytes], max_words: int = 0) -> list[bytes]: ...

@@ -137,22 +137,23 @@ cdef int _begin(bytes data) except -1:
     return 0
 
 
-def recognise(EntityIndex index not None, bytes data not None, int max_words) -> tuple:
-    """Every occurrence of a known name of at most ``max_words`` words (and 16 punctuation marks) in a text.
+cdef struct Match:
+    int64_t start             # in the text
+    int64_t end
+    uint32_t entity
+    bint worded               # a word is in it
 
-    Returns the bytes of three arrays, in order of start and end: starts and ends (int64, offsets in ``data``) and
-    entities (uint32).
-    """
+
+cdef int _recognise(EntityIndex index, bytes data, int max_words, vector[Match]& matches) except -1:
+    """Every occurrence of a known name of at most ``max_words`` words (and 16 punctuation marks), in order of start and
+    end."""
     cdef const uint8_t* text = data
     cdef size_t n = len(data), i, j
     cdef vector[Token] tokens
     cdef vector[uint8_t] copy
-    cdef vector[int64_t] starts, ends
-    cdef vector[uint32_t] entities
     cdef Query queries[_BATCH]
-    cdef size_t firsts[_BATCH]
-    cdef size_t lasts[_BATCH]
-    cdef int waiting = 0, words, marks
+    cdef Match waiting[_BATCH]
+    cdef int count = 0, words, marks
     cdef uint32_t length
     _begin(data)
     with nogil:
@@ -170,16 +171,45 @@ def recognise(EntityIndex index not None, bytes data not None, int max_words) ->
                 length = tokens[j].end - tokens[i].start
                 if words > max_words or marks > _PUNCTUATION_LIMIT or length > _KEY_BYTES:
                     break
-                queries[waiting].key = copy.data() + tokens[i].start
-                queries[waiting].length = length
-                queries[waiting].hash = index.hasher.between(tokens[i].before, tokens[j].after, length)
-                firsts[waiting], lasts[waiting] = i, j
-                waiting += 1
-                if waiting == _BATCH:
-                    _collect(index, queries, firsts, lasts, waiting, tokens, starts, ends, entities)
-                    waiting = 0
+                queries[count].key = copy.data() + tokens[i].start
+                queries[count].length = length
+                queries[count].hash = index.hasher.between(tokens[i].before, tokens[j].after, length)
+                waiting[count].start, waiting[count].end = tokens[i].source_start, tokens[j].source_end
+                waiting[count].worded = words > 0
+                count += 1
+                if count == _BATCH:
+                    _collect(index, queries, waiting, count, matches)
+                    count = 0
                 j += 1
-        _collect(index, queries, firsts, lasts, waiting, tokens, starts, ends, entities)
+        _collect(index, queries, waiting, count, matches)
+    return 0
+
+
+cdef int _collect(EntityIndex index, Query* queries, Match* waiting, int n, vector[Match]& matches) except -1 nogil:
+    cdef int k
+    answer(index, queries, n)
+    for k in range(n):
+        if queries[k].record != NULL:
+            waiting[k].entity = kv_get32(queries[k].record + _R_ENTITY)
+            matches.push_back(waiting[k])
+    return 0
+
+
+def recognise(EntityIndex index not None, bytes data not None, int max_words) -> tuple:
+    """Every occurrence of a known name of at most ``max_words`` words (and 16 punctuation marks) in a text.
+
+    Returns the bytes of three arrays, in order of start and end: starts and ends (int64, offsets in ``data``) and
+    entities (uint32).
+    """
+    cdef vector[Match] matches
+    cdef size_t i
+    cdef vector[int64_t] starts, ends
+    cdef vector[uint32_t] entities
+    _recognise(index, data, max_words, matches)
+    for i in range(matches.size()):
+        starts.push_back(matches[i].start)
+        ends.push_back(matches[i].end)
+        entities.push_back(matches[i].entity)
     return (
         PyBytes_FromStringAndSize(<const char*> starts.data(), 8 * starts.size()),
         PyBytes_FromStringAndSize(<const char*> ends.data(), 8 * ends.size()),
@@ -187,18 +217,35 @@ def recognise(EntityIndex index not None, bytes data not None, int max_words) ->
     )
 
 
-cdef int _collect(
-    EntityIndex index, Query* queries, size_t* firsts, size_t* lasts, int n, vector[Token]& tokens,
-    vector[int64_t]& starts, vector[int64_t]& ends, vector[uint32_t]& entities,
-) except -1 nogil:
-    cdef int k
-    answer(index, queries, n)
-    for k in range(n):
-        if queries[k].record != NULL:
-            starts.push_back(tokens[firsts[k]].source_start)
-            ends.push_back(tokens[lasts[k]].source_end)
-            entities.push_back(kv_get32(queries[k].record + _R_ENTITY))
-    return 0
+def mentions(
+    EntityIndex index not None, bytes data not None, const uint64_t[::1] offsets, int max_words, kind not None,
+    dict keys not None,
+) -> list:
+    """As ``recognise``, for names with a word in them: a ``kind`` (a tuple of entity, start and length) for each, and
+    the normal forms of the entities that ``keys`` does not know put into it.
+
+    ``offsets`` say where each byte of ``data`` begins in another text, which starts and lengths are then of (None: of
+    ``data``).
+    """
+    cdef vector[Match] matches
+    cdef size_t i
+    cdef int64_t start, end
+    cdef const uint8_t* text = data
+    _recognise(index, data, max_words, matches)
+    found = []
+    made = tuple.__new__
+    for i in range(matches.size()):
+        if not matches[i].worded:
+            continue
+        start, end = matches[i].start, matches[i].end
+        entity = matches[i].entity
+        if entity not in keys:
+            key = PyUnicode_DecodeUTF8(<const char*> text + start, end - start, NULL)
+            keys[entity] = " ".join(key.split())
+        if offsets is not None:
+            start, end = offsets[start], offsets[end]
+        found.append(made(kind, (entity, start, end - start)))
+    return found
 
 
 def occurrences(bytes data not None, bytes key not None, int max_words=0) -> list:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kvstore
 from kvstore.changes.dump import DumpRows, dump
@@ -15,6 +17,13 @@ from kvstore.collection_pause import collection_paused
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.storage.lmdb_errors import MapFull
+from kvstore.structures.names.mention_recognition import mentions_in
+from kvstore.structures.names.mentions import Occurrence
+from kvstore.systems.contract import AddedChunk
+from kvstore.systems.passage_graph import edges
+from kvstore.systems.passage_graph.rows import mention_counts, nested, written_as
+from kvstore.text.normalize import fold
+from kvstore_cext.mentions import counted_mentions
 
 
 def test_a_transaction_parses_its_documents_together(
@@ -104,3 +113,78 @@ def test_collection_is_on_after_a_load(make_store: Callable[..., kvstore.Store])
         assert transaction.keys() == ["note"]
         raise ZeroDivisionError
     assert gc.isenabled()
+
+
+@given(
+    st.lists(st.sampled_from(["York", "the", "THE", "new york", "Ada 2", "Él", "és", "x1", "\u00df"]), max_size=9),
+    st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4), st.integers(1, 3)), max_size=20),
+)
+def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: list[tuple[int, int, int]]) -> None:
+    ends = np.cumsum([len(word.encode()) + 1 for word in words]).tolist()
+    text = "".join(f"{word} " for word in words).encode()
+    spans = {(entity, ends[at] - len(words[at].encode()) - 1, ends[min(at + more, len(ends)) - 1] - 1)
+             for at, more, entity in runs if at < len(words)}  # fmt: skip
+    mentions = sorted((Occurrence(entity, start, end - start) for entity, start, end in spans), key=lambda m: m[1:] + m)
+    counts: dict[int, list[int]] = {}
+    for (start, end, entity), inside in nested((start, start + size, entity) for entity, start, size in mentions):
+        counts_for_something, lower = written_as(text[start:end])
+        if counts_for_something:
+            counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
+    expected = {
+        entity: min(found[0], 15) | min(found[1], 3) << edges.INSIDE_SHIFT | min(found[2], 3) << edges.LOWER_SHIFT
+        for entity, found in counts.items()
+    }
+    assert mention_counts(AddedChunk(1, text, -1, mentions)) == expected
+
+
+def test_a_mention_outside_of_its_text_is_damage() -> None:
+    for mention in ((1, -1, 2), (1, 0, 0), (1, 2, 2)):
+        with pytest.raises(ValueError, match="in a text of 3"):
+            counted_mentions(b"Ada", [mention], frozenset(), written_as, (15, 3, 3), (0, 4, 6))
+
+
+def test_mentions_are_those_that_recognition_finds(make_store: Callable[..., kvstore.Store]) -> None:
+    store = make_store()
+    store.put("a", "Él Niño came to São Paulo. Ada met Él Niño again; C++ and Ada's Engine ran.", title="Ada")
+    store.put_edge("...", "Ada", tree="marks")  # a name without a word in it occurs nowhere
+    text = "ÉL  NIÑO, Ada and Ada's\nEngine ... in SÃO PAULO"
+    with store.snapshot() as snapshot:
+        names = snapshot._view.filter
+        keys: dict[int, str] = {}
+        found = names.mentions(fold(text), 12, keys, Occurrence)
+        expected = list(mentions_in(names, fold(text), 12))
+    assert found == [(mention.entity, mention.start, mention.end - mention.start) for mention in expected]
+    assert found
+    assert keys == {mention.entity: mention.key for mention in expected}
+
+
+TEXTS = {
+    "one": ("York lies in the north. the York of old.", None),
+    "two": ("It is said that new york city is large. New York City has a York Street.", "On `York`"),
+    "three": ("Bridges of New York City, and York.", "Bridges of New York City"),
+    "four": ("Nothing is said here.", None),
+}
+
+
+def test_names_learnt_later_leave_what_one_load_leaves(make_store: Callable[..., kvstore.Store]) -> None:
+    later = {
+        "five": ("The Mayor of New York City spoke.", "New York City"),
+        "six": ("York Street is long.", "York Street"),
+    }
+    together, apart = make_store("together"), make_store("apart")
+    with together.transaction() as transaction:
+        for key, (text, title) in (TEXTS | later).items():
+            transaction.put(key, text, title=title)
+    for key, (text, title) in (TEXTS | later).items():
+        apart.put(key, text, title=title)
+        if key == "three":
+            apart.put_triples("two", [("New York City", "has", "York Street")])
+    apart.put_triples("two", [])
+    assert contents(apart) == contents(together)
+    together.put_triples("two", [("New York City", "has", "York Street")])
+    apart.put_triples("two", [("New York City", "has", "York Street")])
+    apart.delete("five")
+    together.delete("five")
+    apart.put("five", later["five"][0], title="New York City")
+    together.put("five", later["five"][0], title="New York City")
+    assert contents(apart) == contents(together)

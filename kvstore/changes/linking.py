@@ -9,25 +9,35 @@ systems keep beside the spine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..extraction.extraction import Extracted
-from ..structures.documents.chunks import FIRST_UPPER, GROUP
+from ..structures.documents.chunks import FIRST_UPPER, GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
-from ..structures.filter.entity_filter import occurrences
+from ..structures.filter.entity_filter import occurring_keys
 from ..structures.forest.forest_writer import NodePairs
 from ..structures.names.mention_addresses import RankedPlaces, mention_addresses
 from ..structures.names.mention_recognition import Mention, headed_abstracts, mentions_in
 from ..structures.names.mentions import MentionWriter, Occurrence
 from ..structures.state import State
 from ..systems.contract import Added, AddedChunk, Delta
+from ..text.blocks import plain
 from ..text.normalize import fold
 from ..text.words import stemmer, terms, words
+
+
+class _Candidate(NamedTuple):
+    """A stored chunk, and the new names that may be in it, or in what stands above it."""
+
+    id: int
+    stored: ChunkRecord
+    keys: list[bytes]
 
 
 class Linker:
@@ -39,12 +49,13 @@ class Linker:
         self._filter = state.filter
         self._mentions = mentions
         self._name_words = state.settings.name_words
-        self._added: dict[str, RankedPlaces] = {}
-        self._removed: dict[str, RankedPlaces] = {}
+        self._added: dict[int, RankedPlaces] = {}
+        self._removed: dict[int, RankedPlaces] = {}
         self._keys: dict[int, str] = {}
         self._new: dict[int, Added] = {}
         self._touched: dict[int, set[int]] = {}
         self._unnamed: dict[int, set[int]] = {}
+        self._mentioned: dict[int, list[AddedChunk]] = {}
         self._names_added: dict[int, str] = {}
         self._names_removed: dict[int, str] = {}
         self._links: dict[tuple[int, int, int], int] = {}
@@ -52,17 +63,21 @@ class Linker:
     def flush(self) -> None:
         """Carry the gathered address changes into the block lists, removals first."""
         for gathered, change in ((self._removed, self._filter.remove_many), (self._added, self._filter.add_many)):
-            keys = sorted(gathered)
+            entities = {self._key(entity): entity for entity in gathered}
+            keys = sorted(entities)
             if keys:
-                change(keys, [addresses.of_places(gathered[key]) for key in keys])
+                change(keys, [addresses.best(gathered[entities[key]]) for key in keys])
             gathered.clear()
 
     def delta(self) -> Delta:
         """What has changed for those who follow the spine; to be called when all of it is written."""
+        for document in self._touched.keys() & self._mentioned.keys():
+            self._touched[document].update(chunk.id for chunk in self._mentioned.pop(document))
         touched = set(chain.from_iterable(self._touched.values()))
         return Delta(
             list(self._new.values()),
             self._touched,
+            self._mentioned,
             {chunk: entities for chunk, entities in self._unnamed.items() if chunk not in touched},
             self._names_added,
             self._names_removed,
@@ -80,22 +95,20 @@ class Linker:
     def link_nodes(self, made: NodePairs) -> None:
         """Give entities the addresses of tree nodes."""
         for node, entity in made:
-            self._added.setdefault(self._key(entity), []).append((node, addresses.NODE))
+            self._added.setdefault(entity, []).append((node, addresses.NODE))
 
     def unlink_nodes(self, gone: NodePairs) -> None:
         """Take the addresses of tree nodes from their entities."""
         for node, entity in gone:
-            self._removed.setdefault(self._key(entity), []).append((node, addresses.NODE))
+            self._removed.setdefault(entity, []).append((node, addresses.NODE))
 
     def link_document(self, record: DocumentRecord, outline: list[Section], extracted: Extracted) -> None:
         """Find every known name in a new document's chunks, title and headings, and link it."""
         rows: dict[int, list[Occurrence]] = {}
         written: list[AddedChunk] = []
         for chunk, draft in zip(record.chunk_ids(), extracted.chunks, strict=True):
-            found = self._mentions_in(draft.text)
-            rows[chunk] = self._mentions.put_chunk(
-                chunk, [Occurrence(entity, start, end - start) for entity, start, end, _ in found]
-            )
+            found = self._filter.mentions(fold(draft.text), self._name_words, self._keys, Occurrence)
+            rows[chunk] = self._mentions.put_chunk(chunk, found)
             written.append(AddedChunk(chunk, draft.text.encode(), draft.section, rows[chunk]))
         self._new[record.id] = Added(record, outline, written, extracted.parts)
         heading_rows = {
@@ -105,7 +118,7 @@ class Linker:
         }
         self._mentions.put_headings(record.id, heading_rows)
         for entity, pairs in mention_addresses(rows, heading_rows).items():
-            self._added.setdefault(self._key(entity), []).extend(pairs)
+            self._added.setdefault(entity, []).extend(pairs)
 
     def unlink_documents(self, documents: Sequence[DocumentRecord]) -> None:
         """Remove all mentions of documents that are about to go, and their addresses."""
@@ -115,7 +128,7 @@ class Linker:
         found = mention_addresses(rows, chain.from_iterable(self._mentions.in_headings_of(ids)))
         self._learn_keys(found)
         for entity, pairs in found.items():
-            self._removed.setdefault(self._keys[entity], []).extend(pairs)
+            self._removed.setdefault(entity, []).extend(pairs)
         for document in ids:
             self._touched.pop(document, None)
         self._mentions.remove(chunks, ids)
@@ -160,15 +173,19 @@ class Linker:
         self._keys.update(self._names_added)
         if self._state.postings.empty:
             return
-        by_chunk: dict[int, list[str]] = {}
+        by_chunk: dict[int, list[bytes]] = {}
         for key, chunks in self._candidates(new):
-            for chunk in map(int, chunks):
-                by_chunk.setdefault(chunk, []).append(key)
-        by_document: dict[int, dict[int, list[str]]] = {}
-        for chunk in sorted(by_chunk):
-            by_document.setdefault(self._state.chunks.get(chunk).document, {})[chunk] = by_chunk[chunk]
+            for chunk in chunks.tolist():
+                by_chunk.setdefault(chunk, []).append(key.encode())
+        by_document: dict[int, list[_Candidate]] = {}
+        ids = sorted(by_chunk)
+        for chunk, stored in zip(ids, self._state.chunks.get_many(ids), strict=True):
+            by_document.setdefault(stored.document, []).append(_Candidate(chunk, stored, by_chunk[chunk]))
+        entities = frozenset(new.values())
+        outlines = self._state.documents.outlines(by_document)
         for document, candidates in by_document.items():
-            self._link_older_document(document, candidates, new)
+            record = self._state.documents.get(document)
+            self._link_older_document(record, outlines[document], candidates, entities)
 
     def _candidates(self, new: Mapping[str, int]) -> Iterator[tuple[str, npt.NDArray[np.uint64]]]:
         """For each new name the chunks that have all its words, in text or title or headings."""
@@ -188,35 +205,39 @@ class Linker:
             if common is not None and len(common):
                 yield key, common
 
-    def _link_older_document(self, document: int, candidates: Mapping[int, list[str]], new: Mapping[str, int]) -> None:
+    def _link_older_document(
+        self, record: DocumentRecord, outline: list[Section], candidates: Sequence[_Candidate], new: Set[int]
+    ) -> None:
+        """Find new names in a stored document."""
+        document = record.id
         rows: dict[int, list[Occurrence]] = {}
-        for chunk, keys in candidates.items():
-            stored = self._state.chunks.get(chunk)
-            folded = fold(self._state.documents.text_slice(document, stored.start, stored.end))
-            found = [
-                Occurrence(new[key], folded.original(start), folded.original(end) - folded.original(start))
-                for key in keys
-                for start, end in occurrences(folded.data, key.encode(), self._name_words)
-            ]
-            if found:
-                rows[chunk] = found
-                self._mentions.put_chunk(chunk, self._mentions.in_chunk(chunk) + found)
-        self.touch(document, rows)
-        record = self._state.documents.get(document)
-        every = sorted({key for keys in candidates.values() for key in keys})
+        mentioned: list[AddedChunk] = []
+        for chunk, stored, keys in candidates:
+            text = self._state.documents.text_slice(document, stored.start, stored.end)
+            folded = fold(text)
+            if not occurring_keys(folded.data, keys, self._name_words):
+                continue  # the words of a name stand apart, or in a heading
+            found = self._filter.mentions(folded, self._name_words, self._keys, Occurrence)
+            found = self._mentions.put_chunk(chunk, found)
+            mentioned.append(AddedChunk(chunk, text.encode(), stored.section, found))
+            rows[chunk] = [mention for mention in found if mention.entity in new]
+        every = sorted({key for _, _, keys in candidates for key in keys})
         heading_rows = {
-            headed.occurrence(new[key], key)
-            for headed in headed_abstracts(record, self._state.documents.outline(document))
-            for key in self._occurring(fold(headed.text).data, every)
+            headed.occurrence(mention.entity, mention.key)
+            for headed in headed_abstracts(record, outline)
+            if occurring_keys(fold(headed.text).data, every, self._name_words)
+            for mention in self._mentions_in(headed.text)
+            if mention.entity in new
         }
         if heading_rows:
             self._mentions.put_headings(document, [*self._mentions.in_headings(document), *heading_rows])
+        # Marks in a title hide names from what reads it as it is written.
+        if heading_rows or (mentioned and record.title and plain(record.title) != record.title):
             self.touch(document, record.chunk_ids())
+        elif mentioned:
+            self._mentioned[document] = mentioned
         for entity, pairs in mention_addresses(rows, heading_rows).items():
-            self._added.setdefault(self._key(entity), []).extend(pairs)
-
-    def _occurring(self, data: bytes, keys: Iterable[str]) -> Iterator[str]:
-        return (key for key in keys if occurrences(data, key.encode(), self._name_words))
+            self._added.setdefault(entity, []).extend(pairs)
 
     def _mentions_in(self, text: str) -> list[Mention]:
         found = list(mentions_in(self._filter, fold(text), self._name_words))

@@ -496,6 +496,9 @@ class Transaction(Queryable):
             self._close()
             raise
         self._open = False
+        if self._view.large:
+            # A load reads pages all over the file, each a few times: memory must not grow with the file for that.
+            self._context.environment.release_pages()
         self._context.indexing.extend(self._changes.counters.next_chunk)
 
     def _write(self, hits: Mapping[str, int], fits: bool) -> None:

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import chain
 
 from ..structures.documents.chunks import GROUP
-from ..text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
+from ..text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_length, sentence_words
 from ..text.words import FUNCTION_WORDS, term_counts
 from .chunking import Chunk, Heading, Span
 
@@ -230,9 +230,9 @@ class _TreeBuilder:
         """The sentences of some chunks, ``first`` to ``last``, that have most of what these are about, within the
         length of a summary; the most telling first."""
         spans = [span for found in self._spans[first : last + 1] for span in found if self._sentences[span]]
-        sentences = [self._words[span] for span in spans]
-        if sum(sentence.length for sentence in sentences) <= _SUMMARY_WORDS:
+        if sum(sentence_length(self._sentences[span]) for span in spans) <= _SUMMARY_WORDS:
             return spans
+        sentences = [self._words[span] for span in spans]
         weights = cover_weights(sentences, self._spread, len(self._chunks))
         chosen = greedy_cover(sentences, weights, _SUMMARY_WORDS)
         # No sentence is shown longer than a summary: where none says anything, the first fits.

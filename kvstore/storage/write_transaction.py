@@ -45,6 +45,11 @@ class WriteTransaction(LmdbView):
         self._own_bytes = 0
         self._buffers = True
 
+    @property
+    def large(self) -> bool:
+        """Whether it has grown too large for the change buffer."""
+        return not self._buffers
+
     def put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
         """Store ``value`` under ``key``, in place of what was there; every buffer given before goes stale.
 

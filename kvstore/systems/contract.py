@@ -80,16 +80,18 @@ RELATION_LINK = 3
 class Delta:
     """What one batch has changed; all of it stands in the spine already.
 
-    ``touched`` are the chunks, by document, of which mentions, title, headings or other facts have changed; those of
-    documents ``added`` are not among them. ``unnamed`` are further chunks that name some entities no more, of which
-    nothing else has changed, and in which no other name lies inside those of the entities. ``names_added`` and
-    ``names_removed`` are normal forms by entity. ``links`` says of two entities in how many more documents (or fewer)
-    somebody found them joined, and whether an edge between them came to be accepted (1) or ceased to be (-1): by
-    entity, entity and kind.
+    ``touched`` are the chunks, by document, of which mentions, title, headings or other facts have changed;
+    ``mentioned`` are those, by document, of which nothing but the names in their texts has. Those of documents
+    ``added`` are not among them, and no document is among both. ``unnamed`` are chunks that name some entities no more,
+    of which otherwise nothing has changed but what ``mentioned`` says, and in which no other name lies inside those of
+    the entities. ``names_added`` and ``names_removed`` are normal forms by entity. ``links`` says of two entities in
+    how many more documents (or fewer) somebody found them joined, and whether an edge between them came to be accepted
+    (1) or ceased to be (-1): by entity, entity and kind.
     """
 
     added: Sequence[Added] = ()
     touched: Mapping[int, Set[int]] = field(default_factory=dict)
+    mentioned: Mapping[int, Sequence[AddedChunk]] = field(default_factory=dict)
     unnamed: Mapping[int, Set[int]] = field(default_factory=dict)
     names_added: Mapping[int, str] = field(default_factory=dict)
     names_removed: Mapping[int, str] = field(default_factory=dict)

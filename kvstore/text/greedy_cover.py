@@ -61,6 +61,13 @@ def sentence_words(text: str) -> SentenceWords:
     )
 
 
+def sentence_length(text: str) -> int:
+    """The length of a sentence in words, as :func:`sentence_words` gives it."""
+    if not text.isascii() and _UNSPACED.search(text) is not None:
+        return len(segments(text))
+    return len(text.split())
+
+
 def _is_record(text: str) -> bool:
     """Whether it is fields with their values, such as a row of a table has, and no sentence.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from kvstore_cext.words import name_pieces
@@ -250,6 +250,7 @@ def is_name_key(key: str, most_words: int) -> bool:
     return short and few and any(map(str.isalpha, key))
 
 
+@lru_cache(maxsize=1024)  # extraction, linking and the passage graph ask for the same
 def title_forms(title: str) -> tuple[str, ...]:
     """A title or heading in plain words, without a number before it; then the same without a bracket at its end, where
     it has one. Empty where nothing is left."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
 from threading import Lock
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from kvstore_cext.filter import (
     addresses_below,
     find_many,
     longest,
+    mentions,
     occurrences,
     occurring_keys,
     recognise,
@@ -53,6 +54,8 @@ __all__ = [
     "occurrences",
     "occurring_keys",
 ]
+
+Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
 _ALL = (1 << 32) - 1
 _LAST_ADDRESS = (1 << 64) - 1
@@ -219,6 +222,15 @@ class EntityFilter:
             np.frombuffer(starts, np.int64), np.frombuffer(ends, np.int64), np.frombuffer(entities, np.uint32)
         )
 
+    def mentions(self, folded: Folded, max_words: int, keys: dict[int, str], kind: type[Mention]) -> list[Mention]:
+        """As :meth:`recognise`, for names with a word in them, with places in the original text: a ``kind`` (entity,
+        start and length in bytes) for each, in order of start and end.
+
+        The normal forms of entities that ``keys`` does not know are put into it.
+        """
+        with self._pin():
+            return mentions(self._index, folded.data, folded.offsets, max_words, kind, keys)
+
     def keys(self) -> Iterator[tuple[str, FilterEntry]]:
         """Every name with its entry, in no particular order."""
         for number in self._pages.block_numbers():
@@ -259,13 +271,13 @@ class EntityFilter:
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
         """Add addresses to a name; returns how many were new. Raises EntityNotFoundError for an absent name."""
-        return self.add_many([key], [addresses])
+        return self.add_many([key], [_as_addresses(addresses)])
 
     def remove_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
         """Remove addresses from a name; returns how many were there (0 for an absent name)."""
-        return self.remove_many([key], [addresses])
+        return self.remove_many([key], [_as_addresses(addresses)])
 
-    def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64]]) -> int:
+    def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """:meth:`add_addresses` for many names; returns how many were new in all."""
         self._require_writable()
         changed = 0
@@ -276,7 +288,7 @@ class EntityFilter:
             changed += new
         return changed
 
-    def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64]]) -> int:
+    def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
         """:meth:`remove_addresses` for many names; returns how many were removed in all."""
         self._require_writable()
         # -1 says that a name is absent.

@@ -21,14 +21,15 @@ def mention_addresses(
     rows: Mapping[int, Iterable[Occurrence]], heading_rows: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedPlaces]:
     """The places of each entity mentioned: leaf abstracts by how often, and what stands for its title and headings."""
-    counts: dict[tuple[int, int], int] = {}
+    by_group: dict[int, dict[int, int]] = {}
     for chunk, mentions in rows.items():
+        counts = by_group.setdefault(chunk // GROUP, {})
         for entity, _, _ in mentions:
-            place = (entity, chunk // GROUP)
-            counts[place] = counts.get(place, 0) + 1
+            counts[entity] = counts.get(entity, 0) + 1
     found: dict[int, RankedPlaces] = {}
-    for (entity, group), count in counts.items():
-        found.setdefault(entity, []).append((group, body_rank(count)))
+    for group, counts in by_group.items():
+        for entity, count in counts.items():
+            found.setdefault(entity, []).append((group, body_rank(count)))
     for entity, rank, abstract in heading_rows:
         found.setdefault(entity, []).append((abstract, rank))
     return found

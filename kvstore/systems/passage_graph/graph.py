@@ -26,7 +26,19 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...storage.view import View, WriteView
 from ...structures.filter.block_lists import BlockLists
-from .edges import FEATURE_BITS, FEATURE_SETS, LOWER, TRIPLE, ChunkRows, EdgeRow, EntityRows, Link, LinkRows, Numbers
+from .edges import (
+    ABOVE,
+    FEATURE_BITS,
+    FEATURE_SETS,
+    LOWER,
+    TRIPLE,
+    ChunkRows,
+    EdgeRow,
+    EntityRows,
+    Link,
+    LinkRows,
+    Numbers,
+)
 
 PASSAGE_ENTITIES = "passage_entities"
 ENTITY_PASSAGES = "entity_passages"
@@ -226,6 +238,18 @@ class GraphWriter(PassageGraph):
         """Take some entities out of the rows of some chunks."""
         self._change_chunks(unnamed, lambda chunk, before: {pair for pair in before if pair[0] not in unnamed[chunk]})
 
+    def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
+        """Store what the text of each of some chunks names in place of what that named; what stands above them stays."""
+
+        def changed(chunk: int, before: set[tuple[int, int]]) -> set[tuple[int, int]]:
+            row = dict(counts[chunk])
+            for entity, features in before:
+                if features & ABOVE:
+                    row[entity] = row.get(entity, 0) | features & ABOVE
+            return set(row.items())
+
+        self._change_chunks(counts, changed)
+
     def _change_chunks(
         self, chunks: Iterable[int], changed: Callable[[int, set[tuple[int, int]]], set[tuple[int, int]]]
     ) -> None:
@@ -276,6 +300,11 @@ class GraphWriter(PassageGraph):
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in before.items():
+            if not degree & (_MANY | _CHUNK) and entity not in self._removed:
+                alone = self._added.get(entity, ())
+                if len(alone) <= 1:  # as of most new names
+                    degrees[entity] = alone[0] if alone else 0
+                    continue
             removed, added = sorted(self._removed.get(entity, ())), sorted(self._added.get(entity, ()))
             if degree & _MANY:
                 lists[entity] = removed, added

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
+from kvstore_cext.mentions import counted_mentions
+
 from ...structures.documents.document_triples import EntityPair, Triples, joined
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.filter.entity_filter import EntityFilter
@@ -29,9 +31,9 @@ from . import edges
 
 Owner = TypeVar("Owner")
 
-_CAPITALISED_MOST = edges.CAPITALISED
-_INSIDE_MOST = edges.INSIDE >> edges.INSIDE_SHIFT
-_LOWER_MOST = edges.LOWER >> edges.LOWER_SHIFT
+#: The greatest counts of mentions with a capital, inside longer ones and in lower case, and where they stand.
+_MOST = edges.CAPITALISED, edges.INSIDE >> edges.INSIDE_SHIFT, edges.LOWER >> edges.LOWER_SHIFT
+_SHIFTS = 0, edges.INSIDE_SHIFT, edges.LOWER_SHIFT
 
 
 def title_pair(title: str | None, most_words: int) -> tuple[str, str] | None:
@@ -77,10 +79,12 @@ class DocumentRows:
     def row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
         """The entities of a chunk with their features; ``unmentioned`` are the pairs of which no chunk of the
         document mentions a name."""
-        features = dict(_counted(chunk))
+        features = mention_counts(chunk)
         for entity, flags in (*self._title.items(), *self._above(chunk.section).items()):
             features[entity] = features.get(entity, 0) | flags
-        mentioned = {mention.entity for mention in chunk.mentions}
+        if not self._pairs:  # as of most documents
+            return features
+        mentioned = {entity for entity, _, _ in chunk.mentions}
         for pair in self._pairs:
             if not mentioned.isdisjoint(pair) or (chunk.id == self._first and pair in unmentioned):
                 for entity in pair:
@@ -123,22 +127,9 @@ def unmentioned(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurre
     return {pair for pair in pairs if named.isdisjoint(pair)}
 
 
-def _counted(chunk: AddedChunk) -> Iterator[tuple[int, int]]:
-    """The entities mentioned in a chunk, each with the counts of its mentions."""
-    counts: dict[int, list[int]] = {}
-    text = chunk.text
-    places = [(start, start + length, entity) for entity, start, length in chunk.mentions]
-    for (start, end, entity), inside in nested(places):
-        names, lower = written_as(text[start:end])
-        if names:
-            counts.setdefault(entity, [0, 0, 0])[2 if lower else inside] += 1
-    for entity, (capitals, insides, lowers) in counts.items():
-        yield (
-            entity,
-            min(capitals, _CAPITALISED_MOST)
-            | min(insides, _INSIDE_MOST) << edges.INSIDE_SHIFT
-            | min(lowers, _LOWER_MOST) << edges.LOWER_SHIFT,
-        )
+def mention_counts(chunk: AddedChunk) -> dict[int, int]:
+    """The entities that the text of a chunk mentions, each with the counts among its features."""
+    return counted_mentions(chunk.text, chunk.mentions, FUNCTION_WORDS, written_as, _MOST, _SHIFTS)
 
 
 @lru_cache(maxsize=1 << 15)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...storage.view import WriteView
+from ...structures.documents.document_triples import EntityPair
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.logical import Logical
 from ...structures.state import State
@@ -18,7 +19,7 @@ from .graph import (
     GraphWriter,
     PassageGraph,
 )
-from .rows import DocumentRows, stated_pairs, title_pair, unmentioned
+from .rows import DocumentRows, mention_counts, stated_pairs, title_pair, unmentioned
 
 
 class GraphFollower:
@@ -41,14 +42,29 @@ class GraphFollower:
             self._graph.change_link(*link, by)
         for record, outline, chunks, _ in delta.added:
             self._change_title_link(record, 1)
-            self._put_rows(record, outline, chunks)
+            self._put_rows(record, outline, chunks, stated_pairs(self._state, record.id))
         for document in sorted(delta.touched):
             chunks = stored_chunks(self._state, document, sorted(delta.touched[document]))
-            self._put_rows(self._state.documents.get(document), self._state.documents.outline(document), chunks)
+            self._put_stored_rows(document, chunks, stated_pairs(self._state, document))
+        for document in sorted(delta.mentioned):
+            pairs = stated_pairs(self._state, document)
+            if pairs:  # which of them a chunk belongs to follows from its mentions, and from those of other chunks
+                self._put_stored_rows(document, delta.mentioned[document], pairs)
+                continue
+            self._graph.put_mentions({chunk.id: mention_counts(chunk) for chunk in delta.mentioned[document]})
         self._graph.flush()
 
-    def _put_rows(self, record: DocumentRecord, outline: list[Section], chunks: Sequence[AddedChunk]) -> None:
-        pairs = stated_pairs(self._state, record.id)
+    def _put_stored_rows(self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]) -> None:
+        documents = self._state.documents
+        self._put_rows(documents.get(document), documents.outline(document), chunks, pairs)
+
+    def _put_rows(
+        self,
+        record: DocumentRecord,
+        outline: list[Section],
+        chunks: Sequence[AddedChunk],
+        pairs: Sequence[EntityPair],
+    ) -> None:
         lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
         self._graph.put_chunks({chunk.id: rows.row(chunk, lone) for chunk in chunks})
