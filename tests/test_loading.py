@@ -19,6 +19,7 @@ from kvstore.extraction import extraction
 from kvstore.storage.lmdb_errors import MapFull
 from kvstore.structures.names.mention_recognition import mentions_in
 from kvstore.structures.names.mentions import Occurrence
+from kvstore.structures.postings import PostingWriter
 from kvstore.systems.contract import AddedChunk
 from kvstore.systems.passage_graph import edges
 from kvstore.systems.passage_graph.rows import mention_counts, nested, written_as
@@ -188,3 +189,20 @@ def test_names_learnt_later_leave_what_one_load_leaves(make_store: Callable[...,
     apart.put("five", later["five"][0], title="New York City")
     together.put("five", later["five"][0], title="New York City")
     assert contents(apart) == contents(together)
+
+
+def test_a_name_learnt_later_is_looked_for_by_its_rarest_word(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store()
+    with store.transaction() as transaction:
+        for number in range(40):
+            transaction.put(f"river {number}", f"The bank of a river is steep at mile {number}.")
+        transaction.put("ferry", "Once the quarrel at the bank ended; a quarrel bank it was.")
+    read: list[str] = []
+    get = PostingWriter.get
+    monkeypatch.setattr(PostingWriter, "get", lambda self, term: read.append(term) or get(self, term))  # type: ignore[func-returns-value]
+    store.put("new", "Ann works at Quarrel Bank and at Zephyr Bank.")
+    assert "quarrel" in read
+    assert not {"bank", "zephyr"} & set(read)
+    assert {place.document for place in store.lookup("Quarrel Bank")} == {"ferry", "new"}

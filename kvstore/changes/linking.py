@@ -32,7 +32,7 @@ from ..text.normalize import fold
 from ..text.words import stemmer, terms, words
 
 
-class _Candidate(NamedTuple):
+class _OlderChunk(NamedTuple):
     """A stored chunk, and the new names that may be in it, or in what stands above it."""
 
     id: int
@@ -63,7 +63,8 @@ class Linker:
     def flush(self) -> None:
         """Carry the gathered address changes into the block lists, removals first."""
         for gathered, change in ((self._removed, self._filter.remove_many), (self._added, self._filter.add_many)):
-            entities = {self._key(entity): entity for entity in gathered}
+            self._learn_keys(gathered)
+            entities = {self._keys[entity]: entity for entity in gathered}
             keys = sorted(entities)
             if keys:
                 change(keys, [addresses.best(gathered[entities[key]]) for key in keys])
@@ -177,10 +178,10 @@ class Linker:
         for key, chunks in self._candidates(new):
             for chunk in chunks.tolist():
                 by_chunk.setdefault(chunk, []).append(key.encode())
-        by_document: dict[int, list[_Candidate]] = {}
+        by_document: dict[int, list[_OlderChunk]] = {}
         ids = sorted(by_chunk)
         for chunk, stored in zip(ids, self._state.chunks.get_many(ids), strict=True):
-            by_document.setdefault(stored.document, []).append(_Candidate(chunk, stored, by_chunk[chunk]))
+            by_document.setdefault(stored.document, []).append(_OlderChunk(chunk, stored, by_chunk[chunk]))
         entities = frozenset(new.values())
         outlines = self._state.documents.outlines(by_document)
         for document, candidates in by_document.items():
@@ -189,24 +190,18 @@ class Linker:
 
     def _candidates(self, new: Mapping[str, int]) -> Iterator[tuple[str, npt.NDArray[np.uint64]]]:
         """For each new name the chunks that have all its words, in text or title or headings."""
-        stem = stemmer(self._state.settings.stemmer)
-        chunks_of: dict[str, npt.NDArray[np.uint64]] = {}
-        for key in new:
-            if not 0 < len(words(key)) <= self._name_words:
-                continue
-            for term in (found := set(terms(key, stem))):
-                if term not in chunks_of:
-                    chunks_of[term] = self._state.postings.get(term).chunks
-            common: npt.NDArray[np.uint64] | None = None
-            for chunks in sorted((chunks_of[term] for term in found), key=len):
-                common = chunks if common is None else np.intersect1d(common, chunks, assume_unique=True)
-                if not len(common):
-                    break
-            if common is not None and len(common):
-                yield key, common
+        stem, postings = stemmer(self._state.settings.stemmer), self._state.postings
+        terms_of = {key: set(terms(key, stem)) for key in new if 0 < len(words(key)) <= self._name_words}
+        every = list(dict.fromkeys(chain.from_iterable(terms_of.values())))
+        sizes = dict(zip(every, postings.sizes(every), strict=True))
+        for key, found in terms_of.items():
+            if all(sizes[term].postings for term in found):  # most new names have a word that is new too
+                common = postings.containing(found, sizes)
+                if len(common):
+                    yield key, common
 
     def _link_older_document(
-        self, record: DocumentRecord, outline: list[Section], candidates: Sequence[_Candidate], new: Set[int]
+        self, record: DocumentRecord, outline: list[Section], candidates: Sequence[_OlderChunk], new: Set[int]
     ) -> None:
         """Find new names in a stored document."""
         document = record.id
@@ -243,10 +238,6 @@ class Linker:
         found = list(mentions_in(self._filter, fold(text), self._name_words))
         self._keys.update((mention.entity, mention.key) for mention in found)
         return found
-
-    def _key(self, entity: int) -> str:
-        self._learn_keys([entity])
-        return self._keys[entity]
 
     def _learn_keys(self, entities: Iterable[int]) -> None:
         """Have the normal forms of some entities at hand."""

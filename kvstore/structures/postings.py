@@ -125,13 +125,14 @@ class Postings:
             found.append(TermSize(sum(map(count_postings, payloads)), len(blocks)))
         return found
 
-    def containing(self, terms: Collection[str]) -> Ids:
+    def containing(self, terms: Collection[str], known: Mapping[str, TermSize] | None = None) -> Ids:
         """The chunks that have all of some terms, ascending; none of no terms.
 
-        The rarest is read whole, and of each further one the blocks that a chunk so far may lie in.
+        The rarest is read whole, and of each further one the blocks that a chunk so far may lie in. ``known`` are the
+        sizes of the terms, where they are.
         """
         every = list(dict.fromkeys(terms))
-        sizes = dict(zip(every, self.sizes(every), strict=True))
+        sizes = dict(zip(every, self.sizes(every), strict=True)) if known is None else known
         order = sorted(every, key=lambda term: sizes[term].postings)
         if not order or not sizes[order[0]].postings:
             return np.empty(0, np.uint64)

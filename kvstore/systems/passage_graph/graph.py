@@ -239,7 +239,7 @@ class GraphWriter(PassageGraph):
         self._change_chunks(unnamed, lambda chunk, before: {pair for pair in before if pair[0] not in unnamed[chunk]})
 
     def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
-        """Store what the text of each of some chunks names in place of what that named; what stands above them stays."""
+        """Store what the text of each of some chunks names in place of what that named; what stands above it stays."""
 
         def changed(chunk: int, before: set[tuple[int, int]]) -> set[tuple[int, int]]:
             row = dict(counts[chunk])
