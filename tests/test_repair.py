@@ -110,8 +110,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path
         path = tmp_path_factory.mktemp("filled") / "store"
         with kvstore.open(path, embedder="hashing", settings={"language": "rules", "chunk_tokens": 16}) as store:
             fill(store, own_vectors=own_vectors)
-            if long_lists:  # so many places of one name that they are kept in blocks
-                parts = (f"## Part {n}\n\nThe Cryostat has it." for n in range(80))
+            if long_lists:  # so many places of one name that they are kept in blocks, and so are its postings
+                parts = (f"## Part {n}\n\nThe Cryostat has it." for n in range(270))
                 store.put("places", "\n\n".join(parts), format="markdown")
             return path, state(store)
 
@@ -132,7 +132,7 @@ def test_a_damaged_derived_table_is_found_and_made_again(
         fill(store)
         before = state(store)
     else:
-        path, before = filled(table != tables.VECTORS, table == tables.ADDRESS_BLOCKS)
+        path, before = filled(table != tables.VECTORS, table in (tables.ADDRESS_BLOCKS, tables.TERM_COUNTS))
         copytree(path, tmp_path / "store")
         store = make_store()
     with store.state() as view:
