@@ -450,9 +450,8 @@ class _IngestRun:
             with self._destination.state() as state:
                 gone = [
                     record.key
-                    for record in state.documents.scan()
-                    if record.origin == root
-                    and record.key not in self._seen
+                    for record in state.documents.of_origin(root)
+                    if record.key not in self._seen
                     and any(covered.covers(record.source or record.key) for covered in asked)
                 ]
             self._report.removed += len(gone)

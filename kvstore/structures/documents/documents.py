@@ -202,6 +202,16 @@ class Documents:
         for key, value in self._view.scan(tables.DOCUMENTS):
             yield DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
 
+    def of_origin(self, origin: str) -> Iterator[DocumentRecord]:
+        """The documents that were found in a folder last, in order of their ids."""
+        packed = origin.encode(errors="surrogatepass")
+        for key, value in self._view.scan(tables.DOCUMENTS):
+            # A record that has not these bytes anywhere is of another folder, and is not decoded.
+            if packed in bytes(value):
+                record = DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
+                if record.origin == origin:
+                    yield record
+
     def keys(self, prefix: str = "") -> Iterator[str]:
         """Document keys in order of their bytes, those beginning with ``prefix``."""
         start = prefix.encode()[:400]
