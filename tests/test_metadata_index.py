@@ -255,6 +255,17 @@ def test_explain_tells_how_documents_were_found_and_a_change_is_seen(store: kvst
     assert steps(store, "meta ->> 'n' < 3") == (2, "by the index of values")
 
 
+def test_select_enters_documents_by_title_and_source(store: kvstore.Store) -> None:
+    for number in range(12):
+        store.put(str(number), "Tea.", title=f"T{number % 4}" if number else "t" * 300, source=f"/data/{number % 3}")
+    select = "SELECT key FROM documents WHERE "
+    for condition, read in [("title = 'T2'", 3), ("source = '/data/1'", 4), ("title = 'none'", 0), ("title = 5", 12)]:
+        steps_taken = store.execute(f"EXPLAIN ANALYZE {select}{condition}")
+        assert [row[2] for row in steps_taken if row[0] == "read"] == [read]
+    assert list(store.execute(f"{select}title = ?", ("t" * 300,))) == [("0",)]
+    assert list(store.execute(f"{select}title = 'T2' AND source = '/data/0'")) == [("6",)]
+
+
 def test_a_transaction_finds_what_it_has_put(store: kvstore.Store) -> None:
     store.put("old", "Tea.", meta={"n": 1})
     with store.transaction() as transaction:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from ..storage.records import U64
 from ..structures import tables
 from ..structures.documents.documents import heading_path
+from ..systems.metadata_index.metadata_structure import METADATA
+from ..systems.metadata_index.value_keys import TEXT_COLUMNS
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlTable, TableRow, TableRows, counted, hashed_number, maybe, number_range, one_stored
 
@@ -21,6 +24,16 @@ def _document_range(reader: Reader, low: str | None, high: str | None) -> TableR
         if last is not None and bytes(stored[:400]) > last:
             return
         yield U64.unpack(document)[0]
+
+
+def _documents_with(name: str) -> Callable[[Reader, str], TableRows]:
+    """The way in by a column whose values are kept."""
+
+    def rows(reader: Reader, text: str) -> TableRows:
+        found = reader.view.part(METADATA).with_text(name, text)
+        return reader.ids(tables.DOCUMENTS) if found is None else iter(found)
+
+    return rows
 
 
 def _document_key(reader: Reader, row: TableRow, record: Any) -> str:
@@ -45,6 +58,7 @@ DOCUMENTS = SqlTable(
     equal={
         "key": lambda reader, key: maybe(reader.document_id(key)),
         "rowid": one_stored(tables.DOCUMENTS),
+        **{name: _documents_with(name) for name in TEXT_COLUMNS},
     },
     between={"key": _document_range, "rowid": number_range(tables.DOCUMENTS)},
     size=counted(tables.DOCUMENTS),

@@ -43,7 +43,6 @@ from .document_sets import DocumentMask
 from .metadata_structure import METADATA, MetadataIndex
 from .value_keys import (
     AFTER_TEXT,
-    COLUMN,
     CROWDED,
     ELEMENT,
     FIELD,
@@ -52,6 +51,7 @@ from .value_keys import (
     TEXT,
     TEXT_COLUMNS,
     UNCLEAR,
+    column_key,
     names_key,
     number_bound,
     read_exactly,
@@ -150,7 +150,7 @@ class Evaluation:
         """The documents of which a field is not NULL, and those of which that is not told (None: there are none)."""
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
-                return self._index.having(COLUMN + field.name.encode() + b"\x00" + PRESENT), None
+                return self._index.having(column_key(field.name) + PRESENT), None
             return self._every, None
         start = names_key(FIELD, field.names)
         if start is None or field.elements:
@@ -190,7 +190,7 @@ class Evaluation:
     def _by_values(self, field: Field, found: Callable[[bytes], Bounds]) -> Bounds | None:
         """What is found among the values of a field, whose keys begin alike; values that are unclear may do."""
         if isinstance(field, ColumnField):
-            start = COLUMN + field.name.encode() + b"\x00"
+            start = column_key(field.name)
         else:
             named = names_key(FIELD, field.names)
             if named is None:

@@ -22,7 +22,7 @@ from ..contract import Delta, DumpRow, LmdbTable
 from . import columns, document_sets
 from .columns import ColumnValues, DocumentColumns
 from .document_sets import DocumentMask
-from .value_keys import NUMBER, TEXT, document_keys, stored_value
+from .value_keys import NUMBER, TEXT, column_key, document_keys, stored_value, text_key
 
 METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
@@ -48,6 +48,11 @@ class MetadataIndex:
     def having(self, key: bytes) -> DocumentMask:
         """The documents that have the value of a key."""
         return self.between(key, key + b"\xff\xff\xff\xff\xff")
+
+    def with_text(self, column: str, text: str) -> list[int] | None:
+        """The documents that have a text in a column, ids ascending; None for a text that has no key."""
+        key = text_key(text)
+        return None if key is None else np.flatnonzero(self.having(column_key(column) + key)).tolist()
 
     def between(self, start: bytes, stop: bytes) -> DocumentMask:
         """The documents that have any value with ``start`` <= key < ``stop``."""

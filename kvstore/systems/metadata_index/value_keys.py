@@ -50,6 +50,11 @@ def names_key(space: bytes, names: Sequence[str]) -> bytes | None:
     return space + joined + _END if len(joined) <= _LONGEST_NAMES else None
 
 
+def column_key(name: str) -> bytes:
+    """The beginning of the keys of a column's values."""
+    return COLUMN + name.encode() + _END
+
+
 def value_key(value: Any) -> bytes | None:
     """The end of a value's key, from its kind on; None for one that is unclear."""
     if isinstance(value, (bool, int)):
@@ -108,7 +113,7 @@ def document_keys(record: DocumentRecord) -> set[bytes]:
     for name in TEXT_COLUMNS:
         value = getattr(record, name)
         if value is not None:
-            found.update(_keys(COLUMN + name.encode() + _END, value))
+            found.update(_keys(column_key(name), value))
     of_metadata = set[bytes]()
     for key in _metadata_keys(record.meta, ()):
         of_metadata.add(key)
