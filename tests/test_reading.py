@@ -11,16 +11,20 @@ import numpy as np
 import pytest
 
 import kvstore
-from kvstore.retrieval.dense_search import Nearest
+from kvstore.retrieval.dense_search import Nearest, cosines_of
 from kvstore.retrieval.evidence import Trace
 from kvstore.retrieval.passages import Passages
 from kvstore.structures.ranking import best, in_order
 from kvstore.structures.reading import StateReading
+from kvstore.structures.state import State
+from kvstore.structures.vectors.vectors import cosines
+from kvstore.systems import strategy_named
+from kvstore.systems.passage_graph.structure import GRAPH
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import bench_reads
 
-#: The most rounds of a question by strategy: the second figure is allowed for what few questions need.
+#: The most rounds of a question, by strategy.
 MOST_ROUNDS = {
     "vector": 3,
     "lexical": 3,
@@ -122,6 +126,56 @@ def test_search_reads_no_abstracts(town: kvstore.Store) -> None:
         _, query = snapshot._asked(view, "boats at Blue Harbour", using="lexical")
         query.abstracts = False
         view.__dict__["abstracts"] = None  # whoever reads one fails
-        from kvstore.systems import strategy_named
-
         assert strategy_named("lexical").retrieve(query).abstracts == []
+
+
+def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store()
+    for number in range(40):
+        store.put(f"d{number}", f"Passage {number} is about {TRADES[number % 5]} and {PEOPLE[number % 8]}.")
+    vector = np.full(store.settings.dimension, store.settings.dimension**-0.5, np.float32)
+
+    def agree(state: State) -> None:
+        stored = list(state.chunks.scan())
+        chunks = np.array([chunk for chunk, _ in reversed(stored)], np.uint64)
+        matrix = state.vectors.gather([(record.block, record.row) for _, record in reversed(stored)])
+        assert cosines_of(state, chunks, vector).tobytes() == cosines(matrix, vector).tobytes()
+
+    def held() -> int:
+        vectors = store._context.open_indexes.vectors.held
+        return 0 if vectors is None else sum(len(ids) for ids, _ in vectors.parts)
+
+    with store.snapshot() as snapshot:
+        agree(snapshot._view)
+    assert held() == 0
+    store.search("boats", using="vector")
+    assert held() == 40
+    with store.snapshot() as snapshot:
+        agree(snapshot._view)
+    store.delete("d7")
+    store.put("d8", "Another text, of rope.")
+    with store.transaction() as transaction:
+        transaction.put("d41", "A passage that is not committed yet.")
+        with transaction.state() as state:
+            agree(state)
+    with store.snapshot() as snapshot:
+        agree(snapshot._view)
+
+
+def test_assertions_and_links_of_many_are_those_of_each(town: kvstore.Store) -> None:
+    with town.snapshot() as snapshot:
+        state = snapshot._view
+        edges = list(state.forest.edges())
+        assert len(edges) >= len(PLACES)
+        together = state.forest.assertions_of(edges)
+        assert together == {edge: list(state.forest.assertions(*edge)) for edge in edges}
+        assert all(together.values())
+        graph = state.part(GRAPH)
+        every = list(graph.all_links())
+        entities = np.array(sorted({entity for entity, _ in every}, reverse=True), np.uint32)
+        rows = graph.link_rows(entities)
+        found = zip(*(column.tolist() for column in rows), strict=True)
+        ordered = sorted(every, key=lambda row: (-row[0], row[1].other, row[1].kind))
+        assert list(found) == [(entity, *link) for entity, link in ordered] != []

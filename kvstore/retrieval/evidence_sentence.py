@@ -1,7 +1,7 @@
 """Where an edge of the forest is stated, and what it says there.
 
-In: two nodes of a tree, child and parent. Out: the assertion to show, and its text: the sentence itself where prose
-states the edge, else a sentence by template.
+In: edges, as (child node, parent node). Out: the assertion of each that is shown, and its text: the sentence itself
+where prose states the edge, else a sentence by template.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ from ..structures.state import State
 from ..text.blocks import plain
 
 
-def best_assertion(view: State, child: int, parent: int) -> Assertion:
-    """The surest assertion of an edge that must exist; the first in order of document key and place among equals."""
-    return best_assertions(view, [(child, parent)])[child, parent]
-
-
 def best_assertions(view: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
-    """The surest assertion of each of some edges that must exist; see :func:`best_assertion`."""
+    """The surest assertion of each of some edges that must exist; the first in order of document key and place among
+    equals."""
     return {edge: _surest(view, assertions) for edge, assertions in view.forest.assertions_of(edges).items()}
 
 
@@ -33,9 +29,9 @@ def _surest(view: State, assertions: Sequence[Assertion]) -> Assertion:
     return min(surest, key=lambda one: ("" if one.document == USER else keys[one.document], one.start))
 
 
-def evidence_sentence(view: State, child: int, parent: int, names: tuple[str, str]) -> str:
-    """The sentence that states an edge, or ``child is under parent`` where data or the user state it."""
-    assertion = best_assertion(view, child, parent)
+def evidence_sentence(view: State, assertion: Assertion, names: tuple[str, str]) -> str:
+    """The sentence that asserts an edge, or ``child is under parent`` where data or the user state it; ``names`` are
+    those of the two."""
     if assertion.kind in DATA_KINDS:
         return f"{names[0]} is under {names[1]}"
     return plain(view.documents.text_slice(assertion.document, assertion.start, assertion.end))

@@ -17,8 +17,8 @@ from ..structures.forest.forest import RELATIONS_TREE, Forest, WalkStep
 from ..structures.state import State
 from ..text.normalize import entity_key
 from .evidence import Relative
-from .evidence_sentence import evidence_sentence
-from .ordered_addresses import AbstractAddress, ordered_addresses
+from .evidence_sentence import best_assertions, evidence_sentence
+from .ordered_addresses import AbstractAddress, ordered_addresses, tree_names
 
 DIRECTIONS = ("up", "down", "both")
 #: Steps up that are taken at most to find the nearest root.
@@ -64,8 +64,7 @@ def expand(view: State, name: str, *, direction: str, depth: int, tree: str | No
 def _nodes_of(view: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
     """Nodes by the name of their tree, that of relations found in prose last."""
     nodes_of: dict[str, list[int]] = {}
-    for node in nodes:
-        name = view.forest.tree_name(view.forest.node(node).tree)
+    for node, name in tree_names(view, nodes).items():
         if tree is None or tree == name:
             nodes_of.setdefault(name, []).append(node)
     if RELATIONS_TREE in nodes_of:
@@ -110,11 +109,14 @@ def _forest_relatives(
     view: State, shown: str, tree: str, names: dict[int, str], steps: list[WalkStep], up: bool
 ) -> Iterator[Relative]:
     """The rows of some steps; ``names`` are those of the nodes they begin at."""
-    for step in steps:
-        if step.node not in names:
-            names[step.node] = view.entities.get(view.forest.node(step.node).entity).name
-        child, parent = (step.via, step.node) if up else (step.node, step.via)
-        text = evidence_sentence(view, child, parent, (names[child], names[parent]))
+    forest = view.forest
+    met = list(dict.fromkeys(step.node for step in steps if step.node not in names))
+    records = view.entities.get_many([forest.node(node).entity for node in met])
+    names |= {node: record.name for node, record in zip(met, records, strict=True)}
+    edges = [(step.via, step.node) if up else (step.node, step.via) for step in steps]
+    stated = best_assertions(view, edges)
+    for step, (child, parent) in zip(steps, edges, strict=True):
+        text = evidence_sentence(view, stated[child, parent], (names[child], names[parent]))
         level = -step.distance if up else step.distance
         yield Relative(shown, tree, level, names[step.node], names[step.via], text)
 

@@ -9,7 +9,7 @@ rows asked for and on how many places tie with the last of them, not on the stor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from ..structures.documents.chunks import FIRST_UPPER, GROUP
@@ -21,7 +21,7 @@ from ..text.blocks import plain
 from ..text.normalize import entity_key
 from ..text.sentences import sentences
 from .evidence import Location
-from .ordered_addresses import AbstractAddress, ordered_addresses
+from .ordered_addresses import AbstractAddress, ordered_addresses, tree_names
 
 #: Addresses that are looked at beyond the limit, so that ties are broken by what they hold.
 _AHEAD = 64
@@ -50,26 +50,26 @@ def lookup(view: State, name: str, limit: int) -> Iterator[Location]:
 
 def _parted(view: State, nodes: list[int]) -> tuple[list[int], list[int]]:
     """Nodes of the trees that somebody stated, and those of the tree of relations found in prose."""
-    told = [node for node in nodes if view.forest.tree_name(view.forest.node(node).tree) == RELATIONS_TREE]
-    return [node for node in nodes if node not in told], told
+    trees = tree_names(view, nodes)
+    stated = [node for node in nodes if trees[node] != RELATIONS_TREE]
+    return stated, [node for node in nodes if trees[node] == RELATIONS_TREE]
 
 
 def _tree_locations(view: State, node: int, shown: str, identity: Identity) -> Iterator[Location]:
     forest = view.forest
     tree = forest.tree_name(forest.node(node).tree)
     level = forest.level(node)
-    children = [_node_name(view, child) for child in forest.by_name(forest.children(node))[:4]]
+    children = _node_names(view, forest.by_name(forest.children(node))[:4])
     below = ", ".join(children[:3]) + (", …" if len(children) > 3 else "")
-    parents: list[int | None] = [*forest.by_name(forest.parents(node))] or [None]
-    for parent in parents:
-        above = None if parent is None else _node_name(view, parent)
+    parents: list[str | None] = [*_node_names(view, forest.by_name(forest.parents(node)))] or [None]
+    for above in parents:
         text = f"{shown} is under {above}" if above else f"{shown} is a root"
         text += f"; above {below}" if below else ""
         yield Location(shown, identity.entry.temperature, tree, level, above, None, None, text)
 
 
-def _node_name(view: State, node: int) -> str:
-    return view.entities.get(view.forest.node(node).entity).name
+def _node_names(view: State, nodes: Sequence[int]) -> list[str]:
+    return [record.name for record in view.entities.get_many([view.forest.node(node).entity for node in nodes])]
 
 
 def _abstract_location(view: State, place: AbstractAddress, shown: str, identity: Identity) -> Location:
@@ -86,8 +86,9 @@ def _abstract_location(view: State, place: AbstractAddress, shown: str, identity
 def _sentence_with(view: State, leaf: int, entities: list[int]) -> str | None:
     """The first sentence of a leaf abstract that mentions one of some entities, or a heading that does."""
     heading = None
-    for chunk in range(GROUP * leaf, GROUP * leaf + GROUP):
-        starts = [start for entity, start, _ in view.mentions.in_chunk(chunk) if entity in entities]
+    chunks = range(GROUP * leaf, GROUP * leaf + GROUP)
+    for chunk, mentions in zip(chunks, view.mentions.in_chunks(chunks), strict=True):
+        starts = [start for entity, start, _ in mentions if entity in entities]
         if not starts:
             continue
         text = view.chunk_text(chunk)

@@ -8,7 +8,7 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from ..structures.documents.chunks import AbstractRecord
 from ..structures.filter import addresses
@@ -21,14 +21,13 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 
 def ordered_addresses(view: State, identity: Identity, most: int) -> tuple[list[int], list[AbstractAddress]]:
     """Nodes and abstracts of an entity; of more than ``most`` those that come first, at least so many together."""
-    nodes: list[int] = []
-    found: list[AbstractAddress] = []
-    for rank, place in map(addresses.split, view.addresses_with_ties(identity, most).tolist()):
-        if rank == addresses.NODE:
-            nodes.append(place)
-        else:
-            found.append((rank, place, view.abstracts.get(place)))
-    return nodes_in_order(view, nodes), sorted(found, key=lambda place: _order(view, place))
+    every = list(map(addresses.split, view.addresses_with_ties(identity, most).tolist()))
+    nodes = [place for rank, place in every if rank == addresses.NODE]
+    ranked = [(rank, place) for rank, place in every if rank != addresses.NODE]
+    records = view.abstracts.get_many(place for _, place in ranked)
+    found = [(rank, place, record) for (rank, place), record in zip(ranked, records, strict=True)]
+    keys = view.documents.keys_of(record.document for record in records)
+    return nodes_in_order(view, nodes), sorted(found, key=lambda place: _order(place, keys))
 
 
 def nodes_in_order(view: State, nodes: Iterable[int]) -> list[int]:
@@ -36,10 +35,19 @@ def nodes_in_order(view: State, nodes: Iterable[int]) -> list[int]:
     found = list(nodes)
     if len(found) < 2:
         return found
-    return sorted(found, key=lambda node: (view.forest.tree_name(view.forest.node(node).tree), view.forest.key(node)))
+    trees = tree_names(view, found)
+    keys = view.forest.keys_of(found)
+    return sorted(found, key=lambda node: (trees[node], keys[node]))
 
 
-def _order(view: State, place: AbstractAddress) -> tuple[int, int, str, int]:
+def tree_names(view: State, nodes: Collection[int]) -> dict[int, str]:
+    """The names of the trees of some nodes, by node."""
+    trees = {node: view.forest.node(node).tree for node in nodes}
+    names = {tree: view.forest.tree_name(tree) for tree in set(trees.values())}
+    return {node: names[tree] for node, tree in trees.items()}
+
+
+def _order(place: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
     rank, abstract, record = place
     # Within a document abstracts of a level are numbered as the text goes.
-    return rank, record.last_chunk - record.first_chunk, view.documents.key_of(record.document), abstract
+    return rank, record.last_chunk - record.first_chunk, keys[record.document], abstract

@@ -63,22 +63,14 @@ class LinkRows(NamedTuple):
 
 
 class Degrees(Protocol):
-    """What is known of some entities without their rows."""
+    """What is known of some entities without their rows: the number of chunks of each, ``total``, of those that do not
+    only mention it in lower case, ``informative``, and which have links."""
+
+    total: npt.NDArray[np.int64]
+    informative: npt.NDArray[np.int64]
 
     @property
-    def total(self) -> npt.NDArray[np.int64]:
-        """The number of chunks of each."""
-        ...
-
-    @property
-    def informative(self) -> npt.NDArray[np.int64]:
-        """The number of those chunks that do not only mention it in lower case."""
-        ...
-
-    @property
-    def linked(self) -> npt.NDArray[np.bool_]:
-        """Which have links."""
-        ...
+    def linked(self) -> npt.NDArray[np.bool_]: ...
 
 
 class Link(NamedTuple):

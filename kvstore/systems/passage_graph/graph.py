@@ -13,8 +13,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, islice
 
 import numpy as np
@@ -67,35 +65,26 @@ _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
 _COUNT = struct.Struct("<I")
 
 
-@dataclass(frozen=True)
 class StoredDegrees:
-    """What is known of some entities without their rows; ``values`` are as stored."""
+    """What is known of some entities without their rows, see :class:`.edges.Degrees`; ``values`` are as stored."""
 
-    values: Numbers
+    __slots__ = ("_chunk", "_many", "informative", "total", "values")
 
-    @cached_property
-    def total(self) -> npt.NDArray[np.int64]:
-        """The number of chunks of each."""
-        return np.where(self._many, self._chunk & _TOTAL, self._chunk > 0)
-
-    @cached_property
-    def informative(self) -> npt.NDArray[np.int64]:
-        """The number of those chunks that do not only mention it in lower case."""
-        return np.where(self._many, self._chunk >> _INFORMATIVE_SHIFT, _are_informative(self._chunk & _FEATURES))
+    def __init__(self, values: Numbers) -> None:
+        self.values = values
+        self._many: npt.NDArray[np.bool_] = (values & np.uint64(_MANY)) != 0
+        self._chunk: npt.NDArray[np.int64] = (values & np.uint64(_CHUNK)).astype(np.int64)
+        #: The number of chunks of each.
+        self.total: npt.NDArray[np.int64] = np.where(self._many, self._chunk & _TOTAL, self._chunk > 0)
+        #: The number of those chunks that do not only mention it in lower case.
+        self.informative: npt.NDArray[np.int64] = np.where(
+            self._many, self._chunk >> _INFORMATIVE_SHIFT, _are_informative(self._chunk & _FEATURES)
+        )
 
     @property
     def only(self) -> npt.NDArray[np.int64]:
         """The chunk of each that has no other, with its features, as :class:`PassageGraph` keeps them; else 0."""
         return np.where(self._many, 0, self._chunk)
-
-    @cached_property
-    def _many(self) -> npt.NDArray[np.bool_]:
-        many: npt.NDArray[np.bool_] = (self.values & np.uint64(_MANY)) != 0
-        return many
-
-    @cached_property
-    def _chunk(self) -> npt.NDArray[np.int64]:
-        return (self.values & np.uint64(_CHUNK)).astype(np.int64)
 
     @property
     def linked(self) -> npt.NDArray[np.bool_]:
