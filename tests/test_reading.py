@@ -13,7 +13,7 @@ import pytest
 import kvstore
 from kvstore.retrieval.dense_search import Nearest, cosines_of
 from kvstore.retrieval.evidence import Trace
-from kvstore.retrieval.passages import Passages
+from kvstore.retrieval.passage_reading import ChunkPassages
 from kvstore.structures.ranking import best, in_order
 from kvstore.structures.reading import StateReading
 from kvstore.structures.state import State
@@ -81,10 +81,10 @@ def test_what_is_asked_for_together_is_one_round(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
         reading = StateReading(snapshot._view)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
-        (near, _), passages = reading.fetch(Nearest(vector, 4), Passages([]))
+        (near, _), passages = reading.fetch(Nearest(vector, 4), ChunkPassages([]))
         assert (reading.rounds, reading.requests, len(near), passages) == (1, 2, 4, [])
         chunks = [chunk for chunk, _ in near]
-        assert [passage.chunk for passage in reading.fetch(Passages(chunks))] == chunks
+        assert [passage.chunk for passage in reading.fetch(ChunkPassages(chunks))] == chunks
         assert (reading.rounds, reading.requests) == (2, 3)
 
 
@@ -110,7 +110,7 @@ def test_each_request_of_a_round_is_a_step_with_its_own_time(town: kvstore.Store
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
         trace = Trace()
         with trace.round(reading, "near", "nothing") as (near, nothing):
-            (ranking, near.detail), _ = reading.fetch(Nearest(vector, 3), Passages([]))
+            (ranking, near.detail), _ = reading.fetch(Nearest(vector, 3), ChunkPassages([]))
             near.count, nothing.detail = len(ranking), "said"
         assert [(step.name, step.count) for step in trace.steps] == [("near", 3), ("nothing", 0)]
         assert trace.steps[1].detail == "said"

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from ..structures.documents.allowed import Allowed
 from ..structures.indexes.vector_search import nearest_chunks
 from ..structures.ranking import Ranking
-from ..structures.reading import Request
+from ..structures.reading import ReadRequest
 from ..structures.state import State
 from ..structures.vectors.vectors import Ids, Matrix, cosines
 from .query import Query
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest(Request[tuple[Ranking, str]]):
+class Nearest(ReadRequest[tuple[Ranking, str]]):
     """The ``top`` chunks nearest to a unit vector, best first, and how they were found; see :func:`nearest_chunks`."""
 
     vector: Matrix
@@ -34,7 +34,7 @@ class Nearest(Request[tuple[Ranking, str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Cosines(Request[npt.NDArray[np.float32]]):
+class Cosines(ReadRequest[npt.NDArray[np.float32]]):
     """The cosines of some chunks with a unit vector."""
 
     chunks: Ids

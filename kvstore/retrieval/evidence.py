@@ -10,7 +10,7 @@ from typing import Literal
 
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
-from ..structures.reading import Reading
+from ..structures.reading import BatchedReading
 
 #: What is found: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
 HitKind = Literal["chunk", "segment", "summary", "report"]
@@ -129,7 +129,7 @@ class Trace:
         self._add(name, notes, start, self._now())
 
     @contextmanager
-    def round(self, reading: Reading, *names: str) -> Iterator[list[StepNotes]]:
+    def round(self, reading: BatchedReading, *names: str) -> Iterator[list[StepNotes]]:
         """Time the requests of one round, each as a step of its own; the last has what the body does beside."""
         notes = [StepNotes() for _ in names]
         times = [self._now()]

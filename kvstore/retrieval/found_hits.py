@@ -12,11 +12,11 @@ from typing import NamedTuple
 from ..structures.ranking import Ranking
 from ..text.words import token_count
 from .evidence import Hit, HitKind, TextSpan
-from .passages import Passage
+from .passage_reading import ChunkPassage
 from .segments import Segment
 
 #: Why a chunk is there: one text for all, or by the chunk's id, or told of its passage.
-Why = str | Mapping[int, str] | Callable[[Passage], str]
+Why = str | Mapping[int, str] | Callable[[ChunkPassage], str]
 
 
 class FoundHits(NamedTuple):
@@ -27,7 +27,7 @@ class FoundHits(NamedTuple):
 
 
 def chunk_hits(
-    passages: Callable[[Sequence[int]], list[Passage]], ranking: Ranking, paths: Why, top: int, within: int | None
+    passages: Callable[[Sequence[int]], list[ChunkPassage]], ranking: Ranking, paths: Why, top: int, within: int | None
 ) -> FoundHits:
     """The first ``top`` chunks that fit ``within`` tokens together; one that does not fit is left out. As many passages
     are asked for at once as there are places left."""
@@ -48,14 +48,14 @@ def chunk_hits(
     return FoundHits(hits, chosen)
 
 
-def _chunk_hit(rank: int, score: float, passage: Passage, path: str) -> Hit:
+def _chunk_hit(rank: int, score: float, passage: ChunkPassage, path: str) -> Hit:
     stored, document = passage.record, passage.document
     heading = " > ".join(passage.headings)
     place = (document.key, stored.ordinal, passage.text, path, stored.start, stored.end, heading)
     return Hit(rank, score, *place, document.title)
 
 
-def segment_hits(passages: Sequence[Passage], found: Sequence[Segment], paths: Why) -> FoundHits:
+def segment_hits(passages: Sequence[ChunkPassage], found: Sequence[Segment], paths: Why) -> FoundHits:
     """Segments as hits, in their order, ``passages`` being those of their best chunks; a segment that is one whole
     chunk is that chunk."""
     hits = []
@@ -79,7 +79,7 @@ def _kind(segment: Segment) -> HitKind:
     return "chunk" if segment.whole_chunk else "segment"
 
 
-def _path(paths: Why, passage: Passage) -> str:
+def _path(paths: Why, passage: ChunkPassage) -> str:
     if isinstance(paths, str):
         return paths
     return paths.get(passage.chunk, "") if isinstance(paths, Mapping) else paths(passage)

@@ -18,12 +18,12 @@ from ..arguments import Choice, Option
 from ..errors import InputError
 from ..structures.documents.allowed import Allowed
 from ..structures.ranking import Ranking
-from ..structures.reading import Reading, StateReading
+from ..structures.reading import BatchedReading, StateReading
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
 from .found_hits import FoundHits, Why, chunk_hits, segment_hits
-from .passages import Passage, Passages
+from .passage_reading import ChunkPassage, ChunkPassages
 from .segments import CONSIDERED, SEGMENT_OPTIONS, SegmentPlan, segments, told
 
 #: How many chunks SEARCH gives where nothing else is asked for.
@@ -85,9 +85,9 @@ class Query:
     segment_tokens: int | None = None
     abstracts: bool = True
     trace: Trace = field(init=False)
-    reading: Reading = field(init=False)
+    reading: BatchedReading = field(init=False)
     _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
-    _passages: dict[int, Passage] = field(default_factory=dict, init=False)
+    _passages: dict[int, ChunkPassage] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.view.lmdb)
@@ -123,12 +123,12 @@ class Query:
         wanted = self.top if self.within is None else 4 * self.top + 20
         return wanted if self.rerank is None else max(wanted, CANDIDATES)
 
-    def passages(self, chunks: Iterable[int]) -> list[Passage]:
+    def passages(self, chunks: Iterable[int]) -> list[ChunkPassage]:
         """The passages of chunks; those that were not read before in one round."""
         wanted = list(chunks)
         missing = [chunk for chunk in wanted if chunk not in self._passages]
         if missing:
-            found = self.reading.fetch(Passages(missing))
+            found = self.reading.fetch(ChunkPassages(missing))
             self._passages.update(zip(missing, found, strict=True))
         return [self._passages[chunk] for chunk in wanted]
 
@@ -219,7 +219,7 @@ def evidence_of(
         if query.segments == "beside":
             limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
             beside = _segments(query, ranking, paths, min(limits, default=None)).hits
-    notes = Passage.notes(query.passages(found.best)) if query.abstracts else []
+    notes = ChunkPassage.notes(query.passages(found.best)) if query.abstracts else []
     return Evidence(query.question, strategy, found.hits, notes, query.trace.steps, pool, segments=beside)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..structures.filter.entity_filter import Matches, longest_matches
 from ..structures.names.aliases import Identity
-from ..structures.reading import Request
+from ..structures.reading import ReadRequest
 from ..structures.state import State
 from ..text.normalize import Folded, fold
 from ..text.words import FUNCTION_WORDS, words
@@ -35,7 +35,7 @@ class Seed:
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised(Request[list[Seed]]):
+class Recognised(ReadRequest[list[Seed]]):
     """The entities that a question names, each once, the rarest first; ``as_written`` takes only names written with a
     capital or a digit, where the question writes some so."""
 

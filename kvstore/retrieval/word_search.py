@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..structures.documents.allowed import Allowed
 from ..structures.ranking import Ranking, best
-from ..structures.reading import Ids, Matrix, Reading, Request
+from ..structures.reading import BatchedReading, Ids, Matrix, ReadRequest
 from ..structures.state import State
 from ..text.words import stemmer
 from .dense_search import cosines_of
@@ -31,7 +31,7 @@ from .query import Query
 
 
 @dataclass(frozen=True, slots=True)
-class TermCounts(Request[Mapping[str, int]]):
+class CountedTerms(ReadRequest[Mapping[str, int]]):
     """In how many chunks each of some terms occurs."""
 
     terms: Sequence[str]
@@ -51,7 +51,7 @@ class WordSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class BestByWords(Request[WordSearch]):
+class BestByWords(ReadRequest[WordSearch]):
     """The ``top`` chunks by BM25 of those that may answer; beside them the scores of those in ``also``, each once, and
     the cosines of the best with a unit ``vector``. Chunks without any of the terms are left out."""
 
@@ -74,7 +74,7 @@ class BestByWords(Request[WordSearch]):
 
 
 @dataclass(frozen=True, slots=True)
-class ScoresByWords(Request[npt.NDArray[np.float64]]):
+class ScoresByWords(ReadRequest[npt.NDArray[np.float64]]):
     """The BM25 scores of some chunks, each once; 0 for those without any of the terms."""
 
     weights: TermWeights
@@ -85,7 +85,7 @@ class ScoresByWords(Request[npt.NDArray[np.float64]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ChunksWithAll(Request[list[int]]):
+class ChunksWithAll(ReadRequest[list[int]]):
     """How many chunks have all terms of each of some sets; 0 for a set of none."""
 
     terms: Sequence[Collection[str]]
@@ -98,14 +98,14 @@ class ChunksWithAll(Request[list[int]]):
         ]
 
 
-def counted(words: QuestionWords) -> TermCounts:
+def counted(words: QuestionWords) -> CountedTerms:
     """What asks for all counts that tell which terms a question looks up, and how rare each is."""
     parts = (term for whole, parts in words.joined for term in (whole, *parts))
-    return TermCounts(list(dict.fromkeys((*words.terms, *parts))))
+    return CountedTerms(list(dict.fromkeys((*words.terms, *parts))))
 
 
 def weighed(
-    reading: Reading, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
+    reading: BatchedReading, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
     """The weights of some terms, by how many chunks have each."""
     counters = reading.counters

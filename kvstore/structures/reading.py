@@ -22,7 +22,7 @@ from .counters import Counters
 from .state import ChunkPlace, State
 from .vectors.vectors import Ids, Matrix
 
-__all__ = ["Ids", "Matrix", "Places", "Reading", "Request", "StateReading"]
+__all__ = ["BatchedReading", "ChunkPlaces", "Ids", "Matrix", "ReadRequest", "StateReading"]
 
 Wanted = TypeVar("Wanted", covariant=True)
 First = TypeVar("First")
@@ -31,7 +31,7 @@ Third = TypeVar("Third")
 Fourth = TypeVar("Fourth")
 
 
-class Request(ABC, Generic[Wanted]):
+class ReadRequest(ABC, Generic[Wanted]):
     """Something that is wanted of a state; a subclass is a frozen dataclass of what to answer it takes."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ class Request(ABC, Generic[Wanted]):
 
 
 @dataclass(frozen=True, slots=True)
-class Places(Request[list[ChunkPlace]]):
+class ChunkPlaces(ReadRequest[list[ChunkPlace]]):
     """What orders chunks that are equals: for each the key of its document, and its id, which goes up with the text."""
 
     chunks: Sequence[int]
@@ -58,7 +58,7 @@ class Places(Request[list[ChunkPlace]]):
         return self.chunks
 
 
-class Reading(ABC):
+class BatchedReading(ABC):
     """One state of a store, to be asked for things; ``rounds`` and ``requests`` count what was asked so far."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Reading(ABC):
         """How much there is in it; known without a round."""
 
     @abstractmethod
-    def _answers(self, requests: Sequence[Request[Any]]) -> list[Any]:
+    def _answers(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         """The answers to some requests of one round."""
 
     @abstractmethod
@@ -87,27 +87,32 @@ class Reading(ABC):
         """What orders chunks that earlier answers have named."""
 
     @overload
-    def fetch(self, first: Request[First], /) -> First: ...
+    def fetch(self, first: ReadRequest[First], /) -> First: ...
 
     @overload
-    def fetch(self, first: Request[First], second: Request[Second], /) -> tuple[First, Second]: ...
+    def fetch(self, first: ReadRequest[First], second: ReadRequest[Second], /) -> tuple[First, Second]: ...
 
     @overload
     def fetch(
-        self, first: Request[First], second: Request[Second], third: Request[Third], /
+        self, first: ReadRequest[First], second: ReadRequest[Second], third: ReadRequest[Third], /
     ) -> tuple[First, Second, Third]: ...
 
     @overload
     def fetch(
-        self, first: Request[First], second: Request[Second], third: Request[Third], fourth: Request[Fourth], /
+        self,
+        first: ReadRequest[First],
+        second: ReadRequest[Second],
+        third: ReadRequest[Third],
+        fourth: ReadRequest[Fourth],
+        /,
     ) -> tuple[First, Second, Third, Fourth]: ...
 
-    def fetch(self, *requests: Request[Any]) -> Any:
+    def fetch(self, *requests: ReadRequest[Any]) -> Any:
         """The answers to one round of requests, in their order; to a single one its answer alone."""
         answers = self.fetch_all(requests)
         return answers[0] if len(requests) == 1 else tuple(answers)
 
-    def fetch_all(self, requests: Sequence[Request[Any]]) -> list[Any]:
+    def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         """As :meth:`fetch`, of any number of requests."""
         self.rounds += 1
         self.requests += len(requests)
@@ -120,10 +125,10 @@ class Reading(ABC):
         """What orders chunks that are equals; a round, unless earlier answers have named them all."""
         if self._placed.issuperset(chunks):
             return self._known_places(chunks)
-        return self.fetch(Places(chunks))
+        return self.fetch(ChunkPlaces(chunks))
 
 
-class StateReading(Reading):
+class StateReading(BatchedReading):
     """Asks a state in this process. What orders chunks is read where it is needed: few of a ranking are equals."""
 
     def __init__(self, state: State) -> None:
@@ -138,7 +143,7 @@ class StateReading(Reading):
     def counters(self) -> Counters:
         return self._state.counters
 
-    def _answers(self, requests: Sequence[Request[Any]]) -> list[Any]:
+    def _answers(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
         answers = []
         for request in requests:
             answers.append(request.fetch(self._state))

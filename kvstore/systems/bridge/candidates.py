@@ -1,7 +1,7 @@
 """The candidates of bridge: from entities over the abstracts that name them, and their relatives, to chunks.
 
-In: the entities of a question, rarest first, and how many levels of abstracts are walked. Out: :class:`Pool`, chunks
-with the way that led to each and their cosines with the question. Abstracts and chunks are read many at a time.
+In: the entities of a question, rarest first, and how many levels of abstracts are walked. Out: :class:`CandidatePool`,
+chunks with the way that led to each and their cosines with the question. Abstracts and chunks are read many at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...retrieval.recognition import Seed
 from ...structures.documents.allowed import Allowed
 from ...structures.documents.chunks import FIRST_UPPER, GROUP, AbstractRecord
 from ...structures.filter import addresses
-from ...structures.reading import Ids, Matrix, Request
+from ...structures.reading import Ids, Matrix, ReadRequest
 from ...structures.state import State
 
 #: Addresses taken of one entity, the most telling first. Of a rank whose addresses are more than that are left, none is
@@ -41,7 +41,7 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class CandidatePool:
     """Candidate chunks, ids ascending, their cosines with the question, and the way to each.
 
     ``abstracts`` says how many were looked at; ``leading`` is false where no entity leads anywhere in particular.
@@ -55,7 +55,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates(Request[Pool]):
+class Candidates(ReadRequest[CandidatePool]):
     """The chunks below the abstracts of some entities and their relatives up to ``depth`` levels away, at most
     ``most`` of those that may answer, with their cosines with a unit ``vector``."""
 
@@ -65,14 +65,16 @@ class Candidates(Request[Pool]):
     vector: Matrix
     allowed: Allowed | None = None
 
-    def fetch(self, state: State) -> Pool:
+    def fetch(self, state: State) -> CandidatePool:
         led = [(seed, numbers) for seed in self.seeds if len(numbers := _abstracts_of(state, seed))]
-        gathered = _Gathered(state, self)
+        gathered = _PoolFilling(state, self)
         gathered.gather(led)
         chunks = np.array(sorted(gathered.pool), np.uint64)
-        return Pool(chunks, cosines_of(state, chunks, self.vector), gathered.pool, len(gathered.seen), bool(led))
+        return CandidatePool(
+            chunks, cosines_of(state, chunks, self.vector), gathered.pool, len(gathered.seen), bool(led)
+        )
 
-    def placed(self, answer: Pool) -> Iterable[int]:
+    def placed(self, answer: CandidatePool) -> Iterable[int]:
         found: list[int] = answer.chunks.tolist()
         return found
 
@@ -86,7 +88,7 @@ def _abstracts_of(view: State, seed: Seed) -> list[int]:
     return found[bisect_left(found, addresses.address(addresses.NODE + 1, 0)) :]
 
 
-class _Gathered:
+class _PoolFilling:
     """The pool as it fills, and what was read for it."""
 
     def __init__(self, view: State, wanted: Candidates) -> None:

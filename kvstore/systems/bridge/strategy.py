@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence
-from ...retrieval.passages import Passage
+from ...retrieval.passage_reading import ChunkPassage
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognise
 from ...structures.ranking import best
-from .candidates import Candidates, Pool, Way
+from .candidates import CandidatePool, Candidates, Way
 
 
 class BridgeStrategy:
@@ -43,13 +43,13 @@ class BridgeStrategy:
             ranking = best(query.reading, pool.chunks, pool.cosines, query.reach)
             step.detail, step.count = "question against the pool", len(pool.chunks)
 
-        def path(passage: Passage) -> str:
+        def path(passage: ChunkPassage) -> str:
             return _told(passage, pool.ways[passage.chunk])
 
         return evidence_of(query, self.name, ranking, path, len(pool.chunks))
 
 
-def _candidates(query: Query, seeds: Sequence[Seed], most: int) -> Pool:
+def _candidates(query: Query, seeds: Sequence[Seed], most: int) -> CandidatePool:
     """The candidate chunks, at most so many."""
     wanted = Candidates(seeds, query.depth, most, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
@@ -59,7 +59,7 @@ def _candidates(query: Query, seeds: Sequence[Seed], most: int) -> Pool:
     return pool
 
 
-def _told(passage: Passage, way: Way) -> str:
+def _told(passage: ChunkPassage, way: Way) -> str:
     """A way in words; abstracts are called by their numbers in the document."""
     document = passage.document
     told = f"{way.entity} → abstract {document.abstract_ordinal(way.abstract)}"

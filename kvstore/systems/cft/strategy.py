@@ -19,7 +19,7 @@ from ...retrieval.fusion import fuse
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Recognised, note_recognised
 from ...structures.ranking import Ranking, best
-from .relations import Relations, StatedAt, StatingChunks
+from .told_relations import Relations, StatedAt, StatingChunks
 
 
 class CftStrategy:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...text.words import content_terms
 from ..passage_graph.neighbourhood import entity_node
-from .stated_relations import Relation
+from .stated_relations import RelationInWords
 
 #: Relations that a walk starts at.
 _STARTS = 5
@@ -21,7 +21,7 @@ MOST_RELATIONS = 200
 
 
 def matching(
-    relations: Iterable[Relation], rarities: Mapping[str, float], stem: Callable[[str], str]
+    relations: Iterable[RelationInWords], rarities: Mapping[str, float], stem: Callable[[str], str]
 ) -> list[tuple[tuple[str, str], float]]:
     """The relations that match best, the best first: the names that each joins, and how well it matches; none that has
     no word of the question. ``rarities`` are those of the question's terms."""

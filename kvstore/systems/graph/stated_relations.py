@@ -9,27 +9,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ...structures.reading import Request
+from ...structures.reading import ReadRequest
 from ...structures.state import State
 from ..passage_graph.rows import stated_relations
 
 #: Normal forms of two names, and what joins them between.
-Relation = tuple[str, str, str]
+RelationInWords = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class StatedRelations(Request[list[Relation]]):
+class StatedRelations(ReadRequest[list[RelationInWords]]):
     """What the documents of chunks state; at most ``most`` relations of each that were imported, and as many edges, by
     name."""
 
     chunks: Sequence[int]
     most: int
 
-    def fetch(self, state: State) -> list[Relation]:
+    def fetch(self, state: State) -> list[RelationInWords]:
         documents = dict.fromkeys(chunk.document for chunk in state.chunks.get_many(self.chunks))
         return list(chain.from_iterable(self._of(state, document) for document in documents))
 
-    def _of(self, state: State, document: int) -> Iterator[Relation]:
+    def _of(self, state: State, document: int) -> Iterator[RelationInWords]:
         yield from stated_relations(state, document, self.most)
         edges = state.forest.document_edges(document)
         keys = state.forest.keys_of(set(chain.from_iterable(edges)))

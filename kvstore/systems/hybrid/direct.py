@@ -29,7 +29,7 @@ import numpy.typing as npt
 from ...arguments import Option
 from ...retrieval.dense_search import Cosines, nearest_to
 from ...retrieval.lexical_search import question_words
-from ...retrieval.passages import Passage
+from ...retrieval.passage_reading import ChunkPassage
 from ...retrieval.query import Query, Strategy, option
 from ...retrieval.word_search import BestByWords, WordSearch, counted, weighed
 from ...structures.ranking import Ranking, best, shared_ranks, shares_of_best
@@ -241,7 +241,7 @@ class _Texts:
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in asking} or rarities
         self._told = sum(self._informative.values()) or 1.0
 
-    def read(self, passage: Passage) -> _Read:
+    def read(self, passage: ChunkPassage) -> _Read:
         """How much of the question is found in a chunk."""
         above = terms_above(passage.document.title, passage.headings, self._stem)
         share = sum(rarity for term, rarity in self._rarities.items() if term in above) / self._all
@@ -258,7 +258,7 @@ class _Texts:
         words = [self._stem(word) for word in segments(name) if word not in FUNCTION_WORDS]
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
-    def coverage(self, passage: Passage) -> float:
+    def coverage(self, passage: ChunkPassage) -> float:
         """The share of the question's terms that a chunk has, weighed by rarity."""
         terms = chunk_terms(passage.document.title, passage.headings, passage.text, self._stem)
         return sum(rarity for term, rarity in self._rarities.items() if term in terms) / self._all

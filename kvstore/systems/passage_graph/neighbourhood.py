@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...retrieval.dense_search import cosines_of
-from ...structures.reading import Ids, Matrix, Request
+from ...structures.reading import Ids, Matrix, ReadRequest
 from ...structures.state import State
 from .edges import ChunkRows, Degrees, EntityRows, LinkRows
 from .graph import StoredDegrees
@@ -25,7 +25,7 @@ _ENTITY = 1 << 63
 
 #: Nodes: entities and chunks in one space of numbers.
 Nodes = npt.NDArray[np.uint64]
-Entities = npt.NDArray[np.uint32]
+EntityNumbers = npt.NDArray[np.uint32]
 
 
 def chunk_node(chunk: int) -> int:
@@ -59,17 +59,17 @@ def entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class EntityDegrees(Request[Degrees]):
+class EntityDegrees(ReadRequest[Degrees]):
     """How many chunks each of some entities has."""
 
-    entities: Entities
+    entities: EntityNumbers
 
     def fetch(self, state: State) -> Degrees:
         return state.part(GRAPH).degrees(self.entities)
 
 
 @dataclass(frozen=True, slots=True)
-class DegreesOfNames(Request[list[Degrees]]):
+class DegreesOfNames(ReadRequest[list[Degrees]]):
     """How many chunks the entities of each of some names have."""
 
     entities: Sequence[Sequence[int]]
@@ -81,22 +81,22 @@ class DegreesOfNames(Request[list[Degrees]]):
 
 
 @dataclass(frozen=True, slots=True)
-class NamedEntities(Request[Entities]):
+class NamedEntities(ReadRequest[EntityNumbers]):
     """The entities of names (normal forms), 0 for one that is not known."""
 
     names: Sequence[str]
 
-    def fetch(self, state: State) -> Entities:
+    def fetch(self, state: State) -> EntityNumbers:
         return state.filter.find_many(self.names)
 
 
 @dataclass(frozen=True, slots=True)
-class NamesInChunks(Request[Entities]):
+class NamesInChunks(ReadRequest[EntityNumbers]):
     """The entities that chunks name."""
 
     chunks: Ids
 
-    def fetch(self, state: State) -> Entities:
+    def fetch(self, state: State) -> EntityNumbers:
         return state.part(GRAPH).chunk_rows(self.chunks).entities
 
 
@@ -127,7 +127,7 @@ class Surroundings(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbourhood(Request[Surroundings]):
+class Neighbourhood(ReadRequest[Surroundings]):
     """The rows of nodes, with what is known of their neighbours.
 
     An entity in more than ``most`` chunks has an empty row. ``linking`` asks for the links of entities; with a unit
@@ -135,7 +135,7 @@ class Neighbourhood(Request[Surroundings]):
     """
 
     chunks: Ids
-    entities: Entities
+    entities: EntityNumbers
     most: int
     linking: bool
     vector: Matrix | None = None
@@ -173,7 +173,7 @@ NodeName = tuple[bool, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeNames(Request[list[NodeName]]):
+class NodeNames(ReadRequest[list[NodeName]]):
     """What nodes are called, each of which must exist."""
 
     nodes: Sequence[int]

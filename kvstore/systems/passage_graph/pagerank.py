@@ -27,7 +27,7 @@ import numpy.typing as npt
 from kvstore_cext.pagerank import ForwardPush
 
 from ...errors import InputError
-from ...structures.reading import Ids, Matrix, Reading
+from ...structures.reading import BatchedReading, Ids, Matrix
 from ..contract import RELATION_LINK, TRIPLE_LINK
 from . import edges
 from .edges import Degrees
@@ -137,7 +137,7 @@ class PageRank:
 
 
 def personalised_pagerank(
-    reading: Reading,
+    reading: BatchedReading,
     seeds: Mapping[int, float],
     *,
     restart: float = 0.2,
@@ -188,7 +188,7 @@ _KernelRows = tuple[Nodes, npt.NDArray[np.int64], Nodes, Masses, Masses]
 class _Rows:
     """Rows of one snapshot's graph, weighed."""
 
-    def __init__(self, reading: Reading, weights: EdgeWeights, bias: Bias | None) -> None:
+    def __init__(self, reading: BatchedReading, weights: EdgeWeights, bias: Bias | None) -> None:
         self._reading = reading
         self._bias = bias
         self._chunks = max(1, reading.counters.chunks)

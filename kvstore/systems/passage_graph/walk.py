@@ -15,7 +15,7 @@ import numpy as np
 
 from ...retrieval.recognition import Seed
 from ...retrieval.word_search import ChunksWithAll
-from ...structures.reading import Reading
+from ...structures.reading import BatchedReading
 from ...text.words import FUNCTION_WORDS, segments
 from .edges import Degrees
 from .neighbourhood import DegreesOfNames, NodeNames, chunk_node, entity_node, is_entity
@@ -91,7 +91,7 @@ def spreads_of(seeds: Sequence[Seed], degrees: Sequence[Degrees], with_all_words
     return found
 
 
-def ways(reading: Reading, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
+def ways(reading: BatchedReading, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
     """For each node the likeliest walk to it from a seed, both included, and what the nodes before it are called.
 
     Both are empty where no walk leads there. Of walks that are as likely one that begins later is taken, and else what
@@ -122,7 +122,7 @@ def _name(chunk: bool, name: str, ordinal: int) -> str:
     return f"chunk {ordinal} of {name}" if chunk else name
 
 
-def paths(reading: Reading, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
+def paths(reading: BatchedReading, ranks: PageRank, chunks: Iterable[int]) -> dict[int, str]:
     """For each chunk the likeliest walk to it from what the question names, or from a chunk near the question, in
     words; the chunk itself is not named again."""
     found = {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...structures.indexes.index_reading import bound_index
-from ...structures.reading import Matrix, Request
+from ...structures.reading import Matrix, ReadRequest
 from ...structures.state import State
 from .synonym_index import SYNONYMS
 
 
 @dataclass(frozen=True, slots=True)
-class NearestNames(Request[list[tuple[int, float]] | None]):
+class NearestNames(ReadRequest[list[tuple[int, float]] | None]):
     """The entities whose names are nearest to a unit vector, at most ``most``, with their cosines; None where the store
     has no index of kind ``synonyms``."""
 

@@ -1,7 +1,7 @@
 """What the entity forest and documents say of some entities: places, relations, and the chunks that state them.
 
-In: normal forms of names. Out: :class:`Told`, a sentence a place and the relations around it, each with where a
-document states it; and for such places the chunks there.
+In: normal forms of names. Out: :class:`ToldRelations`, a sentence a place and the relations around it, each with
+where a document states it; and for such places the chunks there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...retrieval.hierarchy import Hierarchy
 from ...retrieval.ordered_addresses import nodes_in_order
 from ...structures.documents.documents import DocumentRecord
 from ...structures.forest.forest import USER
-from ...structures.reading import Matrix, Request
+from ...structures.reading import Matrix, ReadRequest
 from ...structures.state import State
 
 
@@ -33,7 +33,7 @@ class StatedAt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldRelations:
     """What the forest says of some entities: how many places of each are told, a sentence a place, and the relations
     around them that documents state."""
 
@@ -43,7 +43,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Relations(Request[Told]):
+class Relations(ReadRequest[ToldRelations]):
     """What the forest says of entities, each by the normal forms of its names: at most ``most`` places of each, with at
     most ``relatives`` ancestors and as many descendants of each."""
 
@@ -51,7 +51,7 @@ class Relations(Request[Told]):
     most: int
     relatives: int
 
-    def fetch(self, state: State) -> Told:
+    def fetch(self, state: State) -> ToldRelations:
         hierarchy = Hierarchy(state, self.relatives)
         forest = state.forest
         places = [
@@ -70,11 +70,11 @@ class Relations(Request[Told]):
             for child, parent in edges
             if (assertion := stated[child, parent]).document != USER
         ]
-        return Told(list(map(len, places)), hierarchy.sentences(nodes), relations)
+        return ToldRelations(list(map(len, places)), hierarchy.sentences(nodes), relations)
 
 
 @dataclass(frozen=True, slots=True)
-class StatingChunks(Request[dict[int, tuple[str, float]]]):
+class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
     """The chunks in which relations are stated, each with the first of them and its cosine with a unit ``vector``."""
 
     relations: Sequence[StatedAt]

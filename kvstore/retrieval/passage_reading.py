@@ -1,7 +1,7 @@
 """Passages: chunks as they are read, with their texts, places and headings, and the summary above them.
 
-In: ids of chunks that a state has. Out: a :class:`Passage` each. Records, keys and outlines of documents are read once
-for all chunks asked for together; a text is decoded when it is looked at.
+In: ids of chunks that a state has. Out: a :class:`ChunkPassage` each. Records, keys and outlines of documents are read
+once for all chunks asked for together; a text is decoded when it is looked at.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from ..structures.documents.chunks import GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
-from ..structures.reading import Request
+from ..structures.reading import ReadRequest
 from ..structures.state import State
 from .evidence import AbstractNote
 
 
-class Passage:
+class ChunkPassage:
     """One chunk: its id, its record and that of its document."""
 
     __slots__ = ("_outline", "_state", "_text", "chunk", "document", "record")
@@ -57,9 +57,9 @@ class Passage:
                 yield section.title
 
     @staticmethod
-    def notes(passages: Sequence[Passage]) -> list[AbstractNote]:
+    def notes(passages: Sequence[ChunkPassage]) -> list[AbstractNote]:
         """The leaf abstracts above some passages, each once, in order of the passages."""
-        first: dict[int, Passage] = {}
+        first: dict[int, ChunkPassage] = {}
         for passage in passages:
             first.setdefault(passage.chunk // GROUP, passage)
         if not first:
@@ -72,19 +72,19 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Passages(Request[list[Passage]]):
+class ChunkPassages(ReadRequest[list[ChunkPassage]]):
     """The passages of chunks that must exist, in their order."""
 
     chunks: Sequence[int]
 
-    def fetch(self, state: State) -> list[Passage]:
+    def fetch(self, state: State) -> list[ChunkPassage]:
         records = state.chunks.get_many(self.chunks)
         documents = state.documents.get_many(record.document for record in records)
         outlines = state.documents.outlines(documents)
         return [
-            Passage(state, chunk, record, documents[record.document], outlines[record.document])
+            ChunkPassage(state, chunk, record, documents[record.document], outlines[record.document])
             for chunk, record in zip(self.chunks, records, strict=True)
         ]
 
-    def placed(self, answer: list[Passage]) -> Sequence[int]:
+    def placed(self, answer: list[ChunkPassage]) -> Sequence[int]:
         return self.chunks
