@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import kvstore
+from kvstore.systems import STRATEGIES
+from kvstore.systems.deferred_strategy import DeferredStrategy
 
 #: A process that opens a store and finds something.
 ASKING = """
@@ -34,3 +36,23 @@ def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path)
     assert asked.returncode == 0, asked.stderr
     loaded = asked.stdout.split()
     assert [name for name in UNASKED if any(one == name or one.startswith(f"{name}.") for one in loaded)] == []
+    searching = {type(strategy.strategy).__module__ for strategy in STRATEGIES.values()}  # type: ignore[attr-defined]
+    assert searching.intersection(loaded) == {"kvstore.systems.lexical.strategy"}
+
+
+def test_a_strategy_is_what_it_is_whether_or_not_it_was_asked_before() -> None:
+    made: list[str] = []
+
+    class Late:
+        name, description, options, needs = "late", "of this test", {}, "units"
+
+        def __init__(self) -> None:
+            made.append("late")
+
+    late = DeferredStrategy("late", Late)  # type: ignore[arg-type]
+    assert late.name == "late"
+    assert not made
+    assert not hasattr(late, "_private")
+    assert (late.description, late.options, late.needs) == ("of this test", {}, "units")
+    assert not hasattr(late, "overview")
+    assert made == ["late"]

@@ -1,6 +1,16 @@
 """The default: direct search and the walk over the graph, each weighed by how much it knows."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import AdaptiveStrategy
+from ..deferred_strategy import DeferredStrategy
 
-SYSTEM = System("adaptive", "of this project: it weighs hybrid against graph", strategies=(AdaptiveStrategy(),))
+
+def _adaptive() -> Strategy:
+    from .strategy import AdaptiveStrategy
+
+    return AdaptiveStrategy()
+
+
+SYSTEM = System(
+    "adaptive", "of this project: it weighs hybrid against graph", strategies=(DeferredStrategy("adaptive", _adaptive),)
+)

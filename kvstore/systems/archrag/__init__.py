@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from ...retrieval.query import Strategy
 from ..contract import System
+from ..deferred_strategy import DeferredStrategy
 from .layer_index import COMMUNITY_GRAPH
-from .strategy import ArchragStrategy
+
+
+def _archrag() -> Strategy:
+    from .strategy import ArchragStrategy
+
+    return ArchragStrategy()
+
 
 SYSTEM = System(
     name="archrag",
     paper="Wang et al., ArchRAG: Attributed Community-based Hierarchical Retrieval-Augmented Generation (2025)",
     indexes=(COMMUNITY_GRAPH,),
-    strategies=(ArchragStrategy(),),
+    strategies=(DeferredStrategy("archrag", _archrag),),
 )

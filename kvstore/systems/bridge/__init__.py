@@ -1,6 +1,14 @@
 """Bridge-RAG: from entities over abstracts to chunks."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import BridgeStrategy
+from ..deferred_strategy import DeferredStrategy
 
-SYSTEM = System("bridge", "Bridge-RAG, Algorithm 1 and section 4.3", strategies=(BridgeStrategy(),))
+
+def _bridge() -> Strategy:
+    from .strategy import BridgeStrategy
+
+    return BridgeStrategy()
+
+
+SYSTEM = System("bridge", "Bridge-RAG, Algorithm 1 and section 4.3", strategies=(DeferredStrategy("bridge", _bridge),))

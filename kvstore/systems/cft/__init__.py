@@ -1,6 +1,14 @@
 """CFT-RAG: entity trees found through the cuckoo filter."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import CftStrategy
+from ..deferred_strategy import DeferredStrategy
 
-SYSTEM = System("cft", "CFT-RAG, section 3.4", strategies=(CftStrategy(),))
+
+def _cft() -> Strategy:
+    from .strategy import CftStrategy
+
+    return CftStrategy()
+
+
+SYSTEM = System("cft", "CFT-RAG, section 3.4", strategies=(DeferredStrategy("cft", _cft),))

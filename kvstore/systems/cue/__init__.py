@@ -1,10 +1,18 @@
 """CUE-RAG: a graph of chunks, units (sentences) and entities, and paths through it."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import CueStrategy
+from ..deferred_strategy import DeferredStrategy
 from .unit_derivation import UNIT_INDEX
 from .unit_tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .written_units import WRITTEN_UNITS
+
+
+def _cue() -> Strategy:
+    from .strategy import CueStrategy
+
+    return CueStrategy()
+
 
 SYSTEM = System(
     "cue",
@@ -12,6 +20,6 @@ SYSTEM = System(
     "Query-Driven Iterative Retrieval",
     indexes=(UNIT_INDEX,),
     facts=(WRITTEN_UNITS,),
-    strategies=(CueStrategy(),),
+    strategies=(DeferredStrategy("cue", _cue),),
     tables=(UNIT_TABLE, UNIT_MENTION_TABLE),
 )

@@ -1,10 +1,18 @@
 """HippoRAG 2's walk from names and passages, after this house's own manner: with relevance, and with paths of units."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import GraphStrategy
+from ..deferred_strategy import DeferredStrategy
+
+
+def _graph() -> Strategy:
+    from .strategy import GraphStrategy
+
+    return GraphStrategy()
+
 
 SYSTEM = System(
     "graph",
     "after Gutiérrez et al. 2025, From RAG to Memory (HippoRAG 2)",
-    strategies=(GraphStrategy(),),
+    strategies=(DeferredStrategy("graph", _graph),),
 )

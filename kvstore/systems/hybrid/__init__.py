@@ -1,10 +1,18 @@
 """Direct search by vectors and words together."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import HybridStrategy
+from ..deferred_strategy import DeferredStrategy
+
+
+def _hybrid() -> Strategy:
+    from .strategy import HybridStrategy
+
+    return HybridStrategy()
+
 
 SYSTEM = System(
     "hybrid",
     "Bruch, Gai and Ingber 2023, An Analysis of Fusion Functions for Hybrid Retrieval",
-    strategies=(HybridStrategy(),),
+    strategies=(DeferredStrategy("hybrid", _hybrid),),
 )

@@ -1,10 +1,18 @@
 """BM25 over the words of chunks."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import LexicalStrategy
+from ..deferred_strategy import DeferredStrategy
+
+
+def _lexical() -> Strategy:
+    from .strategy import LexicalStrategy
+
+    return LexicalStrategy()
+
 
 SYSTEM = System(
     "lexical",
     "Robertson and Zaragoza 2009, The Probabilistic Relevance Framework: BM25 and Beyond",
-    strategies=(LexicalStrategy(),),
+    strategies=(DeferredStrategy("lexical", _lexical),),
 )

@@ -1,12 +1,20 @@
 """Passages and the names in them as a graph, the walk over it, and HippoRAG's strategy."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .hipporag_strategy import HippoRagStrategy
+from ..deferred_strategy import DeferredStrategy
 from .structure import GRAPH
+
+
+def _hipporag() -> Strategy:
+    from .hipporag_strategy import HippoRagStrategy
+
+    return HippoRagStrategy()
+
 
 SYSTEM = System(
     "passage_graph",
     "Gutiérrez et al. 2024, HippoRAG",
     structures=(GRAPH,),
-    strategies=(HippoRagStrategy(),),
+    strategies=(DeferredStrategy("hipporag", _hipporag),),
 )

@@ -1,14 +1,22 @@
 """RAPTOR: trees of summaries, read from above."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import RaptorStrategy
+from ..deferred_strategy import DeferredStrategy
 from .topic_index import TOPICS
 from .topic_tables import TABLES
+
+
+def _raptor() -> Strategy:
+    from .strategy import RaptorStrategy
+
+    return RaptorStrategy()
+
 
 SYSTEM = System(
     "raptor",
     "Sarthi et al., RAPTOR, ICLR 2024",
     indexes=(TOPICS,),
-    strategies=(RaptorStrategy(),),
+    strategies=(DeferredStrategy("raptor", _raptor),),
     tables=TABLES,
 )

@@ -1,12 +1,20 @@
 """spRAG, now dsRAG: neighbouring chunks that belong together are given as one segment of their document."""
 
+from ...retrieval.query import Strategy
 from ..contract import System
-from .strategy import SpragStrategy
+from ..deferred_strategy import DeferredStrategy
 from .written_context import WRITTEN_CONTEXT
+
+
+def _sprag() -> Strategy:
+    from .strategy import SpragStrategy
+
+    return SpragStrategy()
+
 
 SYSTEM = System(
     "sprag",
     "spRAG (dsRAG of D-Star-AI): relevant segment extraction, AutoContext",
-    strategies=(SpragStrategy(),),
+    strategies=(DeferredStrategy("sprag", _sprag),),
     facts=(WRITTEN_CONTEXT,),
 )
