@@ -206,6 +206,10 @@ WORDLESS = {
     "forecast_ingest",  # EXPLAIN INGEST shows it
     "forecast_refresh",  # EXPLAIN REFRESH shows it
     "session",  # a connection is one
+    "count",
+    "get_many",
+    "vectors",
+    "delete_many",
     "query",  # a statement within bounds
     "interrupt",
     "language_model",  # MODEL names it
@@ -216,8 +220,6 @@ WORDLESS = {
     "state",  # for those who extend kvstore
     "weigh",  # EXPLAIN RETRIEVE shows it
 }
-#: Parts of transactions that statements are made of, or that only programs need.
-PARTS = {"delete_many"}
 
 
 def folder_of(store: kvstore.Store) -> Path:
@@ -277,7 +279,7 @@ def test_every_statement_and_every_method_is_compared() -> None:
         used.update(call.__code__.co_names)
     public = methods(kvstore.Store)
     assert public - WORDLESS == used & public
-    assert methods(kvstore.Transaction) - public == {"commit", "rollback"} | PARTS
+    assert methods(kvstore.Transaction) - public == {"commit", "rollback"}
 
 
 def methods(of: type) -> set[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kvstore
@@ -175,3 +177,39 @@ def test_threads_that_open_and_close_at_once_share_one_store(tmp_path: Path) -> 
     with kvstore.open(tmp_path / "store") as store:
         assert len(store.keys()) == 18
         assert store.check() == []
+
+
+def test_what_is_asked_for_many_is_of_one_state(store: kvstore.Store) -> None:
+    with store.transaction() as transaction:
+        for number in range(5):
+            transaction.put(
+                f"tea {number}", f"Robert Fortune took tea {number} to India.", meta={"year": 2020 + number}
+            )
+    assert [document and document.key for document in store.get_many(["tea 3", "none", "tea 1"])] == [
+        "tea 3",
+        None,
+        "tea 1",
+    ]
+    assert (store.count(), store.count("meta ->> 'year' > ?", (2022,))) == (5, 2)
+    chunks = [id for (id,) in store.execute("SELECT id FROM chunks ORDER BY document DESC")]
+    texts = [text for (text,) in store.execute("SELECT text FROM chunks ORDER BY document DESC")]
+    assert np.allclose(store.vectors(chunks), store.embed(texts), atol=1e-6)
+    assert store.vectors([]).shape == (0, 256)
+    with pytest.raises(errors.InputError, match="there is no chunk 999"):
+        store.vectors([chunks[0], 999])
+    cursor = store.execute("SELECT key FROM documents ORDER BY key")
+    assert [len(cursor.fetchmany(2)) for _ in range(4)] == [2, 2, 1, 0]
+    assert store.delete_many(["tea 0", "none", "tea 4"]) == 2
+    with pytest.raises(errors.StatementError):
+        store.count("no such")
+
+
+def test_dates_in_metadata_are_iso_text(store: kvstore.Store) -> None:
+    when = datetime(2024, 5, 6, 7, 8, tzinfo=UTC)
+    store.put("tea", "Tea is made from leaves.", meta={"at": when, "on": when.date(), "years": [when.date()]})
+    document = store.get("tea")
+    assert document is not None
+    assert document.meta == {"at": "2024-05-06T07:08:00+00:00", "on": "2024-05-06", "years": ["2024-05-06"]}
+    assert not store.put("tea", "Tea is made from leaves.", meta=document.meta)
+    with pytest.raises(errors.InputError, match="not plain data"):
+        store.put("tea", "Tea.", meta={"what": object()})

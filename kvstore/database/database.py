@@ -298,6 +298,7 @@ class Database(Queryable):
 
     update = one_shot(Transaction.update, models=True)
     delete = one_shot(Transaction.delete)
+    delete_many = one_shot(Transaction.delete_many)
     delete_where = one_shot(Transaction.delete_where)
     put_triples = one_shot(Transaction.put_triples)
     put_edge = one_shot(Transaction.put_edge)

@@ -33,7 +33,7 @@ from ..structures.indexes.index_reading import statuses
 from ..structures.indexes.indexes import Indexes
 from ..structures.names.aliases import Alias
 from ..structures.state import State
-from ..structures.vectors.vectors import cosines, unit_rows
+from ..structures.vectors.vectors import Matrix, cosines, unit_rows
 from ..systems import INDEXES, index_named, overview_strategies, strategy_named
 from ..text.normalize import entity_key
 from ..text.words import stemmer
@@ -41,6 +41,7 @@ from .context import Context
 
 #: Rows that a method can be asked for at most.
 MOST_ROWS = 2**31 - 1
+_LARGEST_ID = 2**63 - 1
 #: Chunks that a prompt has to have room for, lest segments take what others need.
 _LEAST_CHUNKS = 4
 
@@ -69,6 +70,25 @@ class Document:
     chunks: int
     changed: str
     origin: str | None = None
+
+
+def _document(view: State, key: str) -> Document | None:
+    record = view.documents.find(key)
+    if record is None:
+        return None
+    text = view.documents.text(record.id).decode()
+    return Document(
+        record.key,
+        record.title,
+        record.source,
+        record.meta,
+        record.format,
+        text,
+        record.size,
+        record.chunk_count,
+        record.changed,
+        record.origin,
+    )
 
 
 class Queryable(ABC):
@@ -107,23 +127,49 @@ class Queryable(ABC):
         >>> store.get("tea").title, store.get("cocoa")
         ('Tea', None)
         """
+        return self.get_many([key])[0]
+
+    def get_many(self, keys: Sequence[str]) -> list[Document | None]:
+        """The documents of some keys, in their order, all of one state; None where there is none.
+
+        >>> [document and document.title for document in store.get_many(["tea", "cocoa"])]
+        ['Tea', None]
+        """
         with self.state() as view:
-            record = view.documents.find(key)
-            if record is None:
-                return None
-            text = view.documents.text(record.id).decode()
-            return Document(
-                record.key,
-                record.title,
-                record.source,
-                record.meta,
-                record.format,
-                text,
-                record.size,
-                record.chunk_count,
-                record.changed,
-                record.origin,
-            )
+            return [_document(view, key) for key in keys]
+
+    def count(self, where: str | None = None, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
+        """How many documents there are, or fulfil a SQL condition over the columns of ``documents``.
+
+        Raises StatementError for a condition that is none.
+
+        >>> store.count(), store.count("meta ->> 'year' >= ?", (2024,))
+        (2, 1)
+        """
+        from ..sql.document_filter import documents_where
+
+        with self.state() as view:
+            if where is None:
+                return Counters.load(view.lmdb).documents
+            return len(documents_where(view, where, parameters).allowed)
+
+    def vectors(self, chunks: Sequence[int]) -> Matrix:
+        """The stored unit vectors of some chunks, by their ids, in their order; shape (chunks, dimension).
+
+        Raises InputError for a chunk that there is not: the ids of one state may not be those of another.
+
+        >>> ids = [id for (id,) in store.execute("SELECT id FROM chunks")]
+        >>> store.vectors(ids).shape
+        (2, 256)
+        """
+        for chunk in chunks:
+            check_whole("the id of a chunk", chunk, 0, _LARGEST_ID)
+        with self.state() as view:
+            records = [view.chunks.find(chunk) for chunk in chunks]
+            missing = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
+            if missing:
+                raise InputError(f"there is no chunk {missing[0]}; SELECT id FROM chunks lists them")
+            return view.vectors.gather([(record.block, record.row) for record in records if record is not None])
 
     def triples(self, key: str) -> list[Triple]:
         """The triples that were imported for the document of this key; empty where there is none.

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, time
 from typing import Any
 
 from ..arguments import check_whole
@@ -63,7 +64,7 @@ def validate(
     encoded = _check(key, text, format)
     try:
         # What is stored is what JSON keeps: an export then says all of it.
-        details = json.loads(json.dumps(dict(meta or {})))
+        details = json.loads(json.dumps(dict(meta or {}), default=_dated))
         pack(details)
         digest = content_digest(title, source, details, format, encoded, left_out=left_out)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -71,6 +72,13 @@ def validate(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
     return ValidDocument(key, title, source, format, details, encoded, digest, left_out)
+
+
+def _dated(value: object) -> str:
+    """A date or a time as ISO 8601; raises TypeError for what is neither."""
+    if isinstance(value, (date, time)):  # a datetime is a date
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 def content_digest(

@@ -9,6 +9,7 @@ is made closes the cursor and is raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import Any
 
@@ -75,6 +76,14 @@ class Cursor:
         (('coffee',), ('tea',), None)
         """
         return next(self, None)
+
+    def fetchmany(self, size: int = 100) -> list[Row]:
+        """The next rows, at most ``size``; none after the last.
+
+        >>> store.execute("SELECT key FROM documents ORDER BY key").fetchmany(1)
+        [('coffee',)]
+        """
+        return list(islice(self, size))
 
     def fetchall(self) -> list[Row]:
         """All rows that are left.
