@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy.typing as npt
 
-from ..arguments import check_clauses, check_methods, check_whole, is_text
+from ..arguments import check_clauses, check_methods, check_text, check_whole, is_text
 from ..errors import InputError, ModelUnavailableError
 from ..retrieval.decomposition import decompose
 from ..retrieval.evidence import Evidence, Hit, Location, Relative, Step
@@ -135,6 +135,8 @@ class Queryable(ABC):
         >>> [document and document.title for document in store.get_many(["tea", "cocoa"])]
         ['Tea', None]
         """
+        for key in keys:
+            check_text("a key", key)
         with self.state() as view:
             return [_document(view, key) for key in keys]
 
