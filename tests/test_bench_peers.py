@@ -188,4 +188,4 @@ def measured(data: Path, *arguments: str) -> dict[str, dict[str, dict[str, dict[
 def ran(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     given = ["--data", str(data), "--cache", str(data / "cache"), "--embedder", f"hashing:{DIMENSION}"]
     command = [sys.executable, str(TOOLS / "bench_peers.py"), *given, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1200)

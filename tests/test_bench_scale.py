@@ -76,4 +76,4 @@ def test_every_step_of_a_small_size_is_measured(tmp_path: Path) -> None:
 
 def ran(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(TOOLS / "bench_scale.py"), "--work", str(work / "work"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1200)
