@@ -12,7 +12,8 @@ Out: a table of figures by size, with what they would be at ten times the greate
 did between the last two (figure × the ratio of the last two; a guess, and marked so); ``--json`` has all figures, and
 those of each part of the load. Times are processor time unless they say wall: of the writer (its threads that make
 index files included), and of all processes. Bytes written are those handed to the system, what the worker sends to the
-writer among them; those of index files are told by the size that each was seen to have. Memory is the peak of resident pages, mapped files among them.
+writer among them; those of index files are told by the size that each was seen to have. Memory is the peak of resident
+pages, mapped files among them.
 ``--with-index`` makes indexes such as ``communities`` before the strategies are asked; those that need others are not.
 """
 
