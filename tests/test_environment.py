@@ -62,11 +62,11 @@ def environment(tmp_path: Path) -> Iterator[Environment]:
 
 # -- Views
 
-KEYS = st.binary(min_size=1, max_size=3) | st.binary(min_size=1, max_size=511)
+KEYS = st.sampled_from([b"k", b"key"]) | st.binary(min_size=1, max_size=3) | st.binary(min_size=1, max_size=511)
 CHANGES = st.lists(
     st.tuples(
         st.sampled_from(["a", tables.POSTINGS, tables.ENTITIES]),
-        st.sampled_from(["put", "put", "delete", "clear"]),
+        st.sampled_from(["put", "edit", "edit", "delete", "clear"]),
         KEYS,
         st.binary(max_size=9000),
     )
@@ -80,7 +80,7 @@ BOUNDS = st.tuples(
 @given(
     transactions=st.lists(st.tuples(CHANGES, st.booleans(), st.booleans()), max_size=6),
     ranges=st.lists(BOUNDS, max_size=6),
-    parts=st.integers(1, 4),
+    parts=st.integers(1, 6),
 )
 def test_views_agree_with_sorted_dictionaries(
     tmp_path_factory: pytest.TempPathFactory,
@@ -107,6 +107,7 @@ def test_views_agree_with_sorted_dictionaries(
     committed: dict[str, dict[bytes, bytes]] = {}
     with (
         mock.patch.object(change_buffer, "MOST_SEGMENTS", parts),
+        mock.patch.object(change_buffer, "MOST_PATCHES", 2),
         mock.patch.object(write_transaction, "LARGE", 20_000),
         Environment.open(
             tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered=buffered_tables()
@@ -118,7 +119,10 @@ def test_views_agree_with_sorted_dictionaries(
             transaction = environment.write()
             for table, change, key, content in changes:
                 model = current.setdefault(table, {})
-                if change == "put":
+                if change == "edit":  # most of a value stays as it is
+                    old = model.get(key, bytes(range(256)))
+                    content = old[: len(content) % 300] + content[:20] + old[len(content) % 200 :]
+                if change in ("put", "edit"):
                     transaction.put(table, key, content)
                     model[key] = content
                 elif change == "delete":

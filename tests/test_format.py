@@ -16,6 +16,7 @@ from kvstore.structures.vectors.vectors import ENCODING, block_shape
 from kvstore.systems import buffered_tables, store_tables
 from kvstore.systems.passage_graph.graph import PER_PAGE
 from kvstore_cext.compact import pack_numbers
+from kvstore_cext.patches import patch, patched
 
 FORMAT = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
 
@@ -31,9 +32,17 @@ def test_every_table_of_a_filled_store_is_listed(store: kvstore.Store) -> None:
         assert set(snapshot._view.lmdb.tables()) <= {table.name for table in store_tables()}
 
 
-def test_the_tables_of_the_change_buffer_are_listed() -> None:
-    (listed,) = re.findall(r"^What a document changes of (.*?) lies on", FORMAT, re.M)
-    assert set(re.findall(r"`(\w+)`", listed)) == buffered_tables()
+def test_the_tables_beside_the_change_buffer_are_listed() -> None:
+    (listed,) = re.findall(r"^Written directly are (.*)\.$", FORMAT, re.M)
+    assert set(re.findall(r"`(\w+)`", listed)) == {table.name for table in store_tables()} - buffered_tables()
+
+
+def test_patches_are_as_in_the_example() -> None:
+    before, after = b"tea from Darjeeling, 1848", b"Green tea from Darjeeling, 1849"
+    described = "19 1f 06 47 72 65 65 6e 20 18 0b 01 39"
+    assert f"`{before.decode()}` becomes `{after.decode()}` by `{described}`" in FORMAT
+    assert patched(before, bytes.fromhex(described)) == after
+    assert patch(before, after) == bytes.fromhex(described)
 
 
 def test_worked_examples_hold() -> None:

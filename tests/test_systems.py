@@ -82,7 +82,7 @@ class LengthFollower(Lengths):
 class LengthStructure:
     name = "toy"
     version = 1
-    tables = (LmdbTable("toy_lengths"), LmdbTable("toy_words", buffered=True))
+    tables = (LmdbTable("toy_lengths"), LmdbTable("toy_words"))
 
     def read(self, state: State) -> Lengths:
         return Lengths(state.lmdb)

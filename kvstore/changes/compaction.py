@@ -33,9 +33,9 @@ WORTHWHILE, SOON_COPIED = 1 << 20, 1 << 29
 def compact(environment: Environment, dimension: int) -> CompactReport:
     """Give the space of deleted data back to the file system; raises what :meth:`Environment.compact` raises."""
     before = environment.statistics().bytes
-    environment.write_with_growth(WriteTransaction.merge_buffer)
     while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
         pass
+    environment.write_with_growth(WriteTransaction.merge_buffer)
     return replace(environment.compact(), bytes_before=before)
 
 

@@ -87,7 +87,10 @@ def rebuild(environment: Environment, settings: FixedSettings, embed: Embed) -> 
     def run(view: WriteTransaction) -> Rebuilt:
         # LMDB keeps the last commit readable beside the transaction that replaces it.
         with environment.snapshot() as before:
-            return _Rebuild(State(before, settings), view, embed).run()
+            lost = before.pass_over_damage()
+            rebuilt = _Rebuild(State(before, settings), view, embed).run()
+            rebuilt.lost[:0] = lost
+            return rebuilt
 
     return environment.write_with_growth(run)
 

@@ -10,7 +10,8 @@ RECENT = "recent"
 
 @dataclass(frozen=True, slots=True)
 class LmdbTable:
-    """A table: its name, and whether its records are small and scattered, so that they go through the change buffer."""
+    """A table: its name, and whether small changes of it go through the change buffer: not those of a table that is
+    read as it lies, or written in bulk."""
 
     name: str
-    buffered: bool = False
+    buffered: bool = True

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import lmdb
 
-from ..errors import ClosedError, TransactionError
+from ..errors import ClosedError, CorruptionError, TransactionError
 from . import engine_tables
-from .change_buffer import ChangeBuffer, ChangeBufferReader
+from .change_buffer import Chain, ChangeBuffer, ChangeBufferReader, needs_stored, undamaged, value_in
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
 from .transaction_gate import TransactionGate
@@ -159,8 +159,10 @@ class LmdbView:
         try:
             for key in keys:
                 if changes and key in changes:
-                    value = changes[key]
-                    found.append(None if value is None else memoryview(value))
+                    change = changes[key]
+                    needed = handle is not None and needs_stored(change)
+                    stored = transaction.get(key, db=handle) if needed else None
+                    found.append(value_in(table, key, change, stored))
                 else:
                     found.append(None if handle is None else transaction.get(key, db=handle))
         except lmdb.Error as error:
@@ -227,9 +229,9 @@ class LmdbView:
                 at = bisect_left(keys, stop)
                 while at and keys[at - 1] >= least:
                     at -= 1
-                    value = changes[keys[at]]
+                    value = self.get(table, keys[at])
                     if value is not None:
-                        found[place] = keys[at], memoryview(value)
+                        found[place] = keys[at], value
                         break
         return found
 
@@ -239,10 +241,11 @@ class LmdbView:
         handle = self._handles.get(table)
         try:
             count = 0 if handle is None else transaction.stat(handle)["entries"]
-            for key, value in self._buffer().of(table).items() if table in self._buffered else ():
-                count += value is not None
-                count -= handle is not None and transaction.get(key, db=handle) is not None
-            return count
+            if table not in self._buffered:
+                return count
+            return count + self._buffer().added(
+                table, lambda key: handle is not None and transaction.get(key, db=handle) is not None
+            )
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
 
@@ -259,8 +262,22 @@ class LmdbView:
     def _buffer(self) -> ChangeBuffer:
         """The change buffer as this view sees it."""
         if self._known_buffer is None:
-            self._known_buffer = self._owner.buffer_reader.buffer(self._stored(engine_tables.RECENT, b"", None, False))
+            self._known_buffer = self._owner.buffer_reader.buffer(self._segments)
         return self._known_buffer
+
+    def _in_table(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
+        """What the table itself holds under a key, where ``chain`` makes its value of that."""
+        handle = self._handles.get(table)
+        if handle is None or not needs_stored(chain):
+            return None
+        try:
+            return self._current().get(key, db=handle)
+        except lmdb.Error as error:
+            raise translate(error, f"table {table}") from error
+
+    def _segments(self, start: bytes) -> Iterator[Record]:
+        """The stored segments of the change buffer from a key on."""
+        return self._stored(engine_tables.RECENT, start, None, False)
 
     def _stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:
         """As :meth:`scan`, the change buffer left out."""
@@ -318,6 +335,20 @@ class ReadTransaction(LmdbView):
     """
 
     _pins = 0
+
+    def pass_over_damage(self) -> list[str]:
+        """Go on without what is damaged of the change buffer; a sentence for each commit whose changes are lost so.
+
+        What later commits have changed of a record that is lost is lost with it.
+        """
+        self._known_buffer, lost = undamaged(self._segments)
+        buffer = self._known_buffer
+        for table, key, change in list(buffer.all()):
+            try:
+                value_in(table, key, change, self._in_table(table, key, change))
+            except CorruptionError:
+                buffer.update(table, {key: None})
+        return lost
 
     def copy_to(self, target: Path, most_bytes: int) -> None:
         """Write every record to a new file with full pages; raises what :func:`.dense_copy.write_densely` raises."""

@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Self
 
 import lmdb
 
+from kvstore_cext.patches import extended
+
 from ..errors import KvstoreError, TransactionError
-from . import engine_tables, records
-from .change_buffer import LARGE, ChangeBuffer, TableChanges, segment_key
+from . import engine_tables
+from .change_buffer import (
+    LARGE,
+    UNCHANGED,
+    ChangeBuffer,
+    TableChanges,
+    packed_segment,
+    piece_of,
+    segment_key,
+    value_in,
+)
 from .lmdb_errors import LONGEST_KEY, key_error, translate
 from .view import LmdbView, Record, TransactionOwner
 
@@ -40,10 +51,13 @@ class WriteTransaction(LmdbView):
         self._thread = get_ident()
         self._created: dict[str, Handle] = {}
         self._changes = 0
-        #: What this transaction has buffered, its bytes, and whether it buffers still or has grown too large.
+        #: What this transaction says of the records that it has buffered, in how many bytes, and whether it buffers
+        #: still or has grown too large.
         self._own: dict[str, TableChanges] = {}
         self._own_bytes = 0
         self._buffers = True
+        #: The change buffer as the last commit left it.
+        self._committed = ChangeBuffer()
 
     @property
     def large(self) -> bool:
@@ -86,7 +100,8 @@ class WriteTransaction(LmdbView):
     def clear(self, table: str) -> None:
         """Remove every record of ``table``."""
         if table == engine_tables.RECENT:
-            self._known_buffer, self._own = ChangeBuffer(), {}
+            self._known_buffer = self._committed = ChangeBuffer()
+            self._own = {}
         elif table in self._buffered:
             self.merge_buffer()
         transaction = self._current()
@@ -102,14 +117,16 @@ class WriteTransaction(LmdbView):
     def merge_buffer(self) -> None:
         """Put what the change buffer holds into its tables, and buffer no more."""
         buffer = self._buffer()
-        for table, key, value in buffer.all():
+        for table, key, chain in buffer.all():
+            value = value_in(table, key, chain, self._in_table(table, key, chain))
             if value is None:
                 self._delete(table, key)
             else:
                 self._put(table, key, value)
         for key, _ in buffer.segments:
             self._delete(engine_tables.RECENT, key)
-        self._known_buffer, self._own, self._buffers = ChangeBuffer(), {}, False
+        self._known_buffer = self._committed = ChangeBuffer()
+        self._own, self._buffers = {}, False
 
     def scan(
         self, table: str, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False
@@ -135,7 +152,7 @@ class WriteTransaction(LmdbView):
                 self.merge_buffer()
             else:
                 key = segment_key(buffer.segments[-1][0] if buffer.segments else None)
-                segment = records.pack(self._own)
+                segment = packed_segment(self._own)
                 self._put(engine_tables.RECENT, key, segment)
                 buffer.segments = (*buffer.segments, (key, len(segment)))
         transaction = self._current()
@@ -189,11 +206,22 @@ class WriteTransaction(LmdbView):
                 raise key_error(f"table {table}")
         buffer = self._buffer()
         if not self._own:
-            buffer = self._known_buffer = buffer.copy()
+            self._committed, buffer = buffer, buffer.copy()
+            self._known_buffer = buffer
         self._changes += 1
-        buffer.update(table, changes)
-        self._own.setdefault(table, {}).update(changes)
-        self._own_bytes += sum(map(len, changes)) + sum(len(value) for value in changes.values() if value)
+        before = self._committed.of(table)
+        own = self._own.setdefault(table, {})
+        chains: TableChanges = {}
+        for key, value in changes.items():
+            chain = before.get(key, UNCHANGED)
+            piece = None
+            if value is not None:
+                piece = piece_of(table, key, value, chain, self._in_table(table, key, chain))
+                self._own_bytes += len(piece)
+            self._own_bytes += len(key)
+            own[key] = piece
+            chains[key] = extended(chain, piece)
+        buffer.update(table, chains)
         if self._own_bytes > LARGE:
             self.merge_buffer()
 

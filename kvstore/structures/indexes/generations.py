@@ -243,8 +243,8 @@ def bound_generation(state: State, kind: GenerationIndex[Bound]) -> Bound | None
 
 
 def generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
-    """The tables of a kind."""
-    return [LmdbTable(name) for name in kind.tables]
+    """The tables of a kind; they are written in bulk, and never changed."""
+    return [LmdbTable(name, buffered=False) for name in kind.tables]
 
 
 def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:

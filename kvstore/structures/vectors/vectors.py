@@ -237,8 +237,7 @@ class VectorWriter(Vectors):
         """Store the vector of an id; returns its block and row. ``next_block`` numbers the block made when all are
         full."""
         if self._space is None:
-            self._space = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
-            self._space.reverse()
+            self._space = self._blocks_with_room()
         if not self._space:
             buffer = bytearray(self._size)
             block = self._kind(buffer, self.dimension, self._rows)
@@ -255,6 +254,13 @@ class VectorWriter(Vectors):
             self._space.pop()
         return number, row
 
+    def _blocks_with_room(self) -> list[int]:
+        """The blocks with free rows, those to be filled first at the end: blocks that are changed in any case, then
+        those of the lowest numbers."""
+        changed = [number for number, block in self._dirty.items() if (block.ids == FREE).any()]
+        listed = [int(records.U32.unpack(key)[0]) for key, _ in self._view.scan(self.space.free_rows)]
+        return [*(number for number in reversed(listed) if number not in self._dirty), *changed]
+
     def remove(self, number: int, row: int) -> None:
         """Free one row."""
         block = self._private(number)
@@ -270,6 +276,7 @@ class VectorWriter(Vectors):
         space = self._view.scan(self.space.free_rows)
         free = {int(records.U32.unpack(key)[0]): int(_SPACE.unpack(value)[0]) for key, value in space}
         room = sum(free.values())
+        self._space = self._blocks_with_room()
         moved: list[tuple[int, int, int]] = []
         last = itertools.islice(self._view.scan(self.space.blocks, reverse=True), limit)
         for number in [int(records.U32.unpack(key)[0]) for key, _ in last]:

@@ -162,7 +162,7 @@ class MetadataStructure:
 
     name = "metadata_index"
     version = 1
-    tables = (LmdbTable(METADATA_SETS, buffered=True), LmdbTable(METADATA_COLUMNS, buffered=True))
+    tables = (LmdbTable(METADATA_SETS), LmdbTable(METADATA_COLUMNS))
 
     def read(self, state: State) -> MetadataIndex:
         counters = state.counters

@@ -83,9 +83,9 @@ class GraphStructure:
     version = 1
     tables = (
         LmdbTable(PASSAGE_ENTITIES),
-        LmdbTable(ENTITY_PASSAGES, buffered=True),
-        LmdbTable(ENTITY_HEADS, buffered=True),
-        LmdbTable(ENTITY_LINKS, buffered=True),
+        LmdbTable(ENTITY_PASSAGES),
+        LmdbTable(ENTITY_HEADS),
+        LmdbTable(ENTITY_LINKS),
     )
 
     def read(self, state: State) -> PassageGraph:

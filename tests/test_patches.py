@@ -1,0 +1,113 @@
+"""Patches of the change buffer: what is different in a value is all that a small commit writes of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore.changes.dump import dump
+from kvstore.storage import change_buffer
+from kvstore.storage.change_buffer import ChangeBufferReader
+from kvstore.structures import tables
+from kvstore_cext.patches import patch, patched
+
+MakeStore = Callable[..., kvstore.Store]
+
+PIECES = st.lists(st.sampled_from([b"", b"a", b"abcdefgh" * 3, bytes(40), bytes(range(256))]) | st.binary(max_size=90))
+
+
+@given(PIECES, st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 60), st.binary(max_size=60)), max_size=4))
+@example([bytes(range(256))] * 60, [(9000, 3, b"")])
+def test_a_patch_makes_the_value_and_is_shorter(pieces: list[bytes], edits: list[tuple[int, int, bytes]]) -> None:
+    before = after = b"".join(pieces)
+    for place, gone, added in edits:
+        after = after[:place] + added + after[place + gone :]
+    for old, new in ((before, after), (after, before), (before, before[::-1])):
+        made = patch(memoryview(old), new)
+        if made is not None:
+            assert patched(old, made) == new
+            assert len(made) < len(new)
+
+
+def test_a_patch_of_a_page_holds_what_is_different() -> None:
+    page = random.Random(1).randbytes(4080)
+    moved = page[:100] + b"new" + page[100:2000] + page[2030:3000] + bytes(8) + page[3008:]
+    made = patch(page, moved)
+    assert made is not None
+    assert len(made) < 40
+    assert patched(page, made) == moved
+    assert patch(page, random.Random(2).randbytes(4080)) is None
+    assert patch(b"", b"of nothing nothing is made") is None
+
+
+@given(st.binary(max_size=300), st.binary(max_size=60))
+@example(b"", b"\x00\x05\x00\x05\x00")
+@example(b"abc", b"\x03\xff\xff\xff\xff\x7f\x00")
+@example(b"abc", b"\x03\x09\x00\x09\x00")
+@example(b"abc", b"\x03\x03\x00\x03\x01")
+@example(b"abc", b"\x03\x03\x00\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
+def test_what_is_no_patch_of_a_value_is_refused(old: bytes, made: bytes) -> None:
+    try:
+        assert isinstance(patched(old, made), bytes)
+    except ValueError:
+        return
+
+
+def filled(store: kvstore.Store, documents: int) -> Callable[..., None]:
+    """Put documents in whose names and words recur; returns what puts one of them again, with other words."""
+    generator = np.random.default_rng(3)
+    words = [f"word{number}" for number in range(400)]
+    names = [f"Captain {chr(65 + number % 26)}{chr(97 + number // 26)}ddard" for number in range(60)]
+
+    def put(number: int, added: str = "", to: kvstore.Store | kvstore.Transaction = store) -> None:
+        chosen = [words[place] for place in (generator.zipf(1.3, 60) - 1) % len(words)]
+        text = f"{' '.join(chosen)}. {names[number % 60]} met {names[number * 7 % 60]}. {added}"
+        to.put(f"document {number}", text, title=f"Log {number}")
+
+    with store.transaction() as transaction:
+        for number in range(documents):
+            put(number, to=transaction)
+    store.compact()
+    return put
+
+
+def test_a_replaced_document_changes_few_pages(make_store: MakeStore) -> None:
+    store = make_store()
+    put = filled(store, 300)
+    changed = []
+    for number in range(20):
+        before = (store.path / "data.mdb").read_bytes()
+        put(7 * number, "The wind rose.")
+        after = (store.path / "data.mdb").read_bytes()
+        pages = range(0, len(after), 4096)
+        changed.append(sum(after[place : place + 4096] != before[place : place + 4096] for place in pages))
+    assert max(changed) <= 20
+    with store.state() as view:
+        assert view.lmdb.count(tables.RECENT) == 20
+
+
+def test_another_process_reads_what_was_patched_and_merged(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen through an environment that reads each segment from the disk, as another process does."""
+    monkeypatch.setattr(change_buffer, "MOST_SEGMENTS", 25)
+    store = make_store()
+    put = filled(store, 30)
+    for number in range(60):
+        put(number % 9, f"Change {number}.")
+        if number % 7 == 0:
+            store.delete(f"document {number // 7 + 12}")
+        if number % 12 == 5:
+            environment = store._context.environment
+            with store.state() as view:
+                mine = dump(view)
+            environment.buffer_reader = ChangeBufferReader(environment.buffer_reader.buffered)
+            with store.state() as view:
+                assert dump(view) == mine
+    assert store.check() == []
