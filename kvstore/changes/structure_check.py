@@ -44,7 +44,9 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
                 for table in structure.tables:
                     try:
                         if not _same_records(state.lmdb, snapshot, table.name):
-                            yield from _differences(structure, table.name, state, made)
+                            # Anew: nothing that other views have kept is what is on disk.
+                            stored = State(state.lmdb, state.settings)
+                            yield from _differences(structure, table.name, stored, made)
                     except KvstoreError as error:
                         yield str(error)
 
