@@ -45,8 +45,8 @@ def store(make_store: MakeStore) -> kvstore.Store:
 def embedded(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that the store's embedder was given."""
     texts: list[str] = []
-    embed = store._context.embedder.embed
-    monkeypatch.setattr(store._context.embedder, "embed", lambda given: texts.extend(given) or embed(given))
+    embed = store._context.store.embedder.embed
+    monkeypatch.setattr(store._context.store.embedder, "embed", lambda given: texts.extend(given) or embed(given))
     return texts
 
 

@@ -82,8 +82,8 @@ def test_what_is_embedded_says_where_a_sentence_stands(
     store = make_store()
     store.create_index("units")
     embedded: list[str] = []
-    embed = store._context.embedder.embed
-    monkeypatch.setattr(store._context.embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts))
+    embed = store._context.store.embedder.embed
+    monkeypatch.setattr(store._context.store.embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts))
     store.put("fortune", TEXT, title="Fortune", format="markdown")
     assert embedded[1:3] == [
         "Fortune. Life. Robert Fortune brought tea to Darjeeling.", "Fortune. Life. He was born in Kelloe in 1812."

@@ -40,7 +40,7 @@ class BoundedQueries:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[_Query] = set()
+        self._running: set[_AskedQuery] = set()
 
     def run(
         self, database: Database, sql: str, parameters: Parameters, timeout: float | None, max_rows: int | None
@@ -52,7 +52,7 @@ class BoundedQueries:
         if database.in_transaction:
             raise InputError("query() reads the last commit, and this thread is inside BEGIN; execute() reads there")
         until = None if timeout is None else time.monotonic() + timeout
-        query = _Query(lambda: _read(run(database, sql, asked), max_rows))
+        query = _AskedQuery(lambda: _read(run(database, sql, asked), max_rows))
         with self._lock:
             self._running.add(query)
         try:
@@ -68,7 +68,7 @@ class BoundedQueries:
                 query.interrupt("interrupted")
 
 
-class _Query:
+class _AskedQuery:
     #: How many go on that nobody waits for any more, and the lock of that.
     _left = 0
     _fewer = threading.Condition()
@@ -96,7 +96,7 @@ class _Query:
 
         late = f"took longer than {timeout} seconds; ask for less, or allow more with timeout"
         with self._fewer:
-            if not self._fewer.wait_for(lambda: _Query._left < MOST_LEFT, wait()):
+            if not self._fewer.wait_for(lambda: _AskedQuery._left < MOST_LEFT, wait()):
                 raise QueryInterruptedError(f"{MOST_LEFT} queries that were stopped are still ending; ask again later")
         threading.Thread(target=self._run, name="kvstore query", daemon=True).start()
         try:
@@ -117,7 +117,7 @@ class _Query:
         with self._over, self._fewer:
             if not self._ended:
                 self._is_left = True
-                _Query._left += 1
+                _AskedQuery._left += 1
 
     def _run(self) -> None:
         try:
@@ -129,7 +129,7 @@ class _Query:
             self._ended = True
             self._over.notify_all()
             if self._is_left:
-                _Query._left -= 1
+                _AskedQuery._left -= 1
                 self._fewer.notify_all()
 
 

@@ -55,7 +55,7 @@ class ChunkSegments:
         return sum(map(len, self.segments))
 
 
-class _Plan(NamedTuple):
+class _Merging(NamedTuple):
     """What the next file is made of, beside new chunks: parts that stay, and codes that are taken in, the first of them
     with the links of ``base``; what both cover. ``old`` are the parts there are, where they can be gone on with."""
 
@@ -148,13 +148,13 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return state.counters.next_chunk + record.count("extend_after") - lacking
 
 
-def _planned(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _Plan | None:
+def _planned(state: State, old: ChunkSegments | None, options: Mapping[str, int]) -> _Merging | None:
     """How to go on with what there is; None where nothing is new.
 
     Segments that are taken in are verified; where one is damaged, nothing of the file is gone on with.
     """
     if old is None:
-        return _Plan()
+        return _Merging()
     new = sum(1 for _ in state.chunks.scan(old.stop))
     dead = len(old) - (state.counters.chunks - new)
     anew = old.options != options or dead > MOST_DEAD * len(old)
@@ -169,14 +169,14 @@ def _planned(state: State, old: ChunkSegments | None, options: Mapping[str, int]
         for segment in taken:
             segment.verify()
     except IndexUnavailableError:
-        return _Plan()
+        return _Merging()
     rows = [segment.rows for segment in taken]
     if not anew:
         base = taken[0] if taken and taken[0].linked else None
-        return _Plan(old.parts[:kept], rows, base, old.coverage, old.parts)
+        return _Merging(old.parts[:kept], rows, base, old.coverage, old.parts)
     there = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
     alive = [segment.chosen(np.isin(segment.labels, there)) for segment in rows]
-    return _Plan(taken=alive, coverage=((state.counters.change, old.stop),))
+    return _Merging(taken=alive, coverage=((state.counters.change, old.stop),))
 
 
 def _new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
