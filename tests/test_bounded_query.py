@@ -20,7 +20,7 @@ LONG = [
     ENDLESS,
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
     "SELECT count(*) FROM documents a, documents b, documents c, documents d, documents e, documents f",
-    "SELECT instr(replace(hex(zeroblob(260000)), '00', 'a'), replace(hex(zeroblob(130000)), '00', 'a') || 'b')",
+    "SELECT instr(replace(hex(zeroblob(520000)), '00', 'a'), replace(hex(zeroblob(260000)), '00', 'a') || 'b')",
     "EXPLAIN ANALYZE " + ENDLESS,
 ]
 
