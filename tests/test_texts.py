@@ -51,7 +51,7 @@ def test_slices_are_those_of_the_text(tmp_path: Path) -> None:
                 record = DocumentRecord(number, f"d{number}", None, None, "text", {}, bytes(16), len(text), 0)
                 writer.put(record, text.encode(), [])
                 assert writer.text(number) == text.encode()
-            writer.remove(record)
+            writer.remove([record])
             with pytest.raises(CorruptionError, match="no stored text"):
                 writer.text(record.id)
         with environment.snapshot() as snapshot:

@@ -12,6 +12,7 @@ import pytest
 import kvstore
 from kvstore.extraction.syntax import sentences_of
 from kvstore.models.language import Parse, open_language
+from kvstore.storage.environment import WriteTransaction
 from kvstore.structures.derived_parts import vector_space
 from kvstore.structures.vectors.vectors import VectorWriter, block_shape
 from kvstore.systems.cue.clauses import clauses_of
@@ -141,6 +142,7 @@ def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Stor
         for number in range(20):
             transaction.put(f"d{number}", sentences)
     store.create_index("units")
+    store._context.environment.write_with_growth(WriteTransaction.merge_buffer)
     with store.state() as state:
         tables, units = state.lmdb.tables(), state.part(UNITS).count
         named = [tables[name] for name in ("units_parts", "units_vectors", "units_vector_space")]

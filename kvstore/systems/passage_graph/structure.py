@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...storage.view import WriteView
-from ...structures.documents.document_triples import EntityPair
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.logical import Logical
 from ...structures.state import State
@@ -54,7 +53,7 @@ class GraphFollower:
             self._graph.put_mentions({chunk.id: mention_counts(chunk) for chunk in delta.mentioned[document]})
         self._graph.flush()
 
-    def _put_stored_rows(self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]) -> None:
+    def _put_stored_rows(self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[tuple[int, int]]) -> None:
         documents = self._state.documents
         self._put_rows(documents.get(document), documents.outline(document), chunks, pairs)
 
@@ -63,7 +62,7 @@ class GraphFollower:
         record: DocumentRecord,
         outline: list[Section],
         chunks: Sequence[AddedChunk],
-        pairs: Sequence[EntityPair],
+        pairs: Sequence[tuple[int, int]],
     ) -> None:
         lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
