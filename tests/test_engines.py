@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -206,8 +208,12 @@ def test_workers_that_never_begin_end_the_ingest() -> None:
 
 
 @pytest.fixture
-def ray_here() -> None:
+def ray_here() -> Iterator[None]:
+    """One test at a time, over all processes: they kill what they find of Ray."""
     pytest.importorskip("ray", reason="the extra ray is not installed; make test-slow installs it")
+    with (Path(tempfile.gettempdir()) / f"kvstore-ray-tests-{os.getuid()}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _ray_processes(name: bytes) -> Iterator[int]:

@@ -59,7 +59,7 @@ class WorkerPool:
         self._found: list[deque[tuple[Found, int]]] = [deque() for _ in sources]
         self._received = [0] * len(sources)
         self._done = [False] * len(sources)
-        #: How often a worker ended at a file.
+        #: How often a worker ended at a file that it had alone.
         self._ended_at: Counter[int] = Counter()
         self._failed_starts = 0
         self._waiting = 0
@@ -181,10 +181,9 @@ class WorkerPool:
             return
         if culprit is None:
             culprit = next(iter(unfinished)) if len(unfinished) == 1 else None
-            suspect = worker.at if culprit is None else culprit
-            if suspect is not None:
-                self._ended_at[suspect] += 1
-                if self._ended_at[suspect] < self._engine.tries:
+            if culprit is not None:
+                self._ended_at[culprit] += 1
+                if self._ended_at[culprit] < self._engine.tries:
                     culprit = None
         if culprit in unfinished:
             number, _, source = unfinished.pop(culprit)
