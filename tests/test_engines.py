@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import random
+import secrets
 import shutil
 import signal
 import subprocess
@@ -277,7 +278,7 @@ _INGESTING = """
 import sys, time, kvstore
 def tell(now):
     print("at", now.documents, flush=True)
-    time.sleep(0.02)
+    time.sleep(0.05)
 with kvstore.open(sys.argv[1], embedder="hashing", settings={"language": "rules"}) as store:
     store.ingest(sys.argv[2], engine="ray://local", workers=1, progress=tell)
 """
@@ -314,29 +315,36 @@ def test_a_lost_head_leaves_a_store_that_the_next_run_completes(
         assert dumped(store) == dumped(alone)
 
 
+_INGESTING_ELSEWHERE = """
+import sys, kvstore
+from kvstore.ingest.engines import ray as engine
+# As if the files that workers see were others: another copy, on another machine.
+here = engine._signature
+engine._signature = lambda path: (here(path)[0], 0)
+with kvstore.open(sys.argv[1], embedder="hashing", settings={"language": "rules"}) as store:
+    print(store.ingest(sys.argv[2], engine=sys.argv[3], workers=2).added)
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_here")
 def test_a_cluster_is_reached_by_its_address_and_files_are_sent_to_it(
-    make_store: MakeStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+    make_store: MakeStore, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = shutil.which("ray", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     assert command is not None
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
     # Other ports than a cluster of somebody else's on this machine would have.
     ports = ["--port=26379", "--ray-client-server-port=26001", "--include-dashboard=false", "--num-cpus=2"]
     subprocess.run([command, "start", "--head", *ports], check=True, capture_output=True, timeout=120)
     try:
-        # As if the files that workers see were others: another copy, on another machine.
-        from kvstore.ingest.engines import ray as engine
-
-        here = engine._signature
-        monkeypatch.setattr(engine, "_signature", lambda path: (here(path)[0], 0))
-        store = make_store("ray")
-        report = store.ingest(folder, engine="ray://127.0.0.1:26001", workers=2)
-        assert report.added == 160
-        alone = make_store("alone")
-        alone.ingest(folder, workers=0)
-        assert dumped(store) == dumped(alone)
+        code = [sys.executable, "-c", _INGESTING_ELSEWHERE, tmp_path / "sent", folder, "ray://127.0.0.1:26001"]
+        ended = subprocess.run(code, capture_output=True, text=True, timeout=200)
     finally:
         subprocess.run([command, "stop", "--force"], check=False, capture_output=True, timeout=120)
-    with pytest.raises(errors.EngineError, match="cannot be had"):
-        store.ingest(folder, engine="ray://127.0.0.1:26001", workers=2)
+    assert ended.stdout.strip() == "160", ended.stderr
+    alone = make_store("alone")
+    alone.ingest(folder, workers=0)
+    with kvstore.open(tmp_path / "sent") as store:
+        assert dumped(store) == dumped(alone)

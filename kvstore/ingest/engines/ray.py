@@ -68,7 +68,9 @@ class Ray:
                 self._connected = True
             self.workers = workers or max(1, min(64, int(ray.cluster_resources().get("CPU", 1))))
         except Exception as error:
-            raise EngineError(f"the engine {name} cannot be had: {error}") from error
+            raise EngineError(
+                f"the engine {name} cannot be had: {error}; check its address, and the token if it asks for one"
+            ) from error
         self._actor: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, max_concurrency=2)(WorkerActor)
 
     def start(self, job: Job, limits: Limits) -> RayWorker:
