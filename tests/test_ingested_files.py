@@ -32,13 +32,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from kvstore.ingest import file_documents
 
     names: list[str] = []
-    original = file_documents.read_stream
+    original = file_documents.read_opened
 
-    def noting(stream: BinaryIO, name: str, *rest: object) -> Iterator[Item]:
+    def noting(opened: Callable[[], BinaryIO], name: str, *rest: object) -> Iterator[Item]:
         names.append(Path(name).name)
-        return original(stream, name, *rest)  # type: ignore[arg-type]
+        return original(opened, name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(file_documents, "read_stream", noting)
+    monkeypatch.setattr(file_documents, "read_opened", noting)
     return names
 
 
@@ -166,11 +166,11 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     """It is stored as it was met, and not taken as known: the next ingest brings it as it is then."""
     from kvstore.ingest import file_documents
 
-    original = file_documents.read_stream
+    original = file_documents.read_opened
     page = folder / "two.txt"
 
-    def disturbed(stream: BinaryIO, name: str, *rest: object) -> Iterator[Item]:
-        yield from original(stream, name, *rest)  # type: ignore[arg-type]
+    def disturbed(opened: Callable[[], BinaryIO], name: str, *rest: object) -> Iterator[Item]:
+        yield from original(opened, name, *rest)  # type: ignore[arg-type]
         if name == str(page):
             if change == "removed":
                 page.unlink()
@@ -178,7 +178,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
                 page.write_text("Captain Reid came." if change == "rewritten" else "Port")
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_documents, "read_stream", disturbed)
+        patch.setattr(file_documents, "read_opened", disturbed)
         store.ingest(folder)
     assert store.get("two.txt").text == "Port Ellen has pier two."  # type: ignore[union-attr]
     report = store.ingest(folder, prune=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
@@ -18,7 +19,7 @@ from ..extraction.extraction import Extracted, TextsKnown, derive_all, forget_te
 from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
-from .readers import LeftOut, RawDocument, RawFact, read_stream
+from .readers import LeftOut, RawDocument, RawFact, read_opened
 from .sources import Source
 
 
@@ -86,19 +87,17 @@ def documents_of(
     place = source.place
     location = source.location
     form = source.format or format
+    opened = source.open if content is None else partial(io.BytesIO, content)
     try:
-        with source.open() if content is None else io.BytesIO(content) as stream:
-            for number, item in enumerate(read_stream(stream, place, source.key, form, options), 1):
-                if isinstance(item, RawDocument):
-                    yield _validated(item, location, place if number == 1 else f"{place}, document {number}", stored)
-                elif isinstance(item, RawFact):
-                    yield item
-                else:
-                    yield Failure(item.place, item.reason)
+        for number, item in enumerate(read_opened(opened, place, source.key, form, options), 1):
+            if isinstance(item, RawDocument):
+                yield _validated(item, location, place if number == 1 else f"{place}, document {number}", stored)
+            elif isinstance(item, RawFact):
+                yield item
+            else:
+                yield Failure(item.place, item.reason)
     except ReaderError as error:
         yield failure(place, error)
-    except OSError as error:
-        yield Failure(place, f"cannot be read: {error.strerror or error}")
     except KvstoreError:
         raise
     except MemoryError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kvstore_cext.word_scores import WordScores
 
+from ..structures.counters import Counters
 from ..structures.documents.allowed import Allowed
 from ..structures.postings import damaged
 from ..structures.state import State
@@ -67,12 +68,17 @@ class TermWeights(NamedTuple):
     b: float = B
 
 
+def weighed(
+    counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
+) -> TermWeights:
+    """The weights of some terms, by how many chunks have each."""
+    rarities = {term: term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
+    return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
+
+
 def term_weights(view: State, terms: Sequence[str], k1: float = K1, b: float = B) -> TermWeights:
     """The weights of some terms in a store."""
-    counters = view.counters
-    counts = view.postings.counts(terms)
-    rarities = {term: term_rarity(counters.chunks, count) for term, count in counts.items() if count}
-    return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
+    return weighed(view.counters, terms, view.postings.counts(terms), k1, b)
 
 
 def best_by_words(view: State, weights: TermWeights, top: int, allowed: Allowed | None = None) -> tuple[Ids, Scores]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..structures.documents.allowed import Allowed
 from ..structures.ranking import Ranking, best
-from ..structures.reading import BatchedReading, Ids, Matrix, ReadRequest
+from ..structures.reading import Ids, Matrix, ReadRequest
 from ..structures.state import State
 from ..text.words import stemmer
 from .dense_search import cosines_of
@@ -25,7 +25,7 @@ from .lexical_search import (
     best_by_words,
     question_words,
     scores_by_words,
-    term_rarity,
+    weighed,
 )
 from .query import Query
 
@@ -104,15 +104,6 @@ def counted(words: QuestionWords) -> CountedTerms:
     return CountedTerms(list(dict.fromkeys((*words.terms, *parts))))
 
 
-def weighed(
-    reading: BatchedReading, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
-) -> TermWeights:
-    """The weights of some terms, by how many chunks have each."""
-    counters = reading.counters
-    rarities = {term: term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
-    return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
-
-
 def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B) -> Ranking:
     """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
     reading = query.reading
@@ -120,7 +111,7 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B) -> Ranki
         words = question_words(query.question, stemmer(reading.settings.stemmer))
         counts = reading.fetch(counted(words))
         terms = words.looked_up(counts)
-        weights = weighed(reading, terms, counts, k1, b)
+        weights = weighed(reading.counters, terms, counts, k1, b)
         ranking = reading.fetch(BestByWords(weights, top, query.allowed)).ranking
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
     return ranking

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from math import inf
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
 from ...errors import InputError, ReaderError
@@ -128,36 +129,39 @@ def read(
     ``format`` defaults to what the suffix says, and for an unknown suffix to text. ``options``: see ReadOptions.
     Raises InputError for an unknown format or option, and ReaderError while iterating.
     """
-    checked = ReadOptions.of(options)
-    if format is not None:
-        check_format(format)
-    return _read_file(Path(path), key, format, checked)
+    return read_opened(lambda: open(path, "rb"), str(path), key, format, options)
 
 
 def read_bytes(
     data: bytes, key: str, format: str | None = None, options: Mapping[str, object] | None = None
 ) -> Iterator[Item]:
     """Read a file's content that is already in memory; like :func:`read`, with ``key`` in place of the path."""
-    return read_stream(io.BytesIO(data), key, key, format, options)
+    return read_opened(partial(io.BytesIO, data), key, key, format, options)
 
 
-def read_stream(
-    stream: BinaryIO, name: str, key: str, format: str | None = None, options: Mapping[str, object] | None = None
+def read_opened(
+    opened: Callable[[], BinaryIO],
+    name: str,
+    key: str,
+    format: str | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Iterator[Item]:
-    """Read a file that is open, and can be sought in, from its beginning; like :func:`read`, with its name as messages
-    have it."""
+    """Read what is ``opened`` when the first document is asked for, and can be sought in; like :func:`read`, with its
+    name as messages have it."""
     checked = ReadOptions.of(options)
     if format is not None:
         check_format(format)
-    return _read_stream(stream, Origin(name, key), format, checked)
+    return _read_opened(opened, Origin(name, key), format, checked)
 
 
-def _read_file(path: Path, key: str, format: str | None, options: ReadOptions) -> Iterator[Item]:
+def _read_opened(
+    opened: Callable[[], BinaryIO], origin: Origin, format: str | None, options: ReadOptions
+) -> Iterator[Item]:
     try:
-        with path.open("rb") as stream:
-            yield from _read_stream(stream, Origin(str(path), key), format, options)
+        with opened() as stream:
+            yield from _read_stream(stream, origin, format, options)
     except OSError as error:
-        raise ReaderError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise ReaderError(f"{origin.name}: cannot be read: {error.strerror or error}") from None
 
 
 def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions) -> Iterator[Item]:

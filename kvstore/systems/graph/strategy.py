@@ -30,10 +30,10 @@ from ...arguments import Option
 from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import Cosines, nearest_to
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import TermWeights, question_words, term_rarity
+from ...retrieval.lexical_search import TermWeights, question_words, term_rarity, weighed
 from ...retrieval.query import Query, Strategy, evidence_of, option
 from ...retrieval.recognition import Recognised, Seed, note_recognised
-from ...retrieval.word_search import BestByWords, ScoresByWords, counted, weighed
+from ...retrieval.word_search import BestByWords, ScoresByWords, counted
 from ...structures.ranking import Ranking, best, shares_of_best
 from ...structures.reading import Ids
 from ...text.words import stemmer
@@ -123,7 +123,7 @@ def walk(
         if bias is not None:
             step.detail += f"; {len(bias.chunks)} passages weighed by {parts.rest!r}"
     chunks, masses = _candidates(query, ranks, nearest)
-    relevance = _relevance(query, parts.rest, weighed(reading, terms, counts), chunks)
+    relevance = _relevance(query, parts.rest, weighed(reading.counters, terms, counts), chunks)
     return Walk(chunks, masses * np.exp(option(query, strategy, "relevance") * relevance), ranks)
 
 
@@ -162,7 +162,7 @@ class GraphStrategy:
         parts = question_parts(query, names)
         with query.trace.step("lexical search") as step:
             terms = words.looked_up(counts)
-            best_words = BestByWords(weighed(reading, terms, counts), wanted, query.allowed)
+            best_words = BestByWords(weighed(reading.counters, terms, counts), wanted, query.allowed)
             by_words, degrees = reading.fetch(best_words, degrees_of(names))
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(by_words.ranking)
         nearest = [near, by_words.ranking]

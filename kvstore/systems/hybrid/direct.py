@@ -28,10 +28,10 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...retrieval.dense_search import Cosines, nearest_to
-from ...retrieval.lexical_search import question_words
+from ...retrieval.lexical_search import question_words, weighed
 from ...retrieval.passage_reading import ChunkPassage
 from ...retrieval.query import Query, Strategy, option
-from ...retrieval.word_search import BestByWords, WordSearch, counted, weighed
+from ...retrieval.word_search import BestByWords, WordSearch, counted
 from ...structures.ranking import Ranking, best, shared_ranks, shares_of_best
 from ...structures.reading import Ids
 from ...text.blocks import entry_terms
@@ -156,7 +156,7 @@ def _searched(query: Query, top: int, also: Ids) -> tuple[Ranking, Ranking, Word
         step.count = len(vectors)
     with query.trace.step("lexical search") as step:
         terms = words.looked_up(counts)
-        weights = weighed(reading, terms, counts)
+        weights = weighed(reading.counters, terms, counts)
         others = _others(vectors, also)
         found = reading.fetch(BestByWords(weights, top, query.allowed, others, nearest.vector))
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(found.ranking)
