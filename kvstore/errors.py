@@ -67,6 +67,10 @@ class ArgumentError(InputError, TypeError):
     """An argument of a method is of the wrong kind; names the method, the argument and its value."""
 
 
+class MissingExtraError(KvstoreError):
+    """What was asked for needs a package that an extra of kvstore brings; names both."""
+
+
 class ReaderError(KvstoreError):
     """A file cannot be read as the format asked for; names the file, the place and the reason."""
 

@@ -13,6 +13,7 @@ import re
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from ..errors import ReaderError
+from ..extras import required
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://")
 _WEB = ("http://", "https://")
@@ -102,10 +103,7 @@ def _file_system(address: str) -> tuple[Any, str]:
         raise ReaderError(
             f"{address}: pages of the web are not fetched; mirror them into a folder (wget --mirror), and ingest that"
         )
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise ReaderError(f"{address}: reading an address needs fsspec; pip install 'kvstore[remote]'") from None
+    url_to_fs = required("fsspec.core", "remote", f"{address}: reading an address", error=ReaderError).url_to_fs
     try:
         files, path = url_to_fs(address)
     except (ImportError, ValueError) as error:

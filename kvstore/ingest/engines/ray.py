@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any, Self, cast
 
 from ...errors import EngineError
+from ...extras import required
 from ...structures.state import State
 from ...systems.kept_derivations import KeptDerivation, derivation_named, kept_derivations
 from ..sources import Source
@@ -50,11 +51,7 @@ class Ray:
     failed_starts = 10
 
     def __init__(self, name: str, workers: int | None, state: Callable[[], AbstractContextManager[State]]) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise EngineError(f"the engine {name} needs Ray; pip install 'kvstore[ray]'") from None
-        self._ray = ray
+        ray = self._ray = required("ray", "ray", f"the engine {name}", error=EngineError)
         self._name = name
         self._state = state
         self._sends = False

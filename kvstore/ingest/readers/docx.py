@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
+from ...extras import required
 from .markdown_blocks import document
 from .raw_document import Origin, RawDocument, ReadOptions
 
@@ -24,10 +25,8 @@ _OLE = b"\xd0\xcf\x11\xe0"
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    try:
-        import docx
-    except ImportError:
-        raise ReaderError(f"{origin.name}: reading DOCX needs python-docx; pip install 'kvstore[documents]'") from None
+    reading = f"{origin.name}: reading DOCX"
+    docx = required("docx", "documents", reading, package="python-docx", error=ReaderError)
     from .docx_blocks import Body
 
     if stream.read(4) == _OLE:

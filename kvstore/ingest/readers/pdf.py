@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
+from ...extras import required
 from .decoding import clean
 from .raw_document import Origin, RawDocument, ReadOptions
 
@@ -41,11 +42,10 @@ _HYPHENATED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    try:
-        import pypdf
-        from pypdf.errors import DependencyError
-    except ImportError:
-        raise ReaderError(f"{origin.name}: reading PDF needs pypdf; pip install 'kvstore[documents]'") from None
+    required("pypdf", "documents", f"{origin.name}: reading PDF", error=ReaderError)
+    import pypdf
+    from pypdf.errors import DependencyError
+
     with _silence("pypdf"):
         try:
             reader = pypdf.PdfReader(stream)

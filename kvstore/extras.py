@@ -1,0 +1,39 @@
+"""What only an extra brings: packages that are imported when something needs them.
+
+In: the name of a module, and of the extra of this distribution that installs it. Out: the module, or one error that
+names both; nothing is imported before.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from .errors import KvstoreError, MissingExtraError
+
+
+def required(
+    module: str,
+    extra: str,
+    purpose: str,
+    *,
+    package: str | None = None,
+    error: type[KvstoreError] = MissingExtraError,
+) -> Any:
+    """The module of this name; raises ``error``, which says what ``purpose`` needs, where it is not installed.
+
+    ``package`` is what the distribution is called, where that is not the first part of the module's name.
+
+    >>> required("json", "arrow", "EXPORT TO a .parquet file").__name__
+    'json'
+    >>> required("no_such_package.part", "arrow", "EXPORT TO a .parquet file")
+    Traceback (most recent call last):
+    kvstore.errors.MissingExtraError: EXPORT TO a .parquet file needs no_such_package; pip install 'kvstore[arrow]'
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        outermost = module.partition(".")[0]
+        if (missing.name or "").partition(".")[0] != outermost:
+            raise  # the package is there, and lacks one of its own
+        raise error(f"{purpose} needs {package or outermost}; pip install 'kvstore[{extra}]'") from None
