@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lmdb
+import numpy as np
 import pytest
 
 import kvstore
@@ -178,6 +179,33 @@ def test_an_old_store_becomes_what_this_version_would_have_made(number: int, tmp
     with same_afresh(old_store.with_name("afresh")) as fresh:
         assert mine == dumped(fresh)
     assert kvstore.migrate(old_store) == Migrated([])
+
+
+def test_a_migration_leaves_no_index_file_of_before_in_use(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).standard_normal((40, 32)).astype(np.float32)
+
+    def ranking(store: kvstore.Store, number: int) -> list[tuple[str, float]]:
+        hits = store.retrieve("x", using="vector", top=40, vector=vectors[number]).hits
+        return [(hit.document, hit.score) for hit in hits]
+
+    with kvstore.open(tmp_path / "notes", embedder="none:32", settings={"language": "rules"}) as store:
+        for number, vector in enumerate(vectors):
+            store.put(f"d{number:02}", f"text {number}", vectors=vector)
+        store.create_index("vectors", {"exact_below": 1, "ef_search": 10})
+        before = [ranking(store, number) for number in range(40)]
+        with store.state() as view:
+            chunks = {chunk for record in view.documents.scan() for chunk in record.chunk_ids()}
+        store.compact()
+    with Environment.open(tmp_path / "notes") as old, old.write() as view:
+        view.put("meta", b"format", migrations.format_record(migrations.CURRENT_FORMAT - 1))
+    kvstore.migrate(tmp_path / "notes")
+    with kvstore.open(tmp_path / "notes") as store:
+        with store.state() as view:
+            assert chunks.isdisjoint(chunk for record in view.documents.scan() for chunk in record.chunk_ids())
+        assert [index.state for index in store.indexes() if index.kind == "vectors"] == ["damaged"]
+        assert [ranking(store, number) for number in range(40)] == before
+        assert store.refresh() == ["vectors"]
+        assert [ranking(store, number) for number in range(40)] == before
 
 
 def test_a_damaged_setting_is_told_by_the_step_to_format_3(tmp_path: Path) -> None:

@@ -303,6 +303,26 @@ def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvsto
         assert used.isdisjoint(chunk for record in view.documents.scan() for chunk in record.chunk_ids())
 
 
+def test_what_was_in_memory_before_the_counters_were_damaged_answers_no_more(store: kvstore.Store) -> None:
+    def found(vector: np.ndarray, **restricted: Any) -> list[str]:
+        return [hit.document for hit in store.retrieve("x", using="vector", top=1, vector=vector, **restricted).hits]
+
+    late = {"where": "json_extract(meta, '$.year') > 1999"}
+    vectors = np.eye(store.settings.dimension, dtype=np.float32)
+    for number in range(12):
+        store.put(f"d{number}", f"text {number}", vectors=vectors[number], meta={"year": 2000})
+        assert found(vectors[number], **late) == [f"d{number}"]
+    for number in range(4, 12):  # so that their ids are not told from ids never used
+        store.delete(f"d{number}")
+    assert found(vectors[0]) == found(vectors[0], **late) == ["d0"]
+    with store._context.environment.write() as view:
+        view.put(tables.META, b"counters", flipped(bytes(view.get(tables.META, b"counters") or b"")))
+    assert store.repair().remaining == []
+    for number in range(12, 32):
+        store.put(f"d{number}", f"text {number}", vectors=vectors[number], meta={"year": 2000})
+        assert found(vectors[number]) == found(vectors[number], **late) == [f"d{number}"]
+
+
 def test_a_repair_stands_outside_begin_and_needs_to_write(make_store: MakeStore) -> None:
     store = make_store()
     fill(store)

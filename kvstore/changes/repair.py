@@ -10,6 +10,7 @@ in the store any more. Which files were ingested is not kept: they are read agai
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -149,7 +150,7 @@ class _Rebuild:
         return Counters(change=old.change, hits=old.hits, **kept)
 
     def _counters_from_keys(self) -> Counters:
-        """Ids beyond all that are in use, where the counters themselves are damaged."""
+        """Ids beyond all that are in use, and a change beyond all, where the counters themselves are damaged."""
 
         def beyond(table: str) -> int:
             last = next(self._before.lmdb.scan(table, reverse=True), None)
@@ -157,7 +158,9 @@ class _Rebuild:
 
         group = -(-beyond(tables.CHUNKS) // GROUP)
         return Counters(
-            change=self._before.lmdb.count(tables.DOCUMENTS),
+            # What is in memory is known by the change that it is of: none may come again. No store has had as many
+            # changes as there are milliseconds since 1970.
+            change=time.time_ns() // 1_000_000,
             next_document=beyond(tables.DOCUMENTS),
             next_group=group,
             next_upper=max(1 << 40, beyond(tables.ABSTRACTS)),

@@ -507,6 +507,7 @@ class Database(Queryable):
             return RepairReport([])
         self._context.load_models()
         rebuilt = rebuild(self._context.environment, self.settings, self._context.embed)
+        self._context.open_indexes.forget()
         compact_if_sparse(self._context.environment)
         _log.warning(
             "%s: %d problems were found; rebuilt from %d documents, %d things lost",

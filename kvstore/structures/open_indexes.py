@@ -23,11 +23,15 @@ class OpenIndexes:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
+        self.forget()
+        self._files: dict[str, LoadedFile[Any]] = {}
+        self._generations: dict[str, dict[bytes, dict[str, Any]]] = {}
+
+    def forget(self) -> None:
+        """Keep nothing that was read of the store's tables: after a repair all of it stands elsewhere."""
         self.vectors = VectorCache()
         self.verified = VerifiedBlocks()
         self.conditions = ConditionCache()
-        self._files: dict[str, LoadedFile[Any]] = {}
-        self._generations: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def file(self, kind: str, read: Callable[[Path], Kept]) -> LoadedFile[Kept]:
         """The file of a kind of index; ``read`` makes of it what is kept."""
