@@ -20,9 +20,10 @@ from ..errors import InputError, ModelUnavailableError
 from ..retrieval.decomposition import decompose
 from ..retrieval.evidence import Evidence, Hit, Location, Relative, Step
 from ..retrieval.expansion import expand
+from ..retrieval.filling import filled
 from ..retrieval.lookup import lookup
 from ..retrieval.overview import asks_overview
-from ..retrieval.query import SEARCH_TOP, Clauses, Query, Strategy, check_options
+from ..retrieval.query import FILL, SEARCH_TOP, Clauses, Query, Strategy, check_options
 from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
@@ -375,6 +376,8 @@ class Queryable(ABC):
     ) -> list[Hit]:
         """Chunks for a text by ``vector``, ``lexical`` or ``hybrid`` search, best first.
 
+        ``vector`` stands in for the embedder's; with one the text may be empty, unless the search is by words alone.
+
         >>> [hit.document for hit in store.search("roasted seeds", using="lexical", where="key < 'd'")]
         ['coffee']
         """
@@ -382,7 +385,14 @@ class Queryable(ABC):
             raise InputError(f"SEARCH uses vector, lexical or hybrid, not {using!r}; RETRIEVE takes every strategy")
         with self.state() as view:
             strategy, query = self._asked(
-                view, text, using=using, where=where, top=top, vector=vector, parameters=parameters
+                view,
+                text,
+                using=using,
+                where=where,
+                top=top,
+                vector=vector,
+                parameters=parameters,
+                wordless=True,
             )
             query.abstracts = False
             return strategy.retrieve(query).hits
@@ -391,8 +401,9 @@ class Queryable(ABC):
         """Evidence for a question by a strategy (default: the session's), best chunks first.
 
         The clauses are those of :class:`~kvstore.retrieval.query.Clauses`: ``using``, ``depth``, ``top``, ``within``,
-        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. Raises UnknownStrategyError,
-        InputError for values out of range, EmbedderError and RerankerError where a model cannot be had.
+        ``where``, ``options``, ``vector``, ``parameters``, ``reranker``, ``as_segments``. The question may be empty
+        where there is a ``vector``, unless words alone are searched. Raises UnknownStrategyError, InputError for values
+        out of range, EmbedderError and RerankerError where a model cannot be had.
 
         >>> evidence = store.retrieve("Who took tea to India?", using="bridge", top=1)
         >>> evidence.hits[0].document, evidence.steps[0].name
@@ -400,7 +411,7 @@ class Queryable(ABC):
         """
         check_clauses("retrieve", clauses, Clauses.__annotations__)
         with self.state() as view:
-            strategy, query = self._asked(view, question, **clauses)
+            strategy, query = self._asked(view, question, wordless=True, **clauses)
             return self._evidence(strategy, query)
 
     def weigh(self, question: str, **clauses: Unpack[Clauses]) -> tuple[Evidence, Confidence]:
@@ -538,6 +549,8 @@ class Queryable(ABC):
         """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
         do."""
         evidence = strategy.retrieve(query)
+        if query.fill != "none" and len(evidence.hits) < query.top:
+            evidence = filled(evidence, query, strategy_named(query.fill))
         if getattr(strategy, "overview", False) or not asks_overview(query.question):
             return evidence
         others = [
@@ -611,17 +624,22 @@ class Queryable(ABC):
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         reranker: str | None = None,
         as_segments: bool | None = None,
+        wordless: bool = False,
     ) -> tuple[Strategy, Query]:
-        """The strategy to ask, and the question as it takes it."""
+        """The strategy to ask, and the question as it takes it; ``wordless``: a vector may stand for one that is
+        empty."""
         session = self._context.session
         strategy = strategy_named(using or session.strategy)
-        check_options(strategy, options or {}, as_segments=bool(as_segments))
+        given_options = dict(options or {})
+        check_options(strategy, given_options, as_segments=bool(as_segments))
+        fill = FILL.chosen("option fill", given_options.pop("fill", FILL.default))
         if (kind := self._lacking_index(view, strategy)) is not None:
             raise InputError(f"strategy {strategy.name} needs the index {kind}: CREATE INDEX {kind}; makes it")
         top = session.top if top is None else top
         depth = session.depth if depth is None else depth
-        if not question.strip():
-            raise InputError("the question is empty; ask something")
+        if not question.strip() and not (wordless and vector is not None and strategy.name != "lexical"):
+            remedy = " or give a vector" if wordless and strategy.name != "lexical" else ""
+            raise InputError(f"the question is empty; ask something{remedy}")
         check_whole("top", top, 1, 10_000)
         check_whole("depth", depth, 0, 64)
         if within is not None:
@@ -633,10 +651,11 @@ class Queryable(ABC):
             top=top,
             depth=depth,
             within=within,
-            options=options or {},
+            options=given_options,
             count_hits=self._context.count_hits,
             rerank=self._context.reranker(reranker),
             segments="instead" if as_segments else "no",
+            fill=fill,
             given=None if vector is None else unit_rows(vector, view.settings.dimension, 1)[0],
         )
         if where is not None:

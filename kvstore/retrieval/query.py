@@ -30,6 +30,8 @@ from .segments import CONSIDERED, SEGMENT_OPTIONS, SegmentPlan, segments, told
 SEARCH_TOP = 10
 #: Chunks that a reranker looks at, where more are not asked for.
 CANDIDATES = 50
+#: An option of every strategy, beside its own.
+FILL = Choice("none", ("none", "hybrid"), "what else follows where fewer than TOP are found")
 
 
 class Clauses(TypedDict, total=False):
@@ -39,7 +41,7 @@ class Clauses(TypedDict, total=False):
     ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition over the columns of ``documents``,
     with values for its ``parameters``; ``vector``, shape (dimension,), stands in for the embedder's; ``reranker``
     puts what was found into another order; ``as_segments`` takes neighbouring chunks together as they belong together
-    (:mod:`.segments`), and lets ``options`` have those of segments too.
+    (:mod:`.segments`), and lets ``options`` have those of segments too. The option ``fill`` every strategy has.
     """
 
     using: str | None
@@ -65,7 +67,8 @@ class Query:
     ``given`` is the vector that stands in for the embedder's, if the user gave one; ``allowed`` are the documents
     that may answer (None: all); ``within`` the most tokens of all hits together; ``options`` what the
     statement's WITH gave, checked against the strategy's own; ``rerank`` puts a ranking into another order, of which it
-    may look at the first ``CANDIDATES``; ``abstracts`` says whether those above what is found are wanted.
+    may look at the first ``CANDIDATES``; ``abstracts`` says whether those above what is found are wanted; ``fill``
+    names the strategy whose hits follow where there are too few.
 
     A strategy reads through ``reading``; ``view`` is for what a system keeps of its own.
     """
@@ -84,6 +87,7 @@ class Query:
     segments: SegmentUse = "no"
     segment_tokens: int | None = None
     abstracts: bool = True
+    fill: str = "none"
     trace: Trace = field(init=False)
     reading: BatchedReading = field(init=False)
     _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
@@ -174,7 +178,7 @@ def choice(query: Query, strategy: Strategy, name: str) -> str:
 def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool = False) -> None:
     """Raise InputError for an option the strategy does not have, nor its segments where they are asked for, or a value
     out of its range."""
-    every = {**SEGMENT_OPTIONS, **strategy.options} if as_segments else strategy.options
+    every = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL}
     for name, value in options.items():
         known = every.get(name)
         if known is None:
