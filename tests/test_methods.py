@@ -210,6 +210,7 @@ WORDLESS = {
     "get_many",
     "vectors",
     "delete_many",
+    "set_origins",
     "query",  # a statement within bounds
     "interrupt",
     "language_model",  # MODEL names it

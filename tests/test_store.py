@@ -396,3 +396,32 @@ def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(make_store:
     store = make_store()
     assert waiting(store) == 0
     assert (store.keys(), store.lookup("Alpha7 Beta7")[0].document) == held
+
+
+def test_keys_of_documents_that_fulfil_a_condition(store: kvstore.Store) -> None:
+    for key, year in (("b/tea", 1848), ("a/tea", 1848), ("a/milk", 2024), ("a/älter", 1848)):
+        store.put(key, TEA, meta={"year": year})
+    assert store.keys(where="meta ->> 'year' = ?", parameters=(1848,)) == ["a/tea", "a/älter", "b/tea"]
+    assert store.keys("a/", where="meta ->> 'year' < 1900", limit=1) == ["a/tea"]
+    assert store.keys("c", where="key > 'a'") == []
+    with pytest.raises(errors.StatementError):
+        store.keys(where="year =")
+
+
+def test_origins_are_set_without_storing_documents_again(store: kvstore.Store) -> None:
+    store.put("tea", TEA, origin="notes")
+    store.put("milk", "Milk goes into tea.")
+    changed = store.execute("SELECT key, changed FROM documents").fetchall()
+    assert store.set_origins({"tea": "notes", "milk": "letters", "cocoa": "letters"}) == 1
+    with store.transaction() as transaction:
+        transaction.put("sugar", "Sugar is sweet.")
+        assert transaction.set_origins({"sugar": "letters", "tea": None}) == 2
+        assert transaction.set_origins({"sugar": "letters", "tea": None}) == 0
+        transaction.delete("milk")
+        assert transaction.set_origins({"milk": "notes"}) == 0
+    rows = store.execute("SELECT key, origin FROM documents ORDER BY key").fetchall()
+    assert rows == [("sugar", "letters"), ("tea", None)]
+    assert store.keys(where="origin = 'letters'") == ["sugar"]
+    assert ("tea", changed[-1][1]) in store.execute("SELECT key, changed FROM documents").fetchall()
+    with pytest.raises(errors.ArgumentError, match="an origin is a text or None, not 7"):
+        store.set_origins({"tea": 7})

@@ -300,6 +300,7 @@ class Database(Queryable):
     delete = one_shot(Transaction.delete)
     delete_many = one_shot(Transaction.delete_many)
     delete_where = one_shot(Transaction.delete_where)
+    set_origins = one_shot(Transaction.set_origins)
     put_triples = one_shot(Transaction.put_triples)
     put_edge = one_shot(Transaction.put_edge)
     delete_edge = one_shot(Transaction.delete_edge)

@@ -45,7 +45,7 @@ class IngestDestination:
             moved = {key: origin for key, origin, record in stored if record and record.origin != origin}
         if moved:
             with self._begin() as transaction:
-                transaction._settle_origins(moved)
+                transaction.set_origins(moved)
 
     def job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         from ..ingest.worker import Job

@@ -184,16 +184,34 @@ class Queryable(ABC):
             record = view.documents.find(key)
             return [] if record is None else list(Triples(view.lmdb).of(record.id).triples)
 
-    def keys(self, prefix: str = "", limit: int | None = None) -> list[str]:
-        """Keys of the documents that begin with ``prefix``, in order, at most ``limit``.
+    def keys(
+        self,
+        prefix: str = "",
+        limit: int | None = None,
+        *,
+        where: str | None = None,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+    ) -> list[str]:
+        """Keys of the documents that begin with ``prefix``, in order, at most ``limit``; of those that fulfil a
+        condition over the columns of ``documents`` where there is one.
 
-        >>> store.keys(), store.keys("t"), store.keys(limit=1)
-        (['coffee', 'tea'], ['tea'], ['coffee'])
+        Raises StatementError for a condition that is none.
+
+        >>> store.keys(), store.keys("t"), store.keys(limit=1), store.keys(where="meta ->> 'year' >= 2024")
+        (['coffee', 'tea'], ['tea'], ['coffee'], ['coffee'])
         """
         if limit is not None:
             check_whole("limit", limit, 0, MOST_ROWS)
         with self.state() as view:
-            return list(islice(view.documents.keys(prefix), limit))
+            if where is None:
+                return list(islice(view.documents.keys(prefix), limit))
+            from ..sql.document_filter import documents_where
+
+            found = documents_where(view, where, parameters).allowed.documents.tolist()
+            keys = view.documents.keys_of(found)
+            # In the order of their bytes, as those of all documents are.
+            wanted = sorted((key for key in map(keys.__getitem__, found) if key.startswith(prefix)), key=str.encode)
+            return wanted[:limit]
 
     def names(self, prefix: str = "", limit: int = 20) -> list[str]:
         """Names of entities whose normal form begins with that of ``prefix``, in order, at most ``limit``.

@@ -19,10 +19,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy.typing as npt
 
+from ..arguments import check_text
 from ..changes import facts
 from ..changes.changes import Changes
 from ..changes.pending import Pending, Prepared, Waiting, begin, complete, derived_together
-from ..errors import ClosedError, InputError, TransactionError
+from ..errors import ArgumentError, ClosedError, InputError, TransactionError
 from ..extraction.validation import PAIRS, ValidDocument, validate
 from ..sql.nearby import no_document, no_entity
 from ..storage.environment import MapFull, WriteTransaction
@@ -177,9 +178,36 @@ class Transaction(Queryable):
         return text_to_store(document.extracted, {})
 
     @working
-    def _settle_origins(self, origins: Mapping[str, str | None]) -> None:
-        """Say in which folder unchanged documents were found last: they are pruned with that one."""
-        self._pending.origins.update(origins)
+    def set_origins(self, origins: Mapping[str, str | None]) -> int:
+        """Say where documents, by their keys, were found last; returns of how many that is another place than before.
+
+        An ingested document has the folder that it came from, and is pruned with that one. Nothing else of a document
+        changes, so this costs little; keys of which there is no document are passed over.
+
+        >>> store.set_origins({"tea": "notes", "cocoa": "notes"}), store.get("tea").origin
+        (1, 'notes')
+        """
+        moved = 0
+        for key, origin in origins.items():
+            check_text("a key", key)
+            if not isinstance(origin, str | None):
+                raise ArgumentError(f"an origin is a text or None, not {origin!r}")
+            moved += self._move(key, origin)
+        return moved
+
+    def _move(self, key: str, origin: str | None) -> bool:
+        """Have the document of this key, if there is one, with this origin; True when that is another than it had."""
+        if key in self._pending.documents:
+            waiting = self._pending.documents[key]
+            if waiting is None or waiting.origin == origin:
+                return False
+            self._pending.documents[key] = replace(waiting, origin=origin)
+            return True
+        stored = self._changes.documents.find(key)
+        if stored is None or self._pending.origins.get(key, stored.origin) == origin:
+            return False
+        self._pending.origins[key] = origin
+        return True
 
     @working
     def _settle_files(self, files: Sequence[tuple[IngestedFile, list[bytes]]]) -> None:

@@ -82,6 +82,7 @@ def document(view: State, key: str) -> dict[str, Any]:
         "chunks": record.chunk_count,
         "abstracts": sum(1 for _ in record.abstract_ids()),
         "changed": record.changed,
+        "origin": record.origin,
         "headings": [section.title for section in view.documents.outline(record.id)],
         **{fact.plural: 0 for fact in of_documents()},
         **{fact.plural: fact.described(value) for fact, value in stated_of(view, record)},

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..storage.records import U64
 from ..structures import tables
-from ..structures.documents.documents import heading_path
+from ..structures.documents.documents import DocumentRecord, heading_path
 from ..systems.metadata_index.metadata_structure import METADATA
 from ..systems.metadata_index.value_keys import TEXT_COLUMNS
 from ..systems.reader import Reader
@@ -40,6 +40,11 @@ def _document_key(reader: Reader, row: TableRow, record: Any) -> str:
     return reader.document(record.document).key
 
 
+def _origin(record: DocumentRecord) -> str | None:
+    """The origin as a text that SQLite takes: the name of a folder may have bytes that are none."""
+    return record.origin and record.origin.encode(errors="replace").decode()
+
+
 DOCUMENTS = SqlTable(
     "documents",
     "what was put in or ingested, one row a document",
@@ -51,6 +56,7 @@ DOCUMENTS = SqlTable(
         "bytes": ("INTEGER", lambda reader, row, record: record.size),
         "chunks": ("INTEGER", lambda reader, row, record: record.chunk_count),
         "changed": ("TEXT", lambda reader, row, record: record.changed),
+        "origin": ("TEXT", lambda reader, row, record: _origin(record)),
         "left_out": ("INTEGER", lambda reader, row, record: record.left_out),
     },
     scan=lambda reader: reader.ids(tables.DOCUMENTS),
