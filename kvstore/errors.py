@@ -63,6 +63,10 @@ class InputError(KvstoreError):
     """An argument or an option is out of range or of the wrong kind."""
 
 
+class DocumentExistsError(InputError):
+    """A document of this key is to be inserted, and there is one already."""
+
+
 class ArgumentError(InputError, TypeError):
     """An argument of a method is of the wrong kind; names the method, the argument and its value."""
 

@@ -161,7 +161,15 @@ def _read(cursor: Cursor, most: int | None) -> Cursor:
                 raise KvstoreError(f"the rows have more than {MOST_BYTES >> 20} MB; ask for fewer, or shorter")
             rows.append(row)
     message = f"the first {most:,} rows; there are more" if more else cursor.message
-    return Cursor(cursor.kind, cursor.columns, rows, rowcount=len(rows), message=message, problems=cursor.problems)
+    return Cursor(
+        cursor.kind,
+        cursor.columns,
+        rows,
+        types=cursor.types,
+        rowcount=len(rows),
+        message=message,
+        problems=cursor.problems,
+    )
 
 
 def _check(name: str, value: Any, wanted: str) -> None:

@@ -15,15 +15,30 @@ from typing import Any
 
 Row = tuple[Any, ...]
 
+#: The type of a column by that of a value in it.
+_TYPES = ((str, "TEXT"), (int, "INTEGER"), (float, "REAL"), (bytes, "BLOB"), ((list, dict), "JSON"))
+
+
+def types_of(rows: Sequence[Row], declared: Sequence[str | None]) -> tuple[str | None, ...]:
+    """The types of columns: as ``declared``, else by the values in these rows; None where these are none, or of several
+    types."""
+    return tuple(kind or _type_of(row[column] for row in rows) for column, kind in enumerate(declared))
+
+
+def _type_of(values: Iterable[Any]) -> str | None:
+    found = {name for value in values for kind, name in _TYPES if isinstance(value, kind)}
+    return "REAL" if found == {"INTEGER", "REAL"} else found.pop() if len(found) == 1 else None
+
 
 class Cursor:
     """The result of one statement.
 
     ``kind`` is the first word of the statement (``LOOKUP``, ``ASK``); ``columns`` are the names of the columns, none
-    for a statement that gives no rows; ``rowcount`` is how many rows there are or how many documents were changed, -1
-    where nobody has counted; ``message`` says what was done, where the rows do not. ``problems`` are parts that could
-    not be done (files that INGEST could not read); ``failed`` says that all is not well: there are such parts, or
-    CHECK found damage.
+    for a statement that gives no rows; ``types`` are theirs: ``TEXT``, ``INTEGER``, ``REAL``, ``BLOB``, ``JSON`` (lists
+    and mappings), or None where a column may hold several or nothing tells; ``rowcount`` is how many rows there are or
+    how many documents were changed, -1 where nobody has counted; ``message`` says what was done, where the rows do not.
+    ``problems`` are parts that could not be done (files that INGEST could not read); ``failed`` says that all is not
+    well: there are such parts, or CHECK found damage.
 
     >>> with store.execute("SELECT key FROM documents ORDER BY key") as cursor:
     ...     [key for (key,) in cursor]
@@ -38,6 +53,7 @@ class Cursor:
         columns: Sequence[str] = (),
         rows: Iterable[Row] = (),
         *,
+        types: Sequence[str | None] | None = None,
         rowcount: int = -1,
         message: str | None = None,
         problems: Sequence[str] = (),
@@ -46,6 +62,9 @@ class Cursor:
     ) -> None:
         self.kind = kind
         self.columns = tuple(columns)
+        if types is None:
+            types = types_of(rows if isinstance(rows, Sequence) else (), [None] * len(self.columns))
+        self.types = tuple(types)
         self.rowcount = rowcount
         self.message = message
         self.problems = tuple(problems)
@@ -54,9 +73,13 @@ class Cursor:
         self._release = release
 
     @property
-    def description(self) -> tuple[tuple[str, None, None, None, None, None, None], ...] | None:
-        """The columns as the Python database API (PEP 249) describes them; None for a statement without rows."""
-        return tuple((name, None, None, None, None, None, None) for name in self.columns) or None
+    def description(self) -> tuple[tuple[str, str | None, None, None, None, None, None], ...] | None:
+        """The columns as the Python database API (PEP 249) describes them; None for a statement without rows.
+
+        The codes of types are those of ``types``; :mod:`kvstore.dbapi` has objects that compare equal to them.
+        """
+        named = zip(self.columns, self.types, strict=True)
+        return tuple((name, kind, None, None, None, None, None) for name, kind in named) or None
 
     def __iter__(self) -> Iterator[Row]:
         return self

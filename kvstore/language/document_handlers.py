@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ..database.transaction import Transaction
-from ..errors import InputError, TransactionError
+from ..errors import DocumentExistsError, TransactionError
 from ..ingest.readers import ReadOptions
 from ..ingest.sources import by_reason
 from ..sql.literals import literal
@@ -82,7 +82,9 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
     meta = _meta(context, statement.meta)
     with context.writing(models=True) as transaction:
         if statement.key and transaction._document(statement.key) is not None:
-            raise InputError(f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it")
+            raise DocumentExistsError(
+                f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it"
+            )
         about = given(title=statement.title, source=statement.source, format=statement.format)
         transaction.put(statement.key, statement.text, meta=meta, **about)
     return Cursor("INSERT", rowcount=1, message="1 document inserted")

@@ -5,7 +5,7 @@ the columns that LANGUAGE.md names. A name that is not known has no rows, and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple
 from itertools import chain, islice
 from typing import Any
@@ -18,13 +18,39 @@ from ..sql.nearby import no_entity
 from ..sql.relational import Selection
 from ..systems.reader import Reader
 from . import statements as s
-from .cursor import Cursor, Row
+from .cursor import Cursor, Row, types_of
 from .statement_context import StatementContext
 
-LOOKUP_COLUMNS = ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
-EXPAND_COLUMNS = ("entity", "tree", "level", "relative", "via", "text")
-HIT_COLUMNS = ("rank", "score", "document", "chunk", "text")
-ANSWER_COLUMNS = ("answer", "citations", "extractive", "model", "dropped", "confidence", "abstained")
+#: The columns of each statement, with their types.
+LOOKUP_COLUMNS = {
+    "entity": "TEXT",
+    "temperature": "INTEGER",
+    "tree": "TEXT",
+    "level": "INTEGER",
+    "parent": "TEXT",
+    "document": "TEXT",
+    "abstract": "INTEGER",
+    "text": "TEXT",
+}
+EXPAND_COLUMNS = {
+    "entity": "TEXT",
+    "tree": "TEXT",
+    "level": "INTEGER",
+    "relative": "TEXT",
+    "via": "TEXT",
+    "text": "TEXT",
+}
+HIT_COLUMNS = {"rank": "INTEGER", "score": "REAL", "document": "TEXT", "chunk": "INTEGER", "text": "TEXT"}
+EVIDENCE_COLUMNS = {**HIT_COLUMNS, "path": "TEXT", "kind": "TEXT", "spans": "JSON"}
+ANSWER_COLUMNS = {
+    "answer": "TEXT",
+    "citations": "JSON",
+    "extractive": "INTEGER",
+    "model": "TEXT",
+    "dropped": "JSON",
+    "confidence": "REAL",
+    "abstained": "INTEGER",
+}
 
 #: A query of no more rows than this leaves no snapshot open.
 _READ_AT_ONCE = 1000
@@ -35,26 +61,33 @@ def given(**clauses: Any) -> dict[str, Any]:
     return {name: value for name, value in clauses.items() if value is not None}
 
 
+def _typed(
+    kind: str, columns: Mapping[str, str], rows: Iterable[Row], count: int, message: str | None = None
+) -> Cursor:
+    """The cursor of a statement whose columns are known beforehand, with their types."""
+    return Cursor(kind, tuple(columns), rows, types=tuple(columns.values()), rowcount=count, message=message)
+
+
 def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
     locations = context.target.lookup(*statement.entities, **given(limit=statement.limit))
     message = None
     if not locations:
         with context.target.state() as view:
             message = "\n".join(str(no_entity(view, name)) for name in statement.entities)
-    return Cursor("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), rowcount=len(locations), message=message)
+    return _typed("LOOKUP", LOOKUP_COLUMNS, map(astuple, locations), len(locations), message)
 
 
 def expand(context: StatementContext, statement: s.Expand) -> Cursor:
     clauses = given(depth=statement.depth, tree=statement.tree, limit=statement.limit)
     relatives = context.target.expand(statement.entity, direction=statement.direction, **clauses)
-    return Cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), rowcount=len(relatives))
+    return _typed("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
 
 
 def search(context: StatementContext, statement: s.Search) -> Cursor:
     hits = context.target.search(
         statement.text, **given(using=statement.using, where=statement.where, top=statement.top)
     )
-    return Cursor("SEARCH", HIT_COLUMNS, map(_hit, hits), rowcount=len(hits))
+    return _typed("SEARCH", HIT_COLUMNS, map(_hit, hits), len(hits))
 
 
 def _hit(hit: Hit) -> Row:
@@ -64,8 +97,7 @@ def _hit(hit: Hit) -> Row:
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
     found = evidence(context, statement)
     rows = ((*_hit(hit), hit.path, hit.kind, _spans(hit.spans)) for hit in found.hits)
-    columns = (*HIT_COLUMNS, "path", "kind", "spans")
-    return Cursor("RETRIEVE", columns, rows, rowcount=len(found.hits), message=found.hint)
+    return _typed("RETRIEVE", EVIDENCE_COLUMNS, rows, len(found.hits), found.hint)
 
 
 def _spans(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
@@ -124,7 +156,7 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
         round(found.confidence, 3),
         found.abstained,
     )
-    return Cursor("ASK", ANSWER_COLUMNS, [row], rowcount=1, message="\n".join(found.remarks) or None)
+    return _typed("ASK", ANSWER_COLUMNS, [row], 1, "\n".join(found.remarks) or None)
 
 
 def answer(context: StatementContext, statement: s.Ask) -> Answer:
@@ -139,7 +171,7 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
         with begun.state() as view:
             selection = selected(context, statement, Reader(view, context.database.settings_table))
             rows = list(selection)
-        return Cursor("SELECT", selection.columns, rows, rowcount=len(rows))
+        return Cursor("SELECT", selection.columns, rows, types=types_of(rows, selection.types), rowcount=len(rows))
     snapshot = context.database.snapshot()
     try:
         selection = selected(context, statement, Reader(snapshot._view, context.database.settings_table))
@@ -147,15 +179,16 @@ def select(context: StatementContext, statement: s.Select) -> Cursor:
     except BaseException:
         snapshot.close()
         raise
+    types = types_of(first, selection.types)
     if len(first) < _READ_AT_ONCE:
         snapshot.close()
-        return Cursor("SELECT", selection.columns, first, rowcount=len(first))
+        return Cursor("SELECT", selection.columns, first, types=types, rowcount=len(first))
 
     def release() -> None:
         selection.close()
         snapshot.close()
 
-    return Cursor("SELECT", selection.columns, chain(first, selection), release=release)
+    return Cursor("SELECT", selection.columns, chain(first, selection), types=types, release=release)
 
 
 def selected(context: StatementContext, statement: s.Select, reader: Reader, before: str = "") -> Selection:

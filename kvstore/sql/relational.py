@@ -276,12 +276,14 @@ os.register_at_fork(after_in_child=_pool.forget)
 
 
 class Selection:
-    """A query under way: ``columns``, and the rows by iteration; over when it is read to its end or closed."""
+    """A query under way: ``columns``, their ``types`` as declared (None: an expression, or a column that takes any),
+    and the rows by iteration; over when it is read to its end or closed."""
 
     _connection: _Connection | None = None
 
     def __init__(self, text: str, parameters: Parameters, reader: Reader, failed: ErrorOf) -> None:
         self.columns: tuple[str, ...] = ()
+        self.types: tuple[str | None, ...] = ()
         self._text = text
         self._failed = failed
         self._connection = _pool.take(reader)
@@ -298,7 +300,9 @@ class Selection:
 
     def _describe(self, cursor: apsw.Cursor, text: str, bindings: object) -> bool:
         # Called before the first row, the only time when columns are known whether or not there are rows.
-        self.columns = tuple(name for name, _ in cursor.get_description())
+        described = cursor.get_description()
+        self.columns = tuple(name for name, _ in described)
+        self.types = tuple(kind or None for _, kind in described)
         return True
 
     def __iter__(self) -> Iterator[tuple[SqlValue, ...]]:

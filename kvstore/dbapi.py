@@ -1,0 +1,408 @@
+"""The Python database API 2.0 (PEP 249) over stores: for programs and libraries that know databases through it.
+
+In: the path of a store, statements of its language with values for ``?`` or ``:name``. Out: connections and cursors.
+A connection is a session of the store. What changes documents, edges or aliases begins a transaction, which
+:meth:`StoreConnection.commit` makes durable and visible to others, unless the connection commits by itself
+(``autocommit``). Statements that cannot stand in a transaction, such as INGEST, commit as they go.
+
+>>> import kvstore.dbapi, tempfile
+>>> connection = kvstore.dbapi.connect(tempfile.mkdtemp() + "/store", embedder="hashing")
+>>> cursor = connection.cursor()
+>>> cursor.execute("INSERT DOCUMENT ? TEXT ?", ("tea", "Tea is made from leaves.")).rowcount
+1
+>>> connection.commit()
+>>> cursor.execute("SELECT key, bytes FROM documents").fetchall()
+[('tea', 24)]
+>>> cursor.description[1][1] == kvstore.dbapi.NUMBER
+True
+>>> connection.close()
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from . import errors
+from .language import tokens
+
+if TYPE_CHECKING:
+    from .language import Cursor
+    from .store import Store
+
+#: The version of the API, whether threads may share connections (they may not), and how parameters are written.
+apilevel = "2.0"
+threadsafety = 1
+paramstyle = "qmark"
+
+Row = tuple[Any, ...]
+StatementValues = Sequence[Any] | Mapping[str, Any]
+
+# Constructors of values; dates are stored as ISO 8601 text.
+Date = datetime.date
+Time = datetime.time
+Timestamp = datetime.datetime
+Binary = bytes
+
+
+def DateFromTicks(ticks: float) -> datetime.date:
+    """The local date of some seconds since the epoch."""
+    return Date(*time.localtime(ticks)[:3])
+
+
+def TimeFromTicks(ticks: float) -> datetime.time:
+    """The local time of day of some seconds since the epoch."""
+    return Time(*time.localtime(ticks)[3:6])
+
+
+def TimestampFromTicks(ticks: float) -> datetime.datetime:
+    """The local date and time of some seconds since the epoch."""
+    return Timestamp(*time.localtime(ticks)[:6])
+
+
+class TypeObject:
+    """A group of type codes: equal to each of them, as they stand in :attr:`StoreCursor.description`."""
+
+    def __init__(self, *codes: str) -> None:
+        self.codes = frozenset(codes)
+
+    def __eq__(self, other: object) -> bool:
+        return other in self.codes if isinstance(other, str) else self is other
+
+    def __hash__(self) -> int:
+        return hash(self.codes)
+
+    def __repr__(self) -> str:
+        return f"TypeObject({', '.join(map(repr, sorted(self.codes)))})"
+
+
+STRING = TypeObject("TEXT")
+NUMBER = TypeObject("INTEGER", "REAL")
+BINARY = TypeObject("BLOB")
+#: Lists and mappings, such as the citations of an answer.
+JSON = TypeObject("JSON")
+#: No column has these: dates are text, and a row is known by its key.
+DATETIME = TypeObject("DATETIME")
+ROWID = TypeObject("ROWID")
+
+
+class Warning(Exception):
+    """What PEP 249 has for warnings; nothing here raises it."""
+
+
+class Error(errors.KvstoreError):
+    """The base of all errors of this module; its ``__cause__`` is kvstore's own, with line and column where it has
+    them."""
+
+
+class InterfaceError(Error):
+    """A connection or a cursor was used in a way that it cannot be: closed, or before a statement was run."""
+
+
+class DatabaseError(Error):
+    """The base of the errors of the store."""
+
+
+class DataError(DatabaseError):
+    """A value cannot be stored."""
+
+
+class OperationalError(DatabaseError):
+    """The store cannot be opened or changed now: missing, locked, full, read-only, or a model is not there."""
+
+
+class IntegrityError(DatabaseError):
+    """A document of this key is there already."""
+
+
+class InternalError(DatabaseError):
+    """The store is damaged."""
+
+
+class ProgrammingError(DatabaseError):
+    """A statement or a parameter is wrong, or names what is not there."""
+
+
+class NotSupportedError(DatabaseError):
+    """The store has nothing of the kind."""
+
+
+#: The class for each of kvstore's errors, the first that fits; what is not here is operational.
+_CLASSES: tuple[tuple[type[errors.KvstoreError], type[Error]], ...] = (
+    (Error, Error),
+    (errors.DocumentExistsError, IntegrityError),
+    (errors.CorruptionError, InternalError),
+    (errors.ClosedError, InterfaceError),
+    (errors.StatementError, ProgrammingError),
+    (errors.InputError, ProgrammingError),
+    (errors.DocumentNotFoundError, ProgrammingError),
+    (errors.EntityNotFoundError, ProgrammingError),
+)
+
+#: The first words of the statements that begin a transaction.
+_CHANGING = frozenset({"INSERT", "UPDATE", "DELETE", "ALIAS", "MERGE", "UNMERGE"})
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise kvstore's errors as those of this module."""
+    try:
+        yield
+    except Error:
+        raise
+    except errors.KvstoreError as error:
+        kind = next((kind for own, kind in _CLASSES if isinstance(error, own)), OperationalError)
+        raise kind(str(error)) from error
+
+
+def connect(
+    store: Store | str | os.PathLike[str], *, autocommit: bool = False, timeout: float = 5.0, **options: Any
+) -> StoreConnection:
+    """A connection to the store at a path, made where it is missing, or a session of a store that is open.
+
+    ``timeout`` is how many seconds a change waits for another writer, and further ``options`` of a path are those of
+    :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``, ``durability``). Raises OperationalError
+    or ProgrammingError.
+    """
+    from .opening import open_store
+    from .store import Store
+
+    with _translated():
+        if isinstance(store, Store):
+            if options:
+                raise errors.InputError(f"an open store takes no further options, and there is {next(iter(options))}")
+            return StoreConnection(store.session(), autocommit=autocommit)
+        return StoreConnection(open_store(store, lock_timeout=timeout, **options), autocommit=autocommit)
+
+
+class StoreConnection:
+    """A session of a store as PEP 249 has connections; ``session`` is that session, with all methods of a store.
+
+    As a context it commits at the end, or rolls back where an error ends it, and stays open.
+    """
+
+    Warning = Warning
+    Error = Error
+    InterfaceError = InterfaceError
+    DatabaseError = DatabaseError
+    DataError = DataError
+    OperationalError = OperationalError
+    IntegrityError = IntegrityError
+    InternalError = InternalError
+    ProgrammingError = ProgrammingError
+    NotSupportedError = NotSupportedError
+
+    def __init__(self, session: Store, *, autocommit: bool = False) -> None:
+        self.session = session
+        self._autocommit = autocommit
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement commits by itself; a transaction that is open is committed when this becomes True."""
+        return self._autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        if value:
+            self.commit()
+        self._autocommit = value
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether there are changes to commit or roll back, or BEGIN was run."""
+        return self.session.in_transaction
+
+    def cursor(self) -> StoreCursor:
+        """A new cursor; all cursors of a connection share its transaction."""
+        self._require_open()
+        return StoreCursor(self)
+
+    def execute(self, sql: str, parameters: StatementValues = ()) -> StoreCursor:
+        """Run a statement with a new cursor, and return that."""
+        return self.cursor().execute(sql, parameters)
+
+    def commit(self) -> None:
+        """Make the changes since the last commit durable and visible; does nothing where there are none."""
+        self._end("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo the changes since the last commit."""
+        self._end("ROLLBACK")
+
+    def _end(self, statement: str) -> None:
+        self._require_open()
+        if self.session.in_transaction:
+            with _translated():
+                self.session.execute(statement)
+
+    def close(self) -> None:
+        """Roll back what was not committed, and end the session; raises InterfaceError where it is ended already."""
+        self._require_open()
+        with _translated():
+            self.session.close()
+
+    def _require_open(self) -> None:
+        if self.session.closed:
+            raise InterfaceError("the connection is closed; connect() makes another")
+
+    def __enter__(self) -> StoreConnection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.rollback()
+
+
+class StoreCursor:
+    """What runs statements on a connection and has the rows of the last, one result at a time."""
+
+    #: No statement gives rows numbers of their own.
+    lastrowid: None = None
+
+    def __init__(self, connection: StoreConnection) -> None:
+        self.connection = connection
+        #: How many rows :meth:`fetchmany` gives where it is not said.
+        self.arraysize = 1
+        #: How many rows there are, or how many documents were changed; -1 where nobody has counted.
+        self.rowcount = -1
+        self._result: Cursor | None = None
+        self._closed = False
+
+    @property
+    def description(self) -> tuple[tuple[str, str | None, None, None, None, None, None], ...] | None:
+        """The columns: name and type code each; None where the last statement gives no rows."""
+        return None if self._result is None else self._result.description
+
+    @property
+    def message(self) -> str | None:
+        """What the last statement says beside its rows."""
+        return None if self._result is None else self._result.message
+
+    def execute(self, operation: str, parameters: StatementValues | None = ()) -> StoreCursor:
+        """Run one statement, and return this cursor, which iterates over its rows.
+
+        One that changes something begins a transaction where none is open; where such a first statement fails, the
+        transaction is over as well.
+        """
+        self._run(operation, parameters or ())
+        return self
+
+    def executemany(self, operation: str, seq_of_parameters: Iterable[StatementValues]) -> StoreCursor:
+        """Run one statement with each of several sets of parameters; it may give no rows."""
+        changed = 0
+        self._result = None
+        for parameters in seq_of_parameters:
+            result = self._run(operation, parameters)
+            if result.columns:
+                result.close()
+                self._result = None
+                raise ProgrammingError("executemany() takes a statement without rows; execute() runs one that has some")
+            changed += max(0, result.rowcount)
+        self.rowcount = changed
+        return self
+
+    def _run(self, operation: str, parameters: StatementValues) -> Cursor:
+        self._require_open()
+        if self._result is not None:
+            self._result.close()
+        self._result, self.rowcount = None, -1
+        with _translated():
+            words = _words(operation)
+            session = self.connection.session
+            begins = not self.connection.autocommit and not session.in_transaction and _changes(words)
+            if begins:
+                session.execute("BEGIN")
+            try:
+                self._result = session.execute(operation, _bound(parameters))
+            except BaseException:
+                if begins and session.in_transaction:
+                    session.execute("ROLLBACK")
+                raise
+        self.rowcount = self._result.rowcount
+        return self._result
+
+    def fetchone(self) -> Row | None:
+        """The next row, or None after the last."""
+        with _translated():
+            return self._rows().fetchone()
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next rows, at most ``size``, else ``arraysize``."""
+        with _translated():
+            return self._rows().fetchmany(self.arraysize if size is None else size)
+
+    def fetchall(self) -> list[Row]:
+        """All rows that are left."""
+        with _translated():
+            return self._rows().fetchall()
+
+    def __iter__(self) -> Iterator[Row]:
+        while (row := self.fetchone()) is not None:
+            yield row
+
+    def _rows(self) -> Cursor:
+        self._require_open()
+        if self._result is None or not self._result.columns:
+            raise ProgrammingError("there are no rows: no statement was run, or it gives none")
+        return self._result
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Does nothing, as PEP 249 allows: values are of any size."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Does nothing, as PEP 249 allows: values are of any size."""
+
+    def close(self) -> None:
+        """Drop the rows that are left; a closed cursor runs nothing more."""
+        if self._result is not None:
+            self._result.close()
+        self._result, self._closed = None, True
+
+    def _require_open(self) -> None:
+        self.connection._require_open()
+        if self._closed:
+            raise InterfaceError("the cursor is closed; cursor() makes another")
+
+    def __enter__(self) -> StoreCursor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _words(operation: str) -> list[str]:
+    """The first two words of one statement, in capitals; raises StatementError where there is not one."""
+    found: list[str] = []
+    ended = False
+    for token in tokens(operation):
+        if token.kind in ("space", "comment"):
+            continue
+        if ended and token.kind != "semicolon":
+            raise errors.StatementError("execute() takes one statement; give each to a call of its own")
+        ended = ended or (token.kind == "semicolon" and bool(found))
+        if len(found) < 2 and token.kind != "semicolon":
+            found.append(token.text.upper())
+    return found
+
+
+def _changes(words: Sequence[str]) -> bool:
+    return words[:1] != [] and (words[0] in _CHANGING or words == ["DROP", "ALIAS"])
+
+
+def _bound(parameters: StatementValues) -> StatementValues:
+    """Parameters with dates as ISO 8601 text."""
+    if isinstance(parameters, Mapping):
+        return {name: _value(value) for name, value in parameters.items()}
+    return [_value(value) for value in parameters]
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
