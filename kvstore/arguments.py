@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -158,7 +159,11 @@ def _shown(value: Any) -> str:
 
 def _check_of(annotation: str) -> ArgumentCheck | None:
     """The check that an annotation asks for; None where it asks for none that is known."""
-    kinds = [part.strip().partition("[")[0] for part in annotation.split(" | ")]
+    while "[" in annotation:  # what stands in brackets is of the parts, which are not looked at
+        annotation, found = re.subn(r"\[[^][]*\]", "", annotation)
+        if not found:
+            return None
+    kinds = [part.strip() for part in annotation.split(" | ")]
     if not set(kinds) <= _CHECKS.keys() | {"None"}:
         return None
     if "os.PathLike" in kinds:
