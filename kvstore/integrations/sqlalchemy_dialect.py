@@ -1,0 +1,159 @@
+"""A dialect of SQLAlchemy: ``create_engine("kvstore:///path/of/store")``, and all that builds on it, such as pandas.
+
+In: the address of a store, whose query may say what :func:`kvstore.dbapi.connect` takes (``readonly``, ``create``,
+``embedder``, ``timeout``, ``durability``). Out: engines whose SELECT is SQLite's, and which run every other statement
+of the language as text. Tables and columns are reflected as DESCRIBE tells them; none can be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ..errors import InputError
+from ..extras import required
+
+required("sqlalchemy", "sqlalchemy", "the dialect of SQLAlchemy", package="SQLAlchemy")
+
+from sqlalchemy import exc, types  # noqa: E402
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect  # noqa: E402
+
+import kvstore  # noqa: E402
+
+_TYPES = {"TEXT": types.TEXT, "INTEGER": types.INTEGER, "REAL": types.REAL, "BLOB": types.BLOB}
+_FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def _flag(text: str) -> bool:
+    return _FLAGS[text.lower()]
+
+
+#: What the query of an address may say, with how that is read.
+_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "readonly": _flag,
+    "create": _flag,
+    "embedder": str,
+    "timeout": float,
+    "durability": str,
+}
+
+
+class KvstoreDialect(SQLiteDialect):  # type: ignore[misc]
+    """SQLite's dialect for queries, with a store's own connections, transactions and tables."""
+
+    name = "kvstore"
+    driver = "dbapi"
+    default_paramstyle = "qmark"
+    supports_statement_cache = True
+    returns_native_bytes = True
+
+    def __init__(self, dbapi: ModuleType | None = None, **options: Any) -> None:
+        super().__init__(**options)  # which would ask the module for SQLite's version
+        self.dbapi = dbapi
+
+    @classmethod
+    def import_dbapi(cls) -> ModuleType:
+        from .. import dbapi
+
+        return dbapi
+
+    def retrieve_dbapi_version(self, dbapi: ModuleType) -> tuple[int, ...]:
+        return tuple(int(part) for part in kvstore.__version__.split(".") if part.isdecimal())
+
+    def create_connect_args(self, url: Any) -> tuple[list[str], dict[str, Any]]:
+        """The arguments of :func:`kvstore.dbapi.connect` for an address; raises InputError for one that says more."""
+        if not url.database or url.host:
+            raise InputError("the address of a store is kvstore:///relative/path or kvstore:////absolute/path")
+        return [url.database], {name: _option(name, value) for name, value in url.query.items()}
+
+    def on_connect(self) -> None:
+        return None
+
+    def _get_server_version_info(self, connection: Any) -> tuple[int, ...]:
+        return tuple(map(int, connection.exec_driver_sql("SELECT sqlite_version()").scalar().split(".")))
+
+    # Transactions: a connection commits when it is told to, or with each statement
+
+    def get_isolation_level_values(self, dbapi_connection: Any) -> list[str]:
+        return ["SERIALIZABLE", "AUTOCOMMIT"]
+
+    def set_isolation_level(self, dbapi_connection: Any, level: str) -> None:
+        dbapi_connection.autocommit = level == "AUTOCOMMIT"
+
+    def get_isolation_level(self, dbapi_connection: Any) -> str:
+        return "AUTOCOMMIT" if dbapi_connection.autocommit else "SERIALIZABLE"
+
+    def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
+        return bool(dbapi_conn.autocommit)
+
+    # What there is
+
+    def get_schema_names(self, connection: Any, **_: Any) -> list[str]:
+        return ["main"]
+
+    def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
+        return [table.name for table in _session(connection).tables()]
+
+    def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
+        return table_name.lower() in self.get_table_names(connection)
+
+    def get_columns(
+        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
+    ) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": column.name,
+                "type": _TYPES.get(column.type or "", types.NullType)(),
+                "nullable": True,
+                "default": None,
+            }
+            for column in _table(connection, table_name).columns
+        ]
+
+    def get_table_comment(
+        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
+    ) -> dict[str, str]:
+        return {"text": _table(connection, table_name).description}
+
+    def get_table_options(
+        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
+    ) -> dict[str, Any]:
+        return {}
+
+    def get_pk_constraint(
+        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
+    ) -> dict[str, Any]:
+        return {"constrained_columns": [], "name": None}
+
+    def _nothing(self, connection: Any, *_: Any, **__: Any) -> list[Any]:
+        """What a store has not."""
+        return []
+
+    get_temp_table_names = get_view_names = get_temp_view_names = _nothing
+    get_foreign_keys = get_indexes = get_unique_constraints = get_check_constraints = _nothing
+
+
+def _session(connection: Any) -> kvstore.Store:
+    """The session under a connection of SQLAlchemy."""
+    session: kvstore.Store = connection.connection.driver_connection.session
+    return session
+
+
+def _table(connection: Any, name: str) -> kvstore.Table:
+    try:
+        return _session(connection).describe_table(name)
+    except InputError:
+        raise exc.NoSuchTableError(name) from None
+
+
+def _option(name: str, value: Any) -> Any:
+    """An option of an address; raises InputError for one that is not known."""
+    kind = _OPTIONS.get(name)
+    if kind is None or not isinstance(value, str):
+        raise InputError(f"the address of a store takes {', '.join(_OPTIONS)}, each once, not {name}")
+    try:
+        return kind(value)
+    except (KeyError, ValueError):
+        expected = "true or false" if kind is _flag else "a number of seconds"
+        raise InputError(f"{name} in the address of a store is {expected}, not {value!r}") from None
