@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from .database.queryable import Document
     from .database.snapshot import Snapshot
     from .database.transaction import Transaction
+    from .entry_points import Plugin
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
     from .ingest.pipeline import IngestProgress, IngestReport
-    from .ingest.readers import FORMATS
+    from .ingest.readers import FORMATS, RawDocument, ReadFailure
     from .language.cursor import Cursor
     from .opening import migrate_store as migrate
     from .opening import open_store as open
+    from .plugin_listing import plugins
     from .retrieval.evidence import Evidence, Hit, Location, Relative, Step, TextSpan
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
@@ -74,7 +76,10 @@ __all__ = [
     "KvstoreError",
     "Location",
     "OutlineRow",
+    "Plugin",
     "Prompt",
+    "RawDocument",
+    "ReadFailure",
     "Relative",
     "Snapshot",
     "Step",
@@ -87,6 +92,7 @@ __all__ = [
     "errors",
     "migrate",
     "open",
+    "plugins",
 ]
 
 #: Where each public name lives: loaded when first used, so that importing kvstore costs next to nothing.
@@ -117,7 +123,10 @@ _HOMES = {
     "Location": ("retrieval.evidence", "Location"),
     "OutlineRow": ("structures.indexes.generations", "OutlineRow"),
     "WritingForecast": ("structures.indexes.generation_building", "WritingForecast"),
+    "Plugin": ("entry_points", "Plugin"),
     "Prompt": ("answering.prompt", "Prompt"),
+    "RawDocument": ("ingest.readers", "RawDocument"),
+    "ReadFailure": ("ingest.readers", "ReadFailure"),
     "Relative": ("retrieval.evidence", "Relative"),
     "Snapshot": ("database.snapshot", "Snapshot"),
     "TextSpan": ("retrieval.evidence", "TextSpan"),
@@ -127,6 +136,7 @@ _HOMES = {
     "Transaction": ("database.transaction", "Transaction"),
     "migrate": ("opening", "migrate_store"),
     "open": ("opening", "open_store"),
+    "plugins": ("plugin_listing", "plugins"),
 }
 
 

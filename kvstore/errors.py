@@ -87,6 +87,10 @@ class EmbedderError(KvstoreError):
     """An embedder cannot be loaded or failed; names the package or setting that is missing."""
 
 
+class PluginError(KvstoreError):
+    """What an installed package adds to kvstore cannot be loaded, or failed; names the package and what it adds."""
+
+
 class OutOfMemoryError(EmbedderError, MemoryError):
     """A model needs more memory than its process may take; names the limit, where there is one, and the remedy."""
 

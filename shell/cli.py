@@ -22,6 +22,7 @@ import kvstore
 from kvstore.settings import TIME_LIMIT, FixedSettings
 
 from .masking import guarded
+from .plugin_commands import CommandGroup
 
 if TYPE_CHECKING:
     from .console import Console
@@ -63,7 +64,11 @@ def _with_settings(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Installed packages may bring more commands; kvstore plugins lists them.",
+)
 @click.version_option(package_name="kvstore", prog_name="kvstore")
 def cli() -> None:
     """An embedded knowledge store: documents in, answers with citations out."""
@@ -153,8 +158,9 @@ def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> st
     if form is not None and form not in kvstore.FORMATS:
         from kvstore import language
 
-        known = (*kvstore.FORMATS, *language.written_formats())
-        if form not in known:
+        # One that is broken says so when it is used.
+        broken = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
+        if form not in (known := language.formats()) and form not in broken:
             raise click.BadParameter(f"{form!r} is not one of {', '.join(known)}")
     return form
 
@@ -400,6 +406,23 @@ def demo(store: Path | None, embedder: str | None) -> int:
     from .demo import tour
 
     return tour(store, embedder)
+
+
+@cli.command()
+@_MODE
+def plugins(mode: str | None) -> int:
+    """What installed packages add: embedders, readers, strategies and commands, with what is wrong of any."""
+    from shutil import get_terminal_size
+
+    from .render import write
+
+    found = [*kvstore.plugins(), *cli.installed.plugins()]
+    rows = [(one.kind, one.name, one.package, one.version, one.problem or "used") for one in found]
+    columns = ("kind", "name", "package", "version", "state")
+    terminal = sys.stdout.isatty()
+    width = get_terminal_size().columns if terminal else None
+    write("PLUGINS", columns, rows, sys.stdout, mode=mode or ("table" if terminal else "tsv"), width=width)
+    return 0
 
 
 def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -113,3 +115,12 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[model_se
         running.released.set()
         running.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def ray_here() -> Iterator[None]:
+    """One test at a time, over all processes: they kill what they find of Ray."""
+    pytest.importorskip("ray", reason="the extra ray is not installed; make test-slow installs it")
+    with (Path(tempfile.gettempdir()) / f"kvstore-ray-tests-{os.getuid()}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import random
@@ -11,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -206,15 +204,6 @@ def test_workers_that_never_begin_end_the_ingest() -> None:
 
 
 # Ray ------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def ray_here() -> Iterator[None]:
-    """One test at a time, over all processes: they kill what they find of Ray."""
-    pytest.importorskip("ray", reason="the extra ray is not installed; make test-slow installs it")
-    with (Path(tempfile.gettempdir()) / f"kvstore-ray-tests-{os.getuid()}").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _ray_processes(name: bytes) -> Iterator[int]:

@@ -676,9 +676,9 @@ class Database(Queryable):
         >>> "bridge" in [strategy.name for strategy in store.strategies()]
         True
         """
-        from ..systems import STRATEGIES
+        from ..systems import strategies
 
-        return list(STRATEGIES.values())
+        return strategies()
 
     def describe_strategy(self, name: str) -> Strategy:
         """One strategy, with its description and options; raises UnknownStrategyError.

@@ -131,6 +131,10 @@ class OpenStore:
         """Unit vectors of some texts, shape (n, dimension)."""
         return self.embedder.embed(texts) if texts else np.empty((0, self.settings.dimension), np.float32)
 
+    def embed_query(self, text: str) -> Matrix:
+        """The unit vector of a question, shape (dimension,); the embedder is not asked for before."""
+        return self.embedder.embed_query(text)
+
     def load_models(self) -> None:
         """Load what documents are read and embedded with.
 

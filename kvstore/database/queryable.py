@@ -665,7 +665,7 @@ class Queryable(ABC):
         query = Query(
             question,
             view,
-            self._context.store.embedder.embed_query,
+            self._context.store.embed_query,
             top=top,
             depth=depth,
             within=within,

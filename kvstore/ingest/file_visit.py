@@ -19,7 +19,7 @@ from typing import Any
 
 from ..structures.documents.ingested_files import IngestedFile
 from . import remote_files
-from .readers import READING
+from .readers import READING, reader_version
 from .sources import Source
 
 #: Seconds for which a file must have been as it is before it is read.
@@ -40,8 +40,9 @@ class FileVisit:
     def __init__(self, source: Source, reading: bytes) -> None:
         self.source = source
         self.failed = False
-        # A file that was ingested under another key is not known under this one.
-        self._reading = hashlib.blake2b(reading + source.key.encode(), digest_size=16).digest()
+        # A file that was ingested under another key is not known under this one, nor what another package has read.
+        told = reading + source.key.encode() + reader_version(source.format).encode()
+        self._reading = hashlib.blake2b(told, digest_size=16).digest()
         self.location = source.location
         self._path = source.place if source.remote else os.path.realpath(source.place)
         self._signature = _signature(source, self._path)

@@ -26,7 +26,7 @@ from .engines import PROCESSES, check_engine, started
 from .file_documents import Failure, FileDocument, Found, ReadItem, documents_of, extracted, failure, portions
 from .file_visit import FileVisit, way_of_reading
 from .pace import Pace
-from .readers import RawFact, ReadOptions, check_format, format_of, trusted_size
+from .readers import READERS, RawFact, ReadOptions, check_format, format_of, trusted_size
 from .sources import Covered, Source, by_reason, find_sources
 from .worker import Job, Limits
 
@@ -269,6 +269,7 @@ class _IngestRun:
         if prune:
             self._prune()
         self._remark_doubled()
+        self._remark_unused(sources)
         self._report.seconds = time.monotonic() - self._started
         self._tell(len(sources), len(sources), "")
         return self._report
@@ -416,6 +417,13 @@ class _IngestRun:
                 f"the same file is in the store under two keys now: {shown}; delete one of them, and name the same "
                 "folder every time"
             )
+
+    def _remark_unused(self, sources: Sequence[Source]) -> None:
+        """Note which readers of installed packages cannot be used, where one of them may have been wanted."""
+        unknown = any(reason.startswith("suffix ") for reason in self._report.skipped_by)
+        if unknown or any(source.format is None for source in sources):
+            broken = (plugin for plugin in READERS.plugins() if plugin.problem is not None)
+            self._report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
 
     def _join(self) -> None:
         if self._facts:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ..sql.tokens import Token, is_complete, tokens
 
 if TYPE_CHECKING:
+    from ..ingest.readers import formats
     from ..sql.literals import literal, name
     from .cursor import Cursor
     from .description_handlers import described_kinds
-    from .extraction_handlers import extraction_kinds, written_formats
+    from .extraction_handlers import extraction_kinds
     from .index_handlers import index_kinds, outlined_kinds
     from .parser import expected, keywords
 
@@ -25,6 +26,7 @@ __all__ = [
     "described_kinds",
     "expected",
     "extraction_kinds",
+    "formats",
     "index_kinds",
     "is_complete",
     "keywords",
@@ -32,7 +34,6 @@ __all__ = [
     "name",
     "outlined_kinds",
     "tokens",
-    "written_formats",
 ]
 
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
@@ -41,12 +42,12 @@ _HOMES = {
     "described_kinds": ".description_handlers",
     "expected": ".parser",
     "extraction_kinds": ".extraction_handlers",
+    "formats": "..ingest.readers",
     "index_kinds": ".index_handlers",
     "keywords": ".parser",
     "literal": "..sql.literals",
     "name": "..sql.literals",
     "outlined_kinds": ".index_handlers",
-    "written_formats": ".extraction_handlers",
 }
 
 

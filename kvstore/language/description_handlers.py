@@ -15,7 +15,7 @@ from ..arguments import Choice
 from ..errors import InputError
 from ..retrieval.query import FILL
 from ..sql import descriptions
-from ..systems import STRATEGIES, SYSTEMS, strategy_named
+from ..systems import SYSTEMS, strategies, strategy_named
 from . import statements as s
 from .cursor import Cursor, Row
 from .query_handlers import select
@@ -38,7 +38,7 @@ def show(context: StatementContext, statement: s.Show) -> Cursor:
             return select(context, s.Select("SELECT kind, state, built, stale, detail FROM indexes"))
         case "strategies":
             return _listed(
-                ("name", "description"), ((strategy.name, strategy.description) for strategy in STRATEGIES.values())
+                ("name", "description"), ((strategy.name, strategy.description) for strategy in strategies())
             )
         case "settings":
             return _listed(("name", "value", "fixed"), context.database.settings_table())

@@ -20,11 +20,6 @@ def extraction_kinds() -> list[str]:
     return list(written_facts())
 
 
-def written_formats() -> list[str]:
-    """The kinds of texts that INGEST takes too."""
-    return [name for name, fact in written_facts().items() if fact.in_files]
-
-
 def extract(context: StatementContext, statement: s.Extract) -> Cursor:
     context.require_no_transaction("EXTRACT commits every answer by itself")
     report = context.database.extract(

@@ -1,7 +1,8 @@
 """Embedders by name.
 
 In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store keeps the embedder's name, and
-``open_embedder(name)`` must give the same vectors in every later process. A name or an option that is unknown raises
+``open_embedder(name)`` must give the same vectors in every later process. A name that is not one of ours may be that of
+an installed package (:mod:`.plugin_embedder`). A name or an option that is unknown raises
 :class:`~kvstore.errors.EmbedderError` that says which there are.
 """
 
@@ -10,10 +11,12 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from ..entry_points import PluginGroup
 from ..errors import EmbedderError
+from .plugin_embedder import making
 from .protocol import DEFAULT_EMBEDDER, Embedder
 
-__all__ = ["DEFAULT_EMBEDDER", "EMBEDDER_FORMS", "Embedder", "open_embedder"]
+__all__ = ["DEFAULT_EMBEDDER", "EMBEDDERS", "EMBEDDER_FORMS", "Embedder", "open_embedder"]
 
 #: The forms a name may take, and the options that may come with each.
 EMBEDDER_FORMS = {
@@ -26,6 +29,9 @@ EMBEDDER_FORMS = {
     "none:DIMENSION": frozenset[str](),
 }
 
+#: Those of installed packages, by what stands before the colon of their names.
+EMBEDDERS = PluginGroup("embedder", taken=lambda: {form.partition(":")[0] for form in EMBEDDER_FORMS}, made=making)
+
 
 def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     """The embedder called ``name``; nothing is loaded or asked for until it embeds.
@@ -34,14 +40,21 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     or ``:PATH``; ``all-MiniLM-L6-v2-int8`` and ``sentence-transformers-int8:NAME``, the same with weights of 8 bits,
     faster and less exact; ``openai:MODEL`` (options ``base_url``, ``api_key``, ``timeout`` in seconds, ``attempts``,
     ``dimension``); ``hashing`` or ``hashing:DIMENSION``; ``none:DIMENSION`` (the user brings the vectors).
-    Raises EmbedderError for a name or an option that is unknown.
+    Further names, ``KIND`` or ``KIND:REST``, are those of installed packages, whose options are their own.
+    Raises EmbedderError for a name or an option that is unknown, PluginError for a package that is broken.
     """
     kind, _, rest = name.partition(":")
     form = next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
+    make = EMBEDDERS.get(kind) if form is None else None
+    if make is not None:
+        return make(name, options)
     if form is None or (":" in name and (not rest or ":" not in form)):
         near = difflib.get_close_matches(name, EMBEDDER_FORMS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise EmbedderError(f"embedder {name!r} is unknown; {hint}Use one of: {', '.join(EMBEDDER_FORMS)}")
+        known = ", ".join(EMBEDDER_FORMS)
+        raise EmbedderError(
+            f"embedder {name!r} is unknown; {hint}Use one of: {known}; or install the package that brings it"
+        )
     unknown = sorted(options.keys() - EMBEDDER_FORMS[form])
     if unknown:
         allowed = ", ".join(sorted(EMBEDDER_FORMS[form])) or "none"

@@ -138,13 +138,28 @@ def buffered_tables() -> frozenset[str]:
     return frozenset(table.name for table in store_tables() if table.buffered)
 
 
+def strategies() -> list[Strategy]:
+    """Every strategy that a query can name, those of installed packages last."""
+    from .plugin_strategy import STRATEGY_PLUGINS
+
+    return [*STRATEGIES.values(), *STRATEGY_PLUGINS.usable().values()]
+
+
 def strategy_named(name: str) -> Strategy:
-    """The strategy of this name; raises UnknownStrategyError suggesting the nearest."""
-    return _named(name, STRATEGIES, "strategy", UnknownStrategyError)
+    """The strategy of this name; raises UnknownStrategyError suggesting the nearest, and PluginError for one of an
+    installed package that is broken."""
+    if name.lower() in STRATEGIES:
+        return STRATEGIES[name.lower()]
+    from .plugin_strategy import STRATEGY_PLUGINS
+
+    brought = STRATEGY_PLUGINS.get(name.lower())
+    if brought is not None:
+        return brought
+    return _named(name, {strategy.name: strategy for strategy in strategies()}, "strategy", UnknownStrategyError)
 
 
 def overview_strategies() -> list[str]:
-    """The names of the strategies that give an overview, rather than details, where a question asks for one: those
+    """The names of our strategies that give an overview, rather than details, where a question asks for one: those
     with an attribute ``overview`` that is true."""
     return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
 

@@ -4,7 +4,7 @@ In: a path or bytes. Out: :class:`RawDocument` objects (plain text, Markdown or 
 documents that are there already, and :class:`ReadFailure` objects for bad rows. HTML, PDF and DOCX are converted, so
 that later stages parse one form only. A file that cannot be read at all is a :class:`~kvstore.errors.ReaderError` that
 names it, the place and the remedy. A format's module, and the library it needs, is imported when the first file of that
-format is read.
+format is read. Formats and suffixes that are not ours may be those of installed packages (:mod:`.plugin_reader`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from math import inf
 from pathlib import PurePosixPath
 from typing import BinaryIO, cast
 
+from ...entry_points import PluginGroup
 from ...errors import InputError, ReaderError
 from .decoding import marked_encoding
+from .plugin_reader import PluginReader, plugin_reader
 from .raw_document import JSON, FormatReader, Item, LeftOut, Origin, RawDocument, RawFact, ReadFailure, ReadOptions
 
 __all__ = [
     "FORMATS",
     "JSON",
+    "READERS",
     "READING",
     "Item",
     "LeftOut",
@@ -36,8 +39,10 @@ __all__ = [
     "ReadOptions",
     "check_format",
     "format_of",
+    "formats",
     "read",
     "read_bytes",
+    "reader_version",
     "suffixes_of",
     "trusted_size",
 ]
@@ -57,7 +62,8 @@ class _Format:
     """Where a format's reader is, what its files are called, and how they are read.
 
     A suffix stands for the first format that has it. Files of ``rows`` are read line by line. A file of more than
-    ``trusted`` bytes is read by another process, because the reader can be made to hang or crash; inf for none.
+    ``trusted`` bytes is read by another process, because the reader can be made to hang or crash; inf for none. The
+    ``reader`` of an installed package stands in place of a module of ours.
     """
 
     module: str
@@ -65,6 +71,7 @@ class _Format:
     suffixes: tuple[str, ...]
     rows: bool = False
     trusted: float = inf
+    reader: FormatReader | None = None
 
 
 _REGISTRY = {
@@ -86,6 +93,27 @@ FORMATS = tuple(_REGISTRY)
 _WRITTEN = _Format("written_lines", "reader_of", (".jsonl", ".ndjson"), rows=True)
 
 
+#: Those of installed packages. A stranger's reader is not trusted with a file of any size.
+READERS = PluginGroup("reader", taken=lambda: (*FORMATS, *_written_formats()), made=plugin_reader)
+
+
+def formats() -> tuple[str, ...]:
+    """Every name that ``INGEST ... AS`` knows."""
+    return (*FORMATS, *_written_formats(), *READERS.usable())
+
+
+def _written_formats() -> list[str]:
+    from ...systems import written_facts
+
+    return [name for name, fact in written_facts().items() if fact.in_files]
+
+
+def reader_version(format: str | None) -> str:
+    """Another where another reader of an installed package reads files of a format; empty for ours."""
+    brought = None if format is None or format in _REGISTRY else READERS.get(format)
+    return "" if brought is None else brought.version
+
+
 def check_format(format: str) -> None:
     """Raise an InputError, with the nearest name, if there is no format of this name."""
     _entry(format)
@@ -94,20 +122,28 @@ def check_format(format: str) -> None:
 def _entry(format: str) -> _Format:
     if format in _REGISTRY:
         return _REGISTRY[format]
-    from ...systems import written_facts
-
-    known = (*FORMATS, *(name for name, fact in written_facts().items() if fact.in_files))
-    if format in known:
+    if format in _written_formats():
         return _WRITTEN
+    brought = READERS.get(format)
+    if brought is not None:
+        return _entry_of(brought)
+    known = formats()
     near = get_close_matches(format, known, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise InputError(f"there is no format {format!r}{hint} (formats: {', '.join(known)})")
 
 
+def _entry_of(brought: PluginReader) -> _Format:
+    return _Format("", "", brought.suffixes, brought.rows, trusted=0, reader=brought.read)
+
+
 def format_of(name: str) -> str | None:
     """The format that the suffix of a file name stands for, or None if it stands for none."""
     suffix = PurePosixPath(name).suffix.lower()
-    return next((format for format, entry in _REGISTRY.items() if suffix in entry.suffixes), None)
+    own = next((format for format, entry in _REGISTRY.items() if suffix in entry.suffixes), None)
+    if own is not None or not suffix:
+        return own
+    return next((format for format, brought in READERS.usable().items() if suffix in brought.suffixes), None)
 
 
 def suffixes_of(format: str) -> tuple[str, ...]:
@@ -180,6 +216,11 @@ def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: 
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {LARGEST_FILE:,}: divide it"
         )
+    yield from _reader(chosen, entry)(stream, origin, options)
+
+
+def _reader(format: str, entry: _Format) -> FormatReader:
+    if entry.reader is not None:
+        return entry.reader
     found = getattr(import_module(f".{entry.module}", __package__), entry.function)
-    reader = cast(FormatReader, found(chosen) if entry is _WRITTEN else found)
-    yield from reader(stream, origin, options)
+    return cast(FormatReader, found(format) if entry is _WRITTEN else found)

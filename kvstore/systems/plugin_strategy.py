@@ -1,0 +1,75 @@
+"""Strategies of installed packages, by the entry points ``kvstore.strategies``.
+
+In: what an entry point names: a class, or a function without arguments, that makes a
+:class:`~kvstore.retrieval.query.Strategy` of the entry point's name. Out: a strategy whose failures are errors that
+name it. Nobody uses one unasked: what a store answers without its name does not depend on what is installed. A whole
+system, with tables of its own, is registered by a program (:func:`kvstore.systems.register`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..arguments import Choice, Option
+from ..entry_points import Plugin, PluginGroup, told
+from ..errors import KvstoreError, PluginError
+from ..retrieval.evidence import Evidence
+from ..retrieval.query import Query, Strategy
+
+
+def _own_strategies() -> Collection[str]:
+    from . import STRATEGIES
+
+    return STRATEGIES
+
+
+def _strategy(plugin: Plugin, make: Any) -> PluginStrategy:
+    if not callable(make):
+        raise PluginError(f"it is no class or function that makes a strategy, but {make!r:.80}")
+    strategy = make()
+    lacking = [name for name in ("name", "description", "options", "retrieve") if not hasattr(strategy, name)]
+    if lacking:
+        raise PluginError(f"it makes {strategy!r:.80}, which has no {' and no '.join(lacking)}, and so is no strategy")
+    if strategy.name != plugin.name or plugin.name != plugin.name.lower():
+        raise PluginError(f"its strategy is called {strategy.name!r}; both names must be the same, in small letters")
+    options = strategy.options
+    if not isinstance(options, Mapping) or not all(isinstance(one, (Option, Choice)) for one in options.values()):
+        raise PluginError("its options are no mapping of names to kvstore.arguments.Option or Choice")
+    return PluginStrategy(plugin, strategy)
+
+
+STRATEGY_PLUGINS: PluginGroup[PluginStrategy] = PluginGroup("strategy", taken=_own_strategies, made=_strategy)
+
+
+class PluginStrategy:
+    """A strategy of a package; what it raises is a PluginError that names it."""
+
+    def __init__(self, plugin: Plugin, strategy: Strategy) -> None:
+        self._plugin = plugin
+        self._strategy = strategy
+        self.name = plugin.name
+        self.description = str(strategy.description)
+
+    @property
+    def options(self) -> Mapping[str, Option | Choice]:
+        """What WITH sets, by name."""
+        return self._strategy.options
+
+    def retrieve(self, query: Query) -> Evidence:
+        """Evidence for the question, best first; raises PluginError."""
+        try:
+            evidence = self._strategy.retrieve(query)
+        except (KvstoreError, MemoryError):
+            raise
+        except Exception as error:
+            raise PluginError(f"{self._plugin} failed ({told(error)}); ask with another strategy") from error
+        if not isinstance(evidence, Evidence):
+            raise PluginError(f"{self._plugin} gave {evidence!r:.80}, which is no evidence; ask with another strategy")
+        return evidence
+
+    def __getattr__(self, name: str) -> Any:
+        # What only some strategies have, such as ``needs``; never what Python itself looks for in any object.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._strategy, name)

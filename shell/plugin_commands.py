@@ -1,0 +1,34 @@
+"""The commands of installed packages, by the entry points ``kvstore.commands``.
+
+In: what an entry point names: a command of click, called as the entry point is. Out: ``kvstore NAME``, behind the
+commands of our own, which no package replaces. Packages are looked for only where a name is not one of ours, or all are
+asked for, so that ``kvstore --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import click
+
+from kvstore.entry_points import Plugin, PluginGroup
+from kvstore.errors import PluginError
+
+
+class CommandGroup(click.Group):
+    """Our commands, and behind them those of installed packages."""
+
+    @cached_property
+    def installed(self) -> PluginGroup[click.Command]:
+        """Those of installed packages."""
+        return PluginGroup("command", taken=lambda: self.commands, made=_command)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, cmd_name) or self.installed.get(cmd_name)
+
+
+def _command(plugin: Plugin, command: Any) -> click.Command:
+    if not isinstance(command, click.Command):
+        raise PluginError(f"it is no command of click, but {command!r:.80}")
+    return command
