@@ -13,8 +13,8 @@ import pytest
 
 import kvstore
 
-#: What stands for itself, or is for a program that has made parts of the work its own.
-PLAIN = {"close", "state"}
+#: What stands for itself, is for a program that has made parts of the work its own, or needs an extra.
+PLAIN = {"close", "state", "to_arrow", "to_pandas"}
 CLASSES = (kvstore.Store, kvstore.Snapshot, kvstore.Transaction, kvstore.Cursor)
 
 

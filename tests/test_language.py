@@ -102,6 +102,7 @@ FORMS: list[tuple[str, s.Statement]] = [
     ("COMPACT", s.Compact()),
     ("BACKUP TO 'p'", s.Backup("p")),
     ("EXPORT TO 'p'", s.Export("p")),
+    ("EXPORT TO 'p.parquet' TABLE chunks", s.Export("p.parquet", "chunks")),
     ("IMPORT FROM 'p'", s.Import("p")),
     ("SET top = 5", s.SetSetting("top", 5)),
     ("SET strategy = bridge", s.SetSetting("strategy", "bridge")),

@@ -201,6 +201,7 @@ WORDLESS = {
     "dump",  # the shell's .dump shows it
     "embed",
     "execute",
+    "export_table",  # EXPORT TO 'x.parquet' TABLE documents; needs an extra
     "flush",  # every commit does
     "forecast_extract",  # EXPLAIN EXTRACT shows it
     "forecast_ingest",  # EXPLAIN INGEST shows it

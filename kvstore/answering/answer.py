@@ -47,6 +47,14 @@ class Answer:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text, and the passages cited, the cited bytes marked."""
+        from .answer_markup import answer_html
+
+        writer = "sentences of the documents, word for word" if self.extractive else f"written by {self.model}"
+        remarks = self.remarks if self.abstained else [writer, *self.remarks]
+        return answer_html(self.text, self.citations, self.evidence, remarks)
+
     @property
     def confidence(self) -> float:
         """How likely it is that the store answers the question, from 0 to 1."""

@@ -532,8 +532,8 @@ class Database(Queryable):
     def export(self, path: str | os.PathLike[str]) -> ExportReport:
         """Write all documents, triples, edges and aliases as JSON lines, in one state.
 
-        See :func:`kvstore.database.exchange.export`. Raises InputError when ``path`` exists, StoreFullError when it
-        cannot be written.
+        See :func:`kvstore.database.exchange.export`. Raises InputError when ``path`` exists or ends in a suffix but
+        ``.jsonl`` and ``.ndjson``, StoreFullError when it cannot be written.
 
         >>> store.export(tempfile.mkdtemp() + "/all.jsonl")
         ExportReport(documents=2, triples=0, edges=1, aliases=0)
@@ -542,6 +542,23 @@ class Database(Queryable):
 
         with self.state() as view:
             return export(view, path)
+
+    def export_table(self, path: str | os.PathLike[str], table: str = "chunks") -> int:
+        """Write a table of SELECT, in one state, to a new ``.parquet`` or ``.arrow`` file; how many rows it has.
+
+        That of ``chunks`` has the vectors too, in a column ``vector`` of fixed-size lists: a file that viewers of
+        embeddings open. See :mod:`kvstore.database.table_export`. Raises InputError for an unknown table or suffix or
+        when ``path`` exists, MissingExtraError without the extra ``arrow``, StoreFullError when it cannot be written.
+
+        >>> store.export_table("chunks.csv")
+        Traceback (most recent call last):
+        kvstore.errors.InputError: chunks.csv: a table is written to a file that ends in .parquet or .arrow
+        """
+        from ..systems.reader import Reader
+        from .table_export import export_table
+
+        with self.state() as view:
+            return export_table(Reader(view, self.settings_table), table, path)
 
     def compact(self) -> CompactReport:
         """Give the space of deleted data back to the file system; says how large the file was and is.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,17 @@ from typing import Any
 from ..changes import facts
 from ..changes.facts import ExportReport, Given, ImportReport, report
 from ..changes.pending import Waiting, begin, derived_together, embedded
-from ..errors import DocumentNotFoundError, InputError, StoreFullError
+from ..errors import DocumentNotFoundError, InputError
 from ..extraction.validation import validate
-from ..storage.data_file import flush
-from ..storage.location import require_free
+from ..storage.new_file import new_file
 from ..structures.state import State
 from .context import Context
 from .transaction import Transaction
 
 FORMAT = "kvstore-export"
+#: What the names of such files end in, where they have a suffix; and those of files of one table.
+SUFFIXES = ("", ".jsonl", ".ndjson")
+TABLE_SUFFIXES = (".parquet", ".arrow")
 VERSION = 1
 
 #: A batch is committed when it holds this many chunks, or this many lines.
@@ -41,28 +43,24 @@ _BATCH_LINES = 4096
 def export(view: State, path: str | os.PathLike[str]) -> ExportReport:
     """Write all facts of one state to a new file.
 
-    Raises InputError when ``path`` exists or its folder does not, StoreFullError when it cannot be written.
+    Raises InputError when ``path`` exists, its folder does not, or its suffix says that it is another kind of file,
+    StoreFullError when it cannot be written.
     """
     target = Path(path)
-    require_free(target)
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    if target.suffix.lower() not in SUFFIXES:
+        tables = " or ".join(TABLE_SUFFIXES)
+        raise InputError(
+            f"{target}: an export of everything is JSON lines, in a file that ends in .jsonl or .ndjson; "
+            f"one table alone goes to a file that ends in {tables}"
+        )
     written = dict.fromkeys((fact.plural for fact in facts.all_facts()), 0)
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            header = {"format": FORMAT, "version": VERSION, "settings": asdict(view.settings)}
-            file.write(json.dumps(header) + "\n")
-            for fact in facts.all_facts():
-                for key, value in fact.scan(view):
-                    written[fact.plural] += 1
-                    file.write(json.dumps(fact.line(key, value), ensure_ascii=False) + "\n")
-        flush(partial)
-        partial.rename(target)
-        flush(target.resolve().parent)
-    except OSError as error:
-        raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another place") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with new_file(target) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        header = {"format": FORMAT, "version": VERSION, "settings": asdict(view.settings)}
+        file.write(json.dumps(header) + "\n")
+        for fact in facts.all_facts():
+            for key, value in fact.scan(view):
+                written[fact.plural] += 1
+                file.write(json.dumps(fact.line(key, value), ensure_ascii=False) + "\n")
     return report(ExportReport, written)
 
 

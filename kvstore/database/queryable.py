@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..arguments import check_clauses, check_methods, check_text, check_whole, is_text
 from ..errors import InputError, ModelUnavailableError
 from ..retrieval.decomposition import decompose
-from ..retrieval.evidence import Evidence, Hit, Location, Relative, Step
+from ..retrieval.evidence import Evidence, Hit, Location, Relative, Relatives, Step
 from ..retrieval.expansion import expand
 from ..retrieval.filling import filled
 from ..retrieval.lookup import lookup
@@ -28,7 +28,7 @@ from ..retrieval.recognition import recognise
 from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
 from ..structures.documents.document_triples import Triple, Triples
-from ..structures.indexes.generations import GenerationIndex, OutlineRow, bound_generation, outline_rows
+from ..structures.indexes.generations import GenerationIndex, Outline, OutlineRow, bound_generation, outline_rows
 from ..structures.indexes.index import IndexStatus
 from ..structures.indexes.index_reading import statuses
 from ..structures.indexes.indexes import Indexes
@@ -276,7 +276,7 @@ class Queryable(ABC):
         check_whole("depth", depth, 0)
         check_whole("limit", limit, 1)
         with self.state() as view:
-            rows: list[Relative] = []
+            rows = Relatives()
             for name in names:
                 rows += expand(view, name, direction=direction, depth=depth, tree=tree, limit=limit)
             if not rows and entity is not None and not view.filter.find(entity_key(entity)):
@@ -345,7 +345,7 @@ class Queryable(ABC):
             bound = bound_generation(view, index)
             if bound is None:
                 raise InputError(f"there is no index {index.name} that is built; CREATE INDEX or REFRESH makes it")
-            return list(outline_rows(index.outline(bound), depth))
+            return Outline(outline_rows(index.outline(bound), depth))
 
     def dump(self) -> Iterator[str]:
         """The statements that make these documents, edges and aliases again in a new store of the same settings.

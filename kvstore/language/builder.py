@@ -64,6 +64,7 @@ _STATEMENTS: dict[str, Callable[..., s.Statement]] = {
 _FIELDS = {
     "other_format": "format",
     "in_tree": "tree",
+    "of_table": "table",
     "with_options": "options",
     "body": "text",
     "new_title": "title",

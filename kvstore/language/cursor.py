@@ -9,7 +9,7 @@ is made closes the cursor and is raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from types import TracebackType
 from typing import Any
 
@@ -115,6 +115,43 @@ class Cursor:
         [('coffee',), ('tea',)]
         """
         return list(self)
+
+    def to_arrow(self) -> Any:
+        """The rows that are left as a ``pyarrow.Table``; a column of several kinds of values is text.
+
+        Raises MissingExtraError without pyarrow (``pip install 'kvstore[arrow]'``).
+        """
+        from ..columnar import arrow_table
+
+        with self:
+            return arrow_table(self.columns, self, self.types)
+
+    def to_pandas(self) -> Any:
+        """The rows that are left as a ``pandas.DataFrame``; whole numbers stay whole beside a NULL (type Int64).
+
+        Raises MissingExtraError without pandas (``pip install 'kvstore[pandas]'``).
+        """
+        from ..columnar import data_frame
+
+        with self:
+            return data_frame(self.columns, self, self.types)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first of the rows that are left, which stay to be read."""
+        from .. import markup
+
+        shown = self._read_ahead(markup.SHOWN_ROWS + 1)
+        if self.kind == "EXPAND" and len(shown) <= markup.SHOWN_ROWS:
+            if "via" in self.columns:
+                return markup.relatives(shown)
+            return markup.levels((level, f"{title} ({count:,})", detail) for level, title, count, detail in shown)
+        return markup.table(self.columns, shown, remarks=[*filter(None, [self.message]), *self.problems])
+
+    def _read_ahead(self, most: int) -> list[Row]:
+        """The next rows, which are given again."""
+        rows = self.fetchmany(most)
+        self._rows = chain(rows, self._rows)
+        return rows
 
     def close(self) -> None:
         """Drop the rows that are left and what they are read from; a closed cursor may be closed again."""

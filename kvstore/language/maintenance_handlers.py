@@ -6,9 +6,11 @@ CHECK REPAIR, IMPORT and COMPACT stand outside a transaction. Out: cursors that 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..changes.facts import all_facts
+from ..database.exchange import TABLE_SUFFIXES
 from ..sql.literals import literal
 from . import statements as s
 from .cursor import Cursor, Row
@@ -65,6 +67,10 @@ def backup(context: StatementContext, statement: s.Backup) -> Cursor:
 
 def export(context: StatementContext, statement: s.Export) -> Cursor:
     context.require_writable("statements write no file then")
+    if statement.table is not None or Path(statement.path).suffix.lower() in TABLE_SUFFIXES:
+        table = statement.table or "chunks"
+        rows = context.database.export_table(statement.path, table)
+        return Cursor("EXPORT", rowcount=rows, message=f"{counted(rows, 'row')} of {table} written to {statement.path}")
     report = context.database.export(statement.path)
     return Cursor("EXPORT", rowcount=report.documents, message=f"{_counts(report)} written to {statement.path}")
 

@@ -401,10 +401,14 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class Export:
+    """Everything, or one table."""
+
     path: str
+    table: str | None = None
 
     def __str__(self) -> str:
-        return f"EXPORT TO {literal(self.path)}"
+        table = "" if self.table is None else f" TABLE {name(self.table)}"
+        return f"EXPORT TO {literal(self.path)}{table}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,15 @@ class Evidence:
     segments: list[Hit] = field(default_factory=list)
     hint: str | None = None
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the hits, with how each came to be there."""
+        from ..markup import table
+
+        columns = ("rank", "score", "document", "chunk", "text", "path")
+        rows = [(hit.rank, hit.score, hit.document, hit.chunk, hit.text, hit.path) for hit in self.hits]
+        found = f"{len(self.hits)} found by {self.strategy}, of {self.pool:,} ranked"
+        return table(columns, rows, remarks=[found, *([] if self.hint is None else [self.hint])])
+
 
 class Trace:
     """Gathers the steps of one retrieval; of a measured view the pages it reads too."""
@@ -187,3 +196,12 @@ class Relative:
     relative: str
     via: str
     text: str
+
+
+class Relatives(list[Relative]):
+    """Relatives as EXPAND gives them; a notebook draws them as trees."""
+
+    def _repr_html_(self) -> str:
+        from ..markup import relatives
+
+        return relatives([(one.entity, one.tree, one.level, one.relative, one.via, one.text) for one in self])

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..changes.facts import of_documents, stated_of
-from ..errors import InputError
 from ..structures.filter.addresses import NODE
 from ..structures.state import State
 from ..systems import SYSTEMS, description_named
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlTable
 from ..text.normalize import entity_key
-from .diagnosis import nearest
 from .nearby import no_document, no_entity
-from .store_tables import sql_tables
+from .store_tables import named_table, sql_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,7 @@ def tables() -> list[Table]:
 
 def table(name: str) -> Table:
     """The table of a name, in any case; raises InputError for one that is not there."""
-    known = sql_tables()
-    found = known.get(name.lower())
-    if found is None:
-        near = nearest(name, known)
-        remedy = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
-        raise InputError(f"there is no table {name}; {remedy}")
-    return _table(found)
+    return _table(named_table(name))
 
 
 def _table(table: SqlTable) -> Table:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
+from ..errors import InputError
 from ..storage.records import U32
 from ..structures import tables
 from ..structures.documents.document_triples import Triple, Triples
@@ -35,6 +36,7 @@ from ..systems.sql_table import (
     one_stored,
 )
 from ..text.normalize import entity_key
+from .diagnosis import nearest
 from .document_tables import ABSTRACTS, CHUNKS, DOCUMENTS, FILES
 
 # Entities ------------------------------------------------------------------------------------------------------------
@@ -326,6 +328,17 @@ _SPINE = (
     DOCUMENTS, CHUNKS, ABSTRACTS, _ENTITIES, _MENTIONS, _TREES, _NODES, _EDGES, _TRIPLES, _ALIASES,
     FILES, _SETTINGS, _FILTER_PAGES, _INDEXES,
 )  # fmt: skip
+
+
+def named_table(name: str) -> SqlTable:
+    """The table of a name, in any case; raises InputError for one that is not there."""
+    known = sql_tables()
+    found = known.get(name.lower())
+    if found is None:
+        near = nearest(name, known)
+        remedy = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+        raise InputError(f"there is no table {name}; {remedy}")
+    return found
 
 
 def sql_tables() -> dict[str, SqlTable]:

@@ -80,6 +80,15 @@ class OutlineRow:
     detail: str
 
 
+class Outline(list[OutlineRow]):
+    """Lines of such a drawing; a notebook draws them as lists in lists."""
+
+    def _repr_html_(self) -> str:
+        from ...markup import levels
+
+        return levels((row.level, f"{row.title} ({row.count:,})", row.detail) for row in self)
+
+
 def outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) -> Iterator[OutlineRow]:
     """Groups down to a depth, each before those that it is made of."""
     for node in nodes:

@@ -1,0 +1,93 @@
+"""Rows as columns of other libraries: tables of Apache Arrow, data frames of pandas.
+
+In: names of columns, rows of SQL values, and the types of the columns where they are known. Out: a ``pyarrow.Table``
+or a ``pandas.DataFrame`` with the same names, rows and values, NULL as null. A column of several kinds of values is
+text in Arrow, which has one type a column, and stays as it is in pandas. Whole numbers stay whole beside a NULL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .extras import required
+
+#: The Arrow type of a column of SQL.
+ARROW_TYPES: Mapping[str, str] = {"TEXT": "string", "INTEGER": "int64", "REAL": "double", "BLOB": "binary"}
+#: The type of pandas of a column of SQL without values.
+_EMPTY_TYPES: Mapping[str, str] = {"TEXT": "str", "INTEGER": "int64", "REAL": "float64"}
+
+
+def arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
+    """A ``pyarrow.Table`` of these rows; raises MissingExtraError without pyarrow."""
+    pa = required("pyarrow", "arrow", "to_arrow()")
+    values = _by_column(columns, rows)
+    known = types or [None] * len(columns)
+    return pa.table([_arrow_column(pa, of, kind) for of, kind in zip(values, known, strict=True)], names=list(columns))
+
+
+def data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
+    """A ``pandas.DataFrame`` of these rows; raises MissingExtraError without pandas."""
+    pd = required("pandas", "pandas", "to_pandas()")
+    values = _by_column(columns, rows)
+    known = types or [None] * len(columns)
+    # By number first, since two columns may have one name.
+    frame = pd.DataFrame(
+        {index: _series(pd, of, kind) for index, (of, kind) in enumerate(zip(values, known, strict=True))}
+    )
+    frame.columns = list(columns)
+    return frame
+
+
+def plain_text(value: Any) -> str | None:
+    """A value as text, NULL as such."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(int(value) if isinstance(value, bool) else value)  # as SQLite shows it
+
+
+def _by_column(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    values: list[list[Any]] = [[] for _ in columns]
+    for row in rows:
+        for of, value in zip(values, row, strict=True):
+            of.append(value)
+    return values
+
+
+def _kinds(values: Iterable[Any]) -> frozenset[type]:
+    return frozenset(type(value) for value in values if value is not None)
+
+
+def _arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
+    kinds = _kinds(values)
+    if not kinds:
+        name = ARROW_TYPES.get(declared or "")
+        return pa.array(values, type=None if name is None else pa.type_for_alias(name))
+    if len(kinds) > 1 and kinds <= {bool, int, float}:
+        number = float if float in kinds else int
+        return pa.array([None if value is None else number(value) for value in values])
+    if len(kinds) == 1:
+        try:
+            return pa.array(values)
+        except pa.ArrowException:  # lists or mappings that are not of one form
+            pass
+    return pa.array([plain_text(value) for value in values], type=pa.string())
+
+
+def _series(pd: Any, values: list[Any], declared: str | None) -> Any:
+    kinds = _kinds(values)
+    if not kinds:
+        return pd.Series(values, dtype="object" if values else _EMPTY_TYPES.get(declared or "", "object"))
+    some_missing = any(value is None for value in values)
+    if kinds == {int}:
+        return pd.Series(values, dtype="Int64" if some_missing else "int64")
+    if kinds == {bool}:
+        return pd.Series(values, dtype="boolean" if some_missing else "bool")
+    if kinds <= {int, float}:
+        return pd.Series(values, dtype="float64")
+    return pd.Series(values, dtype=None if kinds == {str} else "object")

@@ -1,0 +1,97 @@
+"""One table of a store as a file of Apache Parquet or Arrow: what other programs read, and viewers of embeddings open.
+
+In: one state of the store, the name of a table of SELECT. Out: a new file with the table's columns and rows in their
+order, TEXT as strings, INTEGER as 64-bit whole numbers, REAL as doubles. Those of ``chunks`` have a column more,
+``vector``, each a list of as many 32-bit floats as the embedder has dimensions, and the file says under the key
+``embedder`` whose they are. It is written batch by batch, in bounded memory, and appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from ..columnar import ARROW_TYPES, plain_text
+from ..errors import InputError
+from ..extras import required
+from ..sql.document_tables import CHUNKS
+from ..sql.store_tables import named_table
+from ..storage.new_file import new_file
+from ..structures.state import State
+from ..systems.reader import Reader
+from ..systems.sql_table import ReadColumn, SqlTable, SqlValue
+from .exchange import TABLE_SUFFIXES
+
+VECTOR = "vector"
+#: Rows that are written at once: a row group of Parquet, a record batch of Arrow.
+_BATCH_ROWS = 8192
+
+_CONVERTED: dict[str, Callable[[Any], Any]] = {
+    "string": plain_text,
+    "int64": lambda value: None if value is None else int(value),
+}
+
+
+def export_table(reader: Reader, name: str, path: str | os.PathLike[str]) -> int:
+    """Write a table to a new file; returns the number of its rows.
+
+    Raises InputError for an unknown table, another suffix than ``.parquet`` and ``.arrow`` or a path that is taken,
+    MissingExtraError without pyarrow, StoreFullError when the file cannot be written.
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(f"{target}: a table is written to a file that ends in {' or '.join(TABLE_SUFFIXES)}")
+    table = named_table(name)
+    pa = required("pyarrow", "arrow", f"a {suffix} file")
+    schema = _schema(pa, table, reader.view)
+    rows = 0
+    with new_file(target) as partial, partial.open("wb") as file, _writer(suffix, file, schema) as writer:
+        for batch in _batches(pa, reader, table, schema):
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+@contextmanager
+def _writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
+    if suffix == ".parquet":
+        parquet = required("pyarrow.parquet", "arrow", "a .parquet file")
+        with parquet.ParquetWriter(file, schema) as writer:
+            yield writer
+    else:
+        with required("pyarrow.ipc", "arrow", "an .arrow file").new_file(file, schema) as writer:
+            yield writer
+
+
+def _schema(pa: Any, table: SqlTable, view: State) -> Any:
+    columns = _columns(table).items()
+    fields = [(name, pa.type_for_alias(ARROW_TYPES.get(kind, "string"))) for name, (kind, _) in columns]
+    if table is not CHUNKS:
+        return pa.schema(fields)
+    vectors = (VECTOR, pa.list_(pa.float32(), view.settings.dimension))
+    return pa.schema([*fields, vectors], metadata={"embedder": view.settings.embedder})
+
+
+def _columns(table: SqlTable) -> Mapping[str, tuple[str, ReadColumn]]:
+    """The columns but the vectors, which are read many at once."""
+    return {name: column for name, column in table.columns.items() if not (table is CHUNKS and name == VECTOR)}
+
+
+def _batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[Any]:
+    rows = table.scan(reader)
+    while batch := list(islice(rows, _BATCH_ROWS)):
+        records = [table.load(reader, row) for row in batch]
+        arrays = []
+        for field, (_, read) in zip(schema, _columns(table).values(), strict=False):
+            converted: Callable[[SqlValue], Any] = _CONVERTED.get(str(field.type), lambda value: value)
+            values = [converted(read(reader, row, record)) for row, record in zip(batch, records, strict=True)]
+            arrays.append(pa.array(values, type=field.type))
+        if table is CHUNKS:
+            vectors = reader.view.vectors.gather([(record.block, record.row) for record in records])
+            arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]))
+        yield pa.record_batch(arrays, schema=schema)

@@ -1,0 +1,165 @@
+"""Results as HTML for notebooks: tables, trees, and texts of which some bytes are marked.
+
+In: what documents and models wrote, as it is stored. Out: HTML without scripts, styles from elsewhere or attributes
+that come from a text: every text is escaped, and stands in an element that takes its direction of writing from the
+text itself, so that none can turn what is around it.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+#: Characters of a cell, and rows of a table, that are shown.
+SHOWN_CHARACTERS = 400
+SHOWN_ROWS = 50
+
+_PRE = 'style="white-space:pre-wrap"'
+_CELL = 'style="white-space:pre-wrap;text-align:left"'
+#: Branches that are drawn one below another; what lies deeper is left out.
+_DEEPEST = 50
+
+
+def escaped(text: str) -> str:
+    """A text as HTML shows it."""
+    return html.escape(text)
+
+
+def paragraph(text: str) -> str:
+    """A text as a paragraph, its line ends kept."""
+    return f'<p dir="auto" {_PRE}>{escaped(text)}</p>'
+
+
+def remark(text: str) -> str:
+    """A word about a result, apart from it."""
+    return f'<p dir="auto"><em>{escaped(text)}</em></p>'
+
+
+def quotation(inner: str) -> str:
+    """HTML as a quotation, its line ends kept."""
+    return f'<blockquote dir="auto" {_PRE}>{inner}</blockquote>'
+
+
+def marked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A text, escaped, with the bytes from ``start`` to ``end`` of its UTF-8 marked, of each span.
+
+    >>> marked("a < b & c", [(4, 5), (4, 7)])
+    'a &lt; <mark>b &amp;</mark> c'
+    """
+    data = text.encode()
+    pieces: list[str] = []
+    done = 0
+    for start, end in _joined(spans):
+        pieces += [_decoded(data[done:start]), f"<mark>{_decoded(data[start:end])}</mark>"]
+        done = end
+    return "".join([*pieces, _decoded(data[done:])])
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order, those that touch as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _decoded(data: bytes) -> str:
+    return escaped(data.decode(errors="replace"))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, remarks: Sequence[str] = ()) -> str:
+    """A table of the first rows, long values cut, with remarks below it."""
+    head = "".join(f'<th dir="auto">{escaped(name)}</th>' for name in columns)
+    shown: list[str] = []
+    more = False
+    for row in rows:
+        more = len(shown) == SHOWN_ROWS
+        if more:
+            break
+        shown.append(f"<tr>{''.join(map(_cell, row))}</tr>")
+    notes = [f"the first {SHOWN_ROWS} rows; there are more", *remarks] if more else remarks
+    drawn = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(shown)}</tbody></table>" if columns else ""
+    return f"<div>{drawn}{''.join(map(remark, notes))}</div>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int | float):
+        return f"<td>{value:.6g}</td>" if isinstance(value, float) else f"<td>{value}</td>"
+    text = "NULL" if value is None else f"X'{value.hex()}'" if isinstance(value, bytes) else value
+    if isinstance(text, list | dict):
+        text = json.dumps(text, ensure_ascii=False)
+    text = str(text)
+    if len(text) > SHOWN_CHARACTERS:
+        text = text[:SHOWN_CHARACTERS] + "…"
+    return f'<td dir="auto" {_CELL}>{escaped(text)}</td>'
+
+
+def levels(rows: Iterable[tuple[int, str, str]]) -> str:
+    """Lines of a level (0: outermost), a name and a note, as lists in lists: an outline, each line before those below
+    it."""
+    pieces: list[str] = []
+    depth = -1
+    for level, name, note in rows:
+        level = min(level, depth + 1, _DEEPEST)
+        if level > depth:
+            pieces.append("<ul>")
+        else:
+            pieces.append("</li>" + "</ul></li>" * (depth - level))
+        pieces.append(f"<li>{_named(name, note)}")
+        depth = level
+    return f"<div>{''.join(pieces)}{'</li></ul>' * (depth + 1)}</div>"
+
+
+def _named(name: str, note: str) -> str:
+    beside = f' <small dir="auto">{escaped(note)}</small>' if note else ""
+    return f"<bdi>{escaped(name)}</bdi>{beside}"
+
+
+def relatives(rows: Iterable[Sequence[Any]]) -> str:
+    """EXPAND's rows (entity, tree, level, relative, via, text) as a tree for each entity in each of its trees.
+
+    A relative that is reached in several ways has its own relatives below it where it stands first.
+    """
+    groups: dict[tuple[str, str], list[Sequence[Any]]] = {}
+    for row in rows:
+        groups.setdefault((row[0], row[1]), []).append(row)
+    pieces: list[str] = []
+    for (entity, tree), members in groups.items():
+        pieces.append(f"<p><b><bdi>{escaped(entity)}</bdi></b> in <bdi>{escaped(tree)}</bdi></p>")
+        for label, sign in (("above", -1), ("below", 1)):
+            by_via = _by_via(row for row in members if row[2] * sign > 0)
+            if by_via:
+                first = [row for of in by_via.values() for row in of if abs(row[2]) == 1]
+                pieces.append(f"<ul><li>{label}{''.join(_branch(first, by_via, set(), 1))}</li></ul>")
+        pieces += [remark(row[5]) for row in members if row[2] == 0 and not row[4] and row[3] == "…"]
+    return f"<div>{''.join(pieces)}</div>"
+
+
+def _by_via(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, int], list[Sequence[Any]]]:
+    """Relatives by the one through which they are reached, and their distance."""
+    found: dict[tuple[str, int], list[Sequence[Any]]] = {}
+    for row in rows:
+        found.setdefault((row[4], abs(row[2])), []).append(row)
+    return found
+
+
+def _branch(
+    rows: Sequence[Sequence[Any]],
+    by_via: Mapping[tuple[str, int], list[Sequence[Any]]],
+    drawn: set[str],
+    distance: int,
+) -> Iterator[str]:
+    yield "<ul>"
+    for row in rows:
+        yield f"<li>{_named(row[3], row[5] if ' is under ' not in row[5] else '')}"
+        further = [] if row[3] in drawn else by_via.get((row[3], distance + 1), [])
+        drawn.add(row[3])
+        if further and distance < _DEEPEST:
+            yield from _branch(further, by_via, drawn, distance + 1)
+        yield "</li>"
+    yield "</ul>"

@@ -1,0 +1,37 @@
+"""A new file that appears whole or not at all.
+
+In: a path at which nothing stands. Out: a path beside it to write to; it is flushed and renamed into place when all is
+written, and removed when it is not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ..errors import StoreFullError
+from .data_file import flush
+from .location import require_free
+
+
+@contextmanager
+def new_file(target: Path) -> Iterator[Path]:
+    """Where to write what is to stand at ``target``.
+
+    Raises InputError when something stands there or its folder does not exist, StoreFullError when it cannot be
+    written.
+    """
+    require_free(target)
+    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    try:
+        yield partial
+        flush(partial)
+        partial.rename(target)
+        flush(target.resolve().parent)
+    except OSError as error:
+        raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another place") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)

@@ -1,0 +1,132 @@
+"""Rows for other programs: files of Parquet and Arrow, tables of pyarrow, data frames of pandas."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kvstore
+from kvstore import errors
+
+KINDS = (
+    "SELECT key, length(key) AS n, NULLIF(length(key), 3) AS some, 1.5 AS x, x'00ff' AS data, NULL AS absent, "
+    "CASE key WHEN 'tea' THEN 9007199254740993 END AS big, CASE key WHEN 'tea' THEN 'text' ELSE 7 END AS mixed "
+    "FROM documents ORDER BY key"
+)
+
+
+@pytest.fixture
+def filled(make_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    store = make_store()
+    with store.transaction() as transaction:
+        transaction.put("coffee", "Coffee is brewed. Robert Fortune liked it.", title="Kaffee ☕")
+        transaction.put("tea", "Tea is made from leaves.", meta={"year": 2024})
+        transaction.put("mate", "Mate is drunk in Uruguay.")
+        transaction.put_edge("Darjeeling", "India", tree="places")
+    return store
+
+
+def test_a_suffix_says_what_a_file_is(filled: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for statement, said in (
+        ("EXPORT TO '{}/x.csv'", r"JSON lines, in a file that ends in .jsonl or .ndjson; one table .* \.parquet or"),
+        ("EXPORT TO '{}/x.jsonl' TABLE chunks", r"a table is written to a file that ends in \.parquet or \.arrow"),
+        ("EXPORT TO '{}/x' TABLE chunks", r"ends in \.parquet or \.arrow"),
+        ("EXPORT TO '{}/x.parquet' TABLE chunk", "there is no table chunk; did you mean chunks"),
+    ):
+        with pytest.raises(errors.InputError, match=said):
+            filled.execute(statement.format(tmp_path))
+    with pytest.raises(errors.InputError, match=r"one table alone goes to a file that ends in \.parquet"):
+        filled.export(tmp_path / "x.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(
+        errors.MissingExtraError, match=r"a \.parquet file needs pyarrow; pip install 'kvstore\[arrow\]'"
+    ):
+        filled.export_table(tmp_path / "x.parquet")
+    with pytest.raises(errors.MissingExtraError, match=r"kvstore\[arrow\]"):
+        filled.execute("SELECT 1").to_arrow()
+    with pytest.raises(errors.MissingExtraError, match=r"kvstore\[pandas\]"):
+        filled.execute("SELECT 1").to_pandas()
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.slow
+def test_chunks_go_to_parquet_with_their_vectors(
+    filled: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("kvstore.database.table_export._BATCH_ROWS", 2)
+    rows = filled.execute("SELECT * FROM chunks").fetchall()
+    cursor = filled.execute(f"EXPORT TO '{tmp_path}/all.parquet'")
+    assert (cursor.rowcount, cursor.message) == (3, f"3 rows of chunks written to {tmp_path}/all.parquet")
+    found = parquet.read_table(tmp_path / "all.parquet")
+    assert [tuple(row.values())[:-1] for row in found.to_pylist()] == rows
+    assert found.schema.field("vector").type == pa.list_(pa.float32(), filled.settings.dimension)
+    assert found.schema.metadata == {b"embedder": filled.settings.embedder.encode()}
+    vectors = np.stack(found.column("vector").to_numpy(zero_copy_only=False))
+    assert np.array_equal(vectors, filled.vectors(found.column("id").to_pylist()))
+    with pytest.raises(errors.InputError, match="exists already"):
+        filled.execute(f"EXPORT TO '{tmp_path}/all.parquet'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_every_table_goes_to_a_file(
+    filled: kvstore.Store, make_needed_indexes: Callable[[kvstore.Store], None], tmp_path: Path, suffix: str
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    make_needed_indexes(filled)
+    for table in filled.tables():
+        path = tmp_path / f"{table.name}.{suffix}"
+        number = filled.export_table(path, table.name.upper())
+        found = parquet.read_table(path) if suffix == "parquet" else pa.ipc.open_file(path).read_all()
+        expected = filled.execute(f"SELECT * FROM {table.name}").fetchall()
+        as_text = [column.type is None for column in table.columns]
+        rows = [
+            tuple(str(value) if text and value is not None else value for value, text in zip(row, as_text, strict=True))
+            for row in expected
+        ]
+        assert [tuple(row.values())[: len(as_text)] for row in found.to_pylist()] == rows
+        assert number == len(rows)
+
+
+@pytest.mark.slow
+def test_a_cursor_becomes_an_arrow_table(filled: kvstore.Store) -> None:
+    pytest.importorskip("pyarrow")
+    table = filled.execute(KINDS).to_arrow()
+    assert [str(field.type) for field in table.schema] == [
+        "string", "int64", "int64", "double", "binary", "null", "int64", "string",
+    ]  # fmt: skip
+    assert table.to_pylist()[2] == {
+        "key": "tea", "n": 3, "some": None, "x": 1.5, "data": b"\0\xff", "absent": None, "big": 9007199254740993,
+        "mixed": "text",
+    }  # fmt: skip
+    assert table.column("mixed").to_pylist() == ["7", "7", "text"]
+    empty = filled.execute("SELECT key, chunks FROM documents WHERE 0").to_arrow().schema
+    assert [str(field.type) for field in empty] == ["string", "int64"]
+    assert filled.execute("SELECT 1 AS a, 2 AS a").to_arrow().column_names == ["a", "a"]
+    assert filled.execute("DELETE DOCUMENT 'coffee'").to_arrow().num_columns == 0
+    answer = filled.execute("ASK 'What is tea made from?'").to_arrow().to_pylist()[0]
+    assert answer["citations"][0]["document"] == "tea"
+
+
+@pytest.mark.slow
+def test_a_cursor_becomes_a_data_frame(filled: kvstore.Store) -> None:
+    pytest.importorskip("pandas")
+    cursor = filled.execute(KINDS)
+    frame = cursor.to_pandas()
+    assert cursor.fetchall() == []
+    assert list(frame.columns) == [name for name, *_ in filled.execute(KINDS).description or ()]
+    assert [str(kind) for kind in frame.dtypes[["n", "some", "x", "big"]]] == ["int64", "Int64", "float64", "Int64"]
+    assert frame["big"][2] == 9007199254740993
+    assert frame["key"].tolist() == ["coffee", "mate", "tea"]
+    assert frame["mixed"].tolist() == [7, 7, "text"]
+    assert filled.execute("SELECT 1 AS a, 2 AS a").to_pandas().values.tolist() == [[1, 2]]
+    assert filled.execute("SELECT key FROM documents WHERE 0").to_pandas().shape == (0, 1)
+    assert filled.execute("LOOKUP 'Robert Fortune'").to_pandas()["document"].tolist() == ["coffee"]
