@@ -137,9 +137,18 @@ def test_a_statement_names_what_is_wrong(store: kvstore.Store, statement: str, t
         (lambda store: store.ask("x", usng="b"), "ask() has no argument 'usng'; did you mean 'using'?"),
         (lambda store: store.retrieve("x", topp=1), "retrieve() has no argument 'topp'; did you mean 'top'?"),
         (lambda store: store.prompt("x", wehre="1"), "prompt() has no argument 'wehre'; did you mean 'where'?"),
-        (lambda store: store.search("x", where={"year": 1}), "search(): where is a text, not dict {'year': 1}"),
-        (lambda store: store.retrieve("x", where={"year": 1}), "retrieve(): where is a text, not dict {'year': 1}"),
-        (lambda store: store.delete_where({"year": 1}), "delete_where(): where is a text, not dict {'year': 1}"),
+        (
+            lambda store: store.search("x", where=["year"]),
+            "search(): where is a text or a mapping of names to values, not list",
+        ),
+        (
+            lambda store: store.retrieve("x", where=["year"]),
+            "retrieve(): where is a text or a mapping of names to values, not list",
+        ),
+        (
+            lambda store: store.delete_where(1),
+            "delete_where(): where is a text or a mapping of names to values, not int 1",
+        ),
         (lambda store: store.get(5), "get(): key is a text, not int 5"),
         (lambda store: store.lookup("x", 5), "lookup(): names is a text, not int 5"),
         (lambda store: store.names(limit=-1), "limit takes 0 to"),

@@ -398,7 +398,7 @@ class Database(Queryable):
         share: float | None = None,
         within: int | None = None,
         by: str | None = None,
-        where: str | None = None,
+        where: str | Mapping[str, Any] | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
         model: str | None = None,
         progress: Callable[[ExtractionProgress], None] | None = None,
@@ -429,7 +429,7 @@ class Database(Queryable):
         share: float | None = None,
         within: int | None = None,
         by: str | None = None,
-        where: str | None = None,
+        where: str | Mapping[str, Any] | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
     ) -> ExtractionForecast:
         """What :meth:`extract` would do: passages, requests, tokens; nothing is sent.
@@ -446,7 +446,7 @@ class Database(Queryable):
         share: float | None,
         within: int | None,
         by: str | None,
-        where: str | None,
+        where: str | Mapping[str, Any] | None,
         parameters: Sequence[Any] | Mapping[str, Any],
     ) -> ModelExtraction:
         from ..sql.document_filter import documents_where

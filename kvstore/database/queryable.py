@@ -1,7 +1,7 @@
 """What can be read from a store: the same methods on a snapshot, inside a transaction, and on the store itself.
 
 Every method reads one state of all structures. ``where`` arguments are SQL conditions over the columns of
-``documents``.
+``documents``, or mappings such as ``{"year": {"$gte": 2024}}`` (:mod:`kvstore.sql.condition_mapping`).
 """
 
 from __future__ import annotations
@@ -141,13 +141,15 @@ class Queryable(ABC):
         with self.state() as view:
             return [_document(view, key) for key in keys]
 
-    def count(self, where: str | None = None, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-        """How many documents there are, or fulfil a SQL condition over the columns of ``documents``.
+    def count(
+        self, where: str | Mapping[str, Any] | None = None, parameters: Sequence[Any] | Mapping[str, Any] = ()
+    ) -> int:
+        """How many documents there are, or fulfil a condition: in SQL over the columns of ``documents``, or a mapping.
 
-        Raises StatementError for a condition that is none.
+        Raises StatementError for SQL that is none, InputError for a mapping that is none.
 
-        >>> store.count(), store.count("meta ->> 'year' >= ?", (2024,))
-        (2, 1)
+        >>> store.count(), store.count("meta ->> 'year' >= ?", (2024,)), store.count({"year": {"$gte": 2024}})
+        (2, 1, 1)
         """
         from ..sql.document_filter import documents_where
 
@@ -387,7 +389,7 @@ class Queryable(ABC):
         text: str,
         *,
         using: str = "hybrid",
-        where: str | None = None,
+        where: str | Mapping[str, Any] | None = None,
         top: int = SEARCH_TOP,
         vector: npt.ArrayLike | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
@@ -636,7 +638,7 @@ class Queryable(ABC):
         depth: int | None = None,
         top: int | None = None,
         within: int | None = None,
-        where: str | None = None,
+        where: str | Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         vector: npt.ArrayLike | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),

@@ -278,10 +278,11 @@ class Transaction(Queryable):
         return sum(self.delete(key) for key in keys)
 
     @working
-    def delete_where(self, where: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-        """Delete the documents for which a SQL condition over the columns of ``documents`` is true; returns how many.
+    def delete_where(self, where: str | Mapping[str, Any], parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
+        """Delete the documents for which a condition is true, in SQL over the columns of ``documents`` or as a mapping;
+        returns how many.
 
-        Raises StatementError for a condition that is none.
+        Raises StatementError for SQL that is none, InputError for a mapping that is none.
 
         >>> store.delete_where("meta ->> 'year' >= ?", (2024,)), store.keys()
         (1, ['tea'])

@@ -13,7 +13,6 @@ from typing import Any
 
 from ..arguments import Choice
 from ..errors import InputError
-from ..retrieval.query import FILL
 from ..sql import descriptions
 from ..systems import SYSTEMS, strategies, strategy_named
 from . import statements as s
@@ -86,7 +85,7 @@ def _properties(found: Mapping[str, Any]) -> Cursor:
 def describe_strategy(context: StatementContext, statement: s.DescribeStrategy) -> Cursor:
     strategy = strategy_named(statement.strategy)
     rows: list[Row] = [("name", strategy.name), ("description", strategy.description)]
-    for name, option in {**strategy.options, "fill": FILL}.items():
+    for name, option in strategy.options.items():
         if isinstance(option, Choice):
             limits = f"one of {', '.join(option.choices)}, by default {option.default}"
         else:

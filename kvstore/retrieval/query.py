@@ -37,18 +37,19 @@ FILL = Choice("none", ("none", "hybrid"), "what else follows where fewer than TO
 class Clauses(TypedDict, total=False):
     """What may be said beside a question, by name; what is left out or None is the session's setting.
 
-    ``using`` names the strategy, ``options`` are its own; ``depth`` counts levels of abstracts, ``top`` chunks;
-    ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition over the columns of ``documents``,
-    with values for its ``parameters``; ``vector``, shape (dimension,), stands in for the embedder's; ``reranker``
-    puts what was found into another order; ``as_segments`` takes neighbouring chunks together as they belong together
-    (:mod:`.segments`), and lets ``options`` have those of segments too. The option ``fill`` every strategy has.
+    ``using`` names the strategy, ``options`` are its own, and ``fill``, which every strategy has; ``depth`` counts
+    levels of abstracts, ``top`` chunks; ``within`` limits all chunks together, in tokens; ``where`` is a SQL condition
+    over the columns of ``documents``, with values for its ``parameters``, or a mapping that says one; ``vector``, shape
+    (dimension,), stands in for the embedder's; ``reranker`` puts what was found into another order; ``as_segments``
+    takes neighbouring chunks together as they belong together (:mod:`.segments`), and lets ``options`` have those of
+    segments too.
     """
 
     using: str | None
     depth: int | None
     top: int | None
     within: int | None
-    where: str | None
+    where: str | Mapping[str, Any] | None
     options: Mapping[str, Any] | None
     vector: npt.ArrayLike | None
     parameters: Sequence[Any] | Mapping[str, Any]

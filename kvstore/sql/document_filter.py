@@ -1,24 +1,29 @@
 """Which documents fulfil a condition: by the index of their values, and by SQLite where that does not tell.
 
-In: a SQL expression over the table ``documents``, and its parameters. Out: the documents for which it is true, exactly
-those that SQLite finds. What the index knows for certain is not read; the documents it cannot judge are. A condition is
-evaluated once while the store stays as it is, unless it may become another by itself.
+In: a SQL expression over the table ``documents`` and its parameters, or a mapping that says a condition
+(:mod:`.condition_mapping`). Out: the documents for which it is true, of SQL exactly those that SQLite finds. What the
+index knows for certain is not read; the documents it cannot judge are, by SQLite or, for a mapping, as they are. A
+condition is evaluated once while the store stays as it is, unless it may become another by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from ..structures.documents.allowed import Allowed
 from ..structures.state import State
-from ..systems.metadata_index.conditions import Untold, is_told
+from ..systems.metadata_index.conditions import Condition, Untold, is_told
 from ..systems.metadata_index.evaluation import Evaluation
+from ..systems.metadata_index.judgement import judge
 from ..systems.metadata_index.metadata_structure import METADATA
 from ..systems.sql_table import Parameters
 from . import condition as conditions
+from .condition_mapping import condition_of_mapping
 from .condition_reading import condition_of
 from .relational import documents_fulfilling
 from .store_tables import SPINE_TABLES, sql_tables
@@ -34,6 +39,10 @@ _FLEETING = frozenset(
 )  # fmt: skip
 
 
+#: Documents that are read together to be judged.
+_READ_TOGETHER = 1000
+
+
 class Filtered(NamedTuple):
     """The documents that a condition leaves, and how they were found."""
 
@@ -41,40 +50,63 @@ class Filtered(NamedTuple):
     how: str
 
 
-def documents_where(state: State, condition: str, parameters: Parameters = ()) -> Filtered:
-    """The documents for which ``condition`` is true.
+def documents_where(state: State, where: str | Mapping[str, Any], parameters: Parameters = ()) -> Filtered:
+    """The documents for which a condition is true.
 
-    Raises StatementError for a condition that is not one, showing the place.
+    Raises StatementError for SQL that is no condition, showing the place, and InputError for a mapping that is none.
     """
-    conditions.check_alone(condition)
+    if isinstance(where, str):
+        conditions.check_alone(where)
+
+        def by_sqlite(among: Sequence[int] | None) -> Iterator[int]:
+            return documents_fulfilling(state, where, parameters, among)
+
+        key = _key(state, where, parameters)
+        return _kept(state, key, lambda: _found(state, condition_of(where, parameters), by_sqlite))
+    if parameters:
+        raise InputError("a condition that is a mapping takes no parameters; put their values into it")
+    condition = condition_of_mapping(where)
+    key = (state.counters.change, repr(condition))
+    return _kept(state, key, lambda: _found(state, condition, partial(_judged, state, condition)))
+
+
+def _kept(state: State, key: Hashable | None, find: Callable[[], Filtered]) -> Filtered:
+    """What a condition left when it was last asked for, else what it leaves now; ``key`` None: that is not kept."""
     kept = None if state.lmdb.writable or state.open_indexes is None else state.open_indexes.conditions
-    key = None if kept is None else _key(state, condition, parameters)
-    if kept is not None and key is not None:
-        allowed = kept.get(key)
-        if allowed is not None:
-            return Filtered(allowed, "kept since it was last asked for")
-    found = _found(state, condition, parameters)
-    if kept is not None and key is not None:
-        kept.keep(key, found.allowed)
+    if kept is None or key is None:
+        return find()
+    allowed = kept.get(key)
+    if allowed is not None:
+        return Filtered(allowed, "kept since it was last asked for")
+    found = find()
+    kept.keep(key, found.allowed)
     return found
 
 
-def _found(state: State, text: str, parameters: Parameters) -> Filtered:
+def _found(state: State, condition: Condition, judged: Callable[[Sequence[int] | None], Iterable[int]]) -> Filtered:
+    """The documents that fulfil a condition; ``judged`` reads some, or all (None), to say which of them do."""
     index = state.part(METADATA)
-    condition = condition_of(text, parameters)
     if isinstance(condition, Untold):
-        found = np.array(sorted(documents_fulfilling(state, text, parameters)), np.int64)
+        found = np.array(sorted(judged(None)), np.int64)
         return Filtered(index.allowed(found), f"{state.counters.documents:,} documents read")
     least, most = Evaluation(state).bounds(condition)
     unclear = [] if least is most else np.flatnonzero(most & ~least).tolist()
     if unclear or not is_told(condition):
         # Where nothing is unclear, SQLite still judges what the condition says.
-        judged = list(documents_fulfilling(state, text, parameters, unclear))
-        if judged:
+        fulfilling = list(judged(unclear))
+        if fulfilling:
             least = least.copy()
-            least[judged] = True
+            least[fulfilling] = True
     how = "by the index of values" + (f", {len(unclear):,} documents read" if unclear else "")
     return Filtered(index.allowed(np.flatnonzero(least)), how)
+
+
+def _judged(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
+    """Those of some documents that fulfil a condition, by their records."""
+    fulfils, read = judge(condition), among or ()
+    for first in range(0, len(read), _READ_TOGETHER):
+        records = state.documents.get_many(read[first : first + _READ_TOGETHER])
+        yield from (document for document, record in records.items() if fulfils(record))
 
 
 def _key(state: State, condition: str, parameters: Parameters) -> Hashable | None:

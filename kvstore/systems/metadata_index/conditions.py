@@ -36,11 +36,15 @@ Field = ColumnField | MetaField
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A field against a value, numbers before texts; unknown where the field is NULL."""
+    """A field against a value, numbers before texts; unknown where the field is NULL.
+
+    ``alike``: only a value of the same kind fulfils it, numbers with numbers and texts with texts.
+    """
 
     field: Field
     operator: Operator
     value: FieldValue
+    alike: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,20 @@ class Present:
 @dataclass(frozen=True, slots=True)
 class IsLike:
     """A field's text is like a pattern: that of LIKE, any case of ASCII letters, or with ``glob`` that of GLOB without
-    brackets."""
+    brackets; ``alike``: and the field is a text, no number."""
 
     field: Field
     pattern: str
     glob: bool = False
+    alike: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HasText:
+    """A field is a text that has another in it."""
+
+    field: Field
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """True where a part, about any element of a field, is; else false."""
+    """True where a part, of any element of its field if that is about elements, is; else false, never unknown."""
 
     part: Condition
 
@@ -98,7 +111,7 @@ class Untold:
     """Somebody else knows."""
 
 
-Condition = Compare | Present | IsLike | Not | All | AnyOf | Exists | Unknown | Untold
+Condition = Compare | Present | IsLike | HasText | Not | All | AnyOf | Exists | Unknown | Untold
 
 
 def is_told(condition: Condition) -> bool:

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import product
 
 import numpy as np
@@ -32,6 +32,7 @@ from .conditions import (
     Exists,
     Field,
     FieldValue,
+    HasText,
     IsLike,
     MetaField,
     Not,
@@ -70,7 +71,8 @@ _MOST_WAYS = 64
 _NEIGHBOURS = 16
 #: A long key stands in ``document_keys`` as so many bytes and a digest.
 _CUT_KEY = 400
-_LONGEST_PATTERN = 1000
+#: Characters of the longest pattern that is compared here.
+LONGEST_PATTERN = 1000
 #: Characters of a pattern's beginning by which values are entered.
 _LONGEST_BEGINNING = 64
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -89,12 +91,8 @@ class Evaluation:
             case Not(part):
                 return self.bounds(part, true=not true)
             case All(parts) | AnyOf(parts):
-                found = [self.bounds(part, true=true) for part in parts]
                 both = np.logical_and if isinstance(condition, All) == true else np.logical_or
-                least = reduce(both, (one[0] for one in found))
-                if all(one[0] is one[1] for one in found):
-                    return least, least
-                return least, reduce(both, (one[1] for one in found))
+                return reduce(partial(_joined, both), (self.bounds(part, true=true) for part in parts))
             case Exists(part):
                 least, most = self.bounds(part)
                 return (least, most) if true else (self._every & ~most, self._every & ~least)
@@ -108,10 +106,10 @@ class Evaluation:
                 if present is None:
                     return self.bounds(Untold())
                 return _same(present[0] if true else self._every & ~present[0], present[1])
-            case Compare(field, operator, value):
-                return self._judged(field, self._compared(field, operator, value), true)
-            case IsLike(field, pattern, glob):
-                return self._judged(field, self._matching(field, pattern, glob), true)
+            case Compare(field):
+                return self._judged(field, self._compared(condition), true)
+            case IsLike(field) | HasText(field):
+                return self._judged(field, self._matching(condition), true)
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
@@ -160,12 +158,14 @@ class Evaluation:
 
     # What compares ---------------------------------------------------------------------------------------------------
 
-    def _compared(self, field: Field, operator: str, value: FieldValue) -> Bounds | None:
+    def _compared(self, condition: Compare) -> Bounds | None:
+        field, operator, value = condition.field, condition.operator, condition.value
         text = isinstance(value, str)
         if text and operator != "=" and value_key(value) is None:
             return None  # too long for a bound
         if isinstance(field, MetaField) or (field.name in TEXT_COLUMNS and text):
-            return self._by_values(field, lambda start: self._comparing(start, operator, value))
+            alike = condition.alike
+            return self._by_values(field, lambda start: self._comparing(start, operator, value, alike))
         if field.name in NUMBER_COLUMNS and not isinstance(value, str):
             return _same(self._of(self.columns["document"][_fulfilling(self.columns[field.name], operator, value)]))
         if field.name == "changed" and isinstance(value, str):
@@ -174,13 +174,17 @@ class Evaluation:
             return self._keys_comparing(operator, value)
         return None
 
-    def _matching(self, field: Field, pattern: str, glob: bool) -> Bounds | None:
-        if len(pattern) > _LONGEST_PATTERN or "\0" in pattern or (glob and "[" in pattern):
-            return None
-        matches = _pattern(pattern, glob)
-        begins = _beginnings(pattern, glob)
+    def _matching(self, condition: IsLike | HasText) -> Bounds | None:
+        field = condition.field
+        if isinstance(condition, HasText):
+            begins, matches, numbers = [""], text_match(condition.text), False
+        else:
+            pattern, glob = condition.pattern, condition.glob
+            if len(pattern) > LONGEST_PATTERN or "\0" in pattern or (glob and "[" in pattern):
+                return None
+            begins, matches, numbers = _beginnings(pattern, glob), pattern_match(pattern, glob), not condition.alike
         if isinstance(field, MetaField) or field.name in TEXT_COLUMNS:
-            return self._by_values(field, lambda start: self._texts_matching(start, begins, matches))
+            return self._by_values(field, lambda start: self._texts_matching(start, begins, matches, numbers))
         if field.name == "changed":
             return self._changed(matches)
         if field.name == "key":
@@ -210,13 +214,14 @@ class Evaluation:
         most |= least
         return _same(least) if np.array_equal(least, most) else (least, most)
 
-    def _comparing(self, start: bytes, operator: str, value: FieldValue) -> Bounds:
+    def _comparing(self, start: bytes, operator: str, value: FieldValue, alike: bool) -> Bounds:
         """Of the values whose keys begin with ``start``, those that compare so with a value."""
         if isinstance(value, str):
-            return _same(self._texts_comparing(start, operator, value))
-        return self._numbers_comparing(start, operator, value)
+            return _same(self._texts_comparing(start, operator, value, TEXT if alike else NUMBER))
+        return self._numbers_comparing(start, operator, value, TEXT if alike else AFTER_TEXT)
 
-    def _texts_comparing(self, start: bytes, operator: str, text: str) -> DocumentMask:
+    def _texts_comparing(self, start: bytes, operator: str, text: str, least: bytes) -> DocumentMask:
+        """Texts that compare so with one, and what lies between the kind ``least`` and them."""
         # The end of a text is the least of bytes: after it come the longer texts that begin alike.
         bound = start + TEXT + text.encode()
         if operator == "=":
@@ -224,16 +229,17 @@ class Evaluation:
             return self._index.mask() if key is None else self._index.having(start + key)
         if operator in "<=":
             stop = bound + (b"\x00" if operator == "<" else b"\x01")
-            return self._index.between(start + NUMBER, stop)
+            return self._index.between(start + least, stop)
         return self._index.between(bound + (b"\x01" if operator == ">" else b"\x00"), start + AFTER_TEXT)
 
-    def _numbers_comparing(self, start: bytes, operator: str, number: float) -> Bounds:
+    def _numbers_comparing(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
+        """Numbers that compare so with one, and what lies between them and the kind ``end``."""
         low, high = (start + number_bound(edge) for edge in _neighbours(number))
         least = self._index.mask()
         if operator in ("<", "<="):
             least |= self._index.between(start + NUMBER, low)
         elif operator in (">", ">="):
-            least |= self._index.between(high + b"\xff", start + AFTER_TEXT)
+            least |= self._index.between(high + b"\xff", start + end)
         exact = read_exactly(number)
 
         def surely(key: bytes) -> bool:
@@ -246,7 +252,7 @@ class Evaluation:
         least |= self._index.chosen(low, high + b"\xff", surely)
         return least, least | self._index.chosen(low, high + b"\xff", perhaps)
 
-    def _texts_matching(self, start: bytes, begins: list[str], matches: Callable[[str], bool]) -> Bounds:
+    def _texts_matching(self, start: bytes, begins: list[str], matches: Callable[[str], bool], numbers: bool) -> Bounds:
         # A number is matched as the text that SQLite makes of it, which is ours for whole ones.
         def whole(key: bytes) -> bool:
             number = stored_value(key[len(start) :])
@@ -255,10 +261,12 @@ class Evaluation:
         def like(key: bytes) -> bool:
             return matches(str(stored_value(key[len(start) :])))
 
-        least = self._index.chosen(start + NUMBER, start + TEXT, whole)
+        least = self._index.chosen(start + NUMBER, start + TEXT, whole) if numbers else self._index.mask()
         for beginning in begins:
             bound = start + TEXT + beginning.encode()
             least |= self._index.chosen(bound, _after(bound), like)
+        if not numbers:
+            return least, least
         real = self._index.chosen(
             start + NUMBER, start + TEXT, lambda key: isinstance(stored_value(key[len(start) :]), float)
         )
@@ -317,6 +325,13 @@ class Evaluation:
         return _same(least) if not cut else (least, least | self._of(np.array(cut, np.int64)))
 
 
+def _joined(both: Callable[[DocumentMask, DocumentMask], DocumentMask], one: Bounds, other: Bounds) -> Bounds:
+    """The bounds of two parts by AND or OR; one set where each has one."""
+    least = both(one[0], other[0])
+    told = one[0] is one[1] and other[0] is other[1]
+    return least, least if told else both(one[1], other[1])
+
+
 def _same(found: DocumentMask, unclear: DocumentMask | None = None) -> Bounds:
     return (found, found) if unclear is None else (found & ~unclear, found | unclear)
 
@@ -362,7 +377,12 @@ def _fulfilling(column: ColumnValues, operator: str, number: float) -> npt.NDArr
     return below if operator in ("<", "<=") else ~below
 
 
-def _pattern(pattern: str, glob: bool) -> Callable[[str], bool]:
+def text_match(text: str) -> Callable[[str], bool]:
+    """Whether another text has a text in it."""
+    return lambda other: text in other
+
+
+def pattern_match(pattern: str, glob: bool) -> Callable[[str], bool]:
     """Whether a text is like a pattern, as SQLite's LIKE and GLOB have it."""
     many, one = "*?" if glob else "%_"
     parts = (".*" if character == many else "." if character == one else re.escape(character) for character in pattern)

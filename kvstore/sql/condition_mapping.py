@@ -1,0 +1,210 @@
+"""Conditions over documents as dictionaries, in the way of MongoDB's queries, for those who have values and no SQL.
+
+In: a mapping such as ``{"year": {"$gte": 2024}, "$or": [{"draft": False}, {"$key": "plan"}]}``. Out: a condition of
+:mod:`kvstore.systems.metadata_index.conditions`, the same algebra that SQL is read into, which is true or false of each
+document and never unknown. A name is a field of the metadata as it is written; a mapping of names below it are fields
+within that; ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed`` and ``$left_out`` are the columns.
+A list fulfils what one of its elements does; numbers compare with numbers and texts with texts. What cannot be a
+condition is an InputError.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, time
+from operator import index
+from typing import Any
+
+from ..arguments import is_text
+from ..errors import InputError
+from ..systems.metadata_index.conditions import (
+    All,
+    AnyOf,
+    ColumnField,
+    Compare,
+    Condition,
+    Exists,
+    Field,
+    FieldValue,
+    HasText,
+    IsLike,
+    MetaField,
+    Not,
+    Operator,
+    Present,
+    Unknown,
+)
+from ..systems.metadata_index.evaluation import LONGEST_PATTERN, NUMBER_COLUMNS
+from .diagnosis import nearest
+from .document_tables import DOCUMENTS
+
+_COMPARISONS: Mapping[str, Operator] = {"$eq": "=", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}
+_OPERATORS = (*_COMPARISONS, "$ne", "$in", "$nin", "$exists", "$like", "$substring", "$not")
+_JOINING = ("$and", "$or", "$not")
+_COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.columns if name != "meta"}
+_INT64 = range(-(1 << 63), 1 << 63)
+_DEEPEST = 50
+
+#: True of no document, and of every one.
+_NEVER: Condition = Exists(Unknown())
+_ALWAYS: Condition = Not(_NEVER)
+
+
+def condition_of_mapping(where: Mapping[str, Any]) -> Condition:
+    """The condition that a mapping says; raises InputError where it says none."""
+    return _conditions(where, 0)
+
+
+def _conditions(where: object, depth: int) -> Condition:
+    """What each name of a mapping says, all of which has to be so."""
+    if not isinstance(where, Mapping):
+        raise InputError(f"a condition is a mapping such as {{'year': 2024}}, not {_shown(where)}")
+    if depth > _DEEPEST:
+        raise InputError(f"a condition is more than {_DEEPEST} deep; say it with less nesting, or in SQL")
+    return _all(_named(name, said, depth) for name, said in where.items())
+
+
+def _named(name: object, said: Any, depth: int) -> Condition:
+    if not isinstance(name, str) or not is_text(name):
+        raise InputError(f"a condition names a field by a text, not {_shown(name)}")
+    if name == "$not":
+        return Not(_conditions(said, depth + 1))
+    if name in ("$and", "$or"):
+        parts = [_conditions(part, depth + 1) for part in _several(name, said, "conditions")]
+        if not parts:
+            raise InputError(f"{name} takes one condition or more, and there is none")
+        return _all(parts) if name == "$and" else _any(parts)
+    if name in _COLUMNS:
+        return _of_field(_COLUMNS[name], name, said, depth + 1)
+    if name.startswith("$"):
+        raise InputError(
+            f"there is no {name}{_near(name, (*_JOINING, *_COLUMNS))}; of documents there are {', '.join(_COLUMNS)}"
+        )
+    return _of_field(MetaField((name,)), name, said, depth + 1)
+
+
+def _of_field(field: Field, name: str, said: Any, depth: int) -> Condition:
+    """What is said of a field: a value, operators with theirs, or fields within it."""
+    if not isinstance(said, Mapping):
+        return _equal(field, name, said)
+    if depth > _DEEPEST:
+        raise InputError(f"a condition is more than {_DEEPEST} deep; say it with less nesting, or in SQL")
+    operators = [isinstance(key, str) and key.startswith("$") for key in said]
+    if not said or (any(operators) and not all(operators)):
+        raise InputError(f"{name} takes a value, operators such as {{'$gte': 2024}}, or fields within it, alone")
+    if any(operators):
+        return _all(_operation(field, name, operator, value, depth) for operator, value in said.items())
+    if isinstance(field, ColumnField):
+        raise InputError(f"{name} is a column and has no fields; operators begin with '$', such as {{'$like': 'a%'}}")
+    parts = []
+    for inner, value in said.items():
+        if not isinstance(inner, str) or not is_text(inner):
+            raise InputError(f"a condition names a field by a text, not {_shown(inner)}")
+        parts.append(_of_field(MetaField((*field.names, inner)), f"{name}.{inner}", value, depth + 1))
+    return _all(parts)
+
+
+def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -> Condition:
+    match operator:
+        case "$eq":
+            return _equal(field, name, value)
+        case "$ne":
+            return Not(_equal(field, name, value))
+        case "$in" | "$nin":
+            found = _any([_equal(field, name, one) for one in _several(operator, value, "values")])
+            return found if operator == "$in" else Not(found)
+        case "$lt" | "$lte" | "$gt" | "$gte":
+            if value is None:
+                raise InputError(
+                    f"{name}: {operator} takes a text or a number, not None; {{'$exists': False}} asks for that"
+                )
+            return _compared(field, _COMPARISONS[operator], _plain(name, value))
+        case "$exists":
+            if not isinstance(value, bool):
+                raise InputError(f"{name}: $exists takes True or False, not {_shown(value)}")
+            return Present(field) if value else Not(Present(field))
+        case "$like" | "$substring":
+            if not isinstance(value, str) or not is_text(value) or len(value) > LONGEST_PATTERN:
+                raise InputError(
+                    f"{name}: {operator} takes a text of up to {LONGEST_PATTERN:,} characters, not {_shown(value)}"
+                )
+            return _of_texts(
+                field, lambda of: IsLike(of, value, alike=True) if operator == "$like" else HasText(of, value)
+            )
+        case "$not":
+            return Not(_of_field(field, name, value, depth + 1))
+    raise InputError(
+        f"{name}: there is no operator {operator}{_near(operator, _OPERATORS)}; there are {', '.join(_OPERATORS)}"
+    )
+
+
+def _equal(field: Field, name: str, value: Any) -> Condition:
+    return Not(Present(field)) if value is None else _compared(field, "=", _plain(name, value))
+
+
+def _compared(field: Field, operator: Operator, value: FieldValue) -> Condition:
+    if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
+        return _NEVER
+    return Exists(Compare(_elements(field), operator, value, alike=True))
+
+
+def _of_texts(field: Field, said: Callable[[Field], IsLike | HasText]) -> Condition:
+    if isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS:
+        return _NEVER
+    return Exists(said(_elements(field)))
+
+
+def _elements(field: Field) -> Field:
+    return MetaField(field.names, elements=True) if isinstance(field, MetaField) else field
+
+
+def _plain(name: str, value: Any) -> FieldValue:
+    """A value as metadata has it."""
+    if isinstance(value, str):
+        if is_text(value):
+            return value
+        raise InputError(f"{name}: a value has half of a surrogate pair, which is no text; give another")
+    if isinstance(value, (date, time)):  # a datetime is a date
+        return value.isoformat()
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise InputError(
+                f"{name}: nothing compares with NaN; {{'$exists': False}} asks for a field that is missing"
+            )
+        return value
+    if hasattr(value, "__index__"):
+        whole = index(value)
+        if whole in _INT64:
+            return whole
+        raise InputError(f"{name}: a value is a whole number of more than 64 bits; give it as text")
+    raise InputError(
+        f"{name} is compared with texts, numbers, True, False and None, not {_shown(value)}; $in takes a list"
+    )
+
+
+def _several(operator: str, said: Any, what: str) -> Sequence[Any]:
+    if isinstance(said, (str, bytes, Mapping)) or not isinstance(said, (Sequence, set, frozenset)):
+        raise InputError(f"{operator} takes a list of {what}, not {_shown(said)}")
+    return list(said)
+
+
+def _all(parts: Iterable[Condition]) -> Condition:
+    every = list(parts)
+    return _ALWAYS if not every else every[0] if len(every) == 1 else All(every)
+
+
+def _any(parts: Sequence[Condition]) -> Condition:
+    return _NEVER if not parts else parts[0] if len(parts) == 1 else AnyOf(parts)
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    found = nearest(word, known)
+    return f" (did you mean {found}?)" if found else ""
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return (
+        f"{type(value).__name__} {shown}" if len(shown) <= 60 else f"a {type(value).__name__} of {len(shown):,} signs"
+    )

@@ -1,0 +1,83 @@
+"""A condition judged by the document itself, where the index of values does not tell.
+
+In: a condition that a mapping said (:mod:`kvstore.sql.condition_mapping`), and a document's record. Out: whether it is
+true: such a condition is never unknown. What SQL says is judged by SQLite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import eq, ge, gt, le, lt
+from typing import Any
+
+from ...structures.documents.documents import DocumentRecord
+from .conditions import (
+    All,
+    AnyOf,
+    ColumnField,
+    Compare,
+    Condition,
+    Exists,
+    Field,
+    HasText,
+    IsLike,
+    Not,
+    Operator,
+    Present,
+    Unknown,
+)
+from .evaluation import pattern_match, text_match
+
+_COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
+#: Columns whose attribute of a record has another name.
+_ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
+
+
+def judge(condition: Condition) -> Callable[[DocumentRecord], bool]:
+    """Whether a document fulfils a condition that is never unknown; raises ValueError for one that may be."""
+    match condition:
+        case Not(part):
+            fulfils = judge(part)
+            return lambda record: not fulfils(record)
+        case All(parts):
+            every = [judge(part) for part in parts]
+            return lambda record: all(one(record) for one in every)
+        case AnyOf(parts):
+            some = [judge(part) for part in parts]
+            return lambda record: any(one(record) for one in some)
+        case Present(field):
+            return lambda record: _value(record, field) is not None
+        case Exists(Unknown()):
+            return lambda record: False
+        case Exists(part):
+            return _judge_of_values(part)
+    raise ValueError(f"a condition that may be unknown: {condition}")
+
+
+def _judge_of_values(part: Condition) -> Callable[[DocumentRecord], bool]:
+    match part:
+        case Compare(field, operator, value, alike=True):
+            compares, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
+            return lambda record: any(isinstance(one, kind) and compares(one, value) for one in _values(record, field))
+        case IsLike(field, pattern, glob=False, alike=True):
+            matches = pattern_match(pattern, False)
+        case HasText(field, text):
+            matches = text_match(text)
+        case _:
+            raise ValueError(f"a condition that SQL alone can say: {part}")
+    return lambda record: any(isinstance(one, str) and matches(one) for one in _values(record, field))
+
+
+def _values(record: DocumentRecord, field: Field) -> Sequence[Any]:
+    """What a field may be compared by: itself, or the elements of a list."""
+    found = _value(record, field)
+    return found if isinstance(found, list) else [found]
+
+
+def _value(record: DocumentRecord, field: Field) -> Any:
+    if isinstance(field, ColumnField):
+        return getattr(record, _ATTRIBUTES.get(field.name, field.name))
+    found: Any = record.meta
+    for name in field.names:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found

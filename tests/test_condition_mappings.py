@@ -1,0 +1,275 @@
+"""Conditions as dictionaries: what they find is what evaluating them on every document finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from operator import ge, gt, le, lt
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore import errors
+from kvstore.sql.document_filter import documents_where
+
+TEXT = "Tea is made from leaves."
+BOOKS: dict[str, dict[str, Any]] = {
+    "emma": {"year": 1815, "tags": ["novel", "english"], "author": {"name": "Austen", "born": 1775}, "read": True},
+    "faust": {"year": 1808, "tags": ["play"], "author": {"name": "Goethe", "born": 1749}, "read": False},
+    "poems": {"year": "1798", "tags": [], "day": "2024-05-01"},
+    "blank": {"year": None},
+    "x.y": {"a.b": 1.5, "long": "k" * 300 + "end", "100%": "50% off"},
+}
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    path: Path = tmp_path_factory.mktemp("books") / "store"
+    with kvstore.open(path, embedder="hashing:16", settings={"language": "rules"}) as opened:
+        with opened.transaction() as transaction:
+            for key, meta in BOOKS.items():
+                transaction.put(key, TEXT, title=key.title(), meta=meta)
+        yield opened
+
+
+def found(store: kvstore.Store, where: Mapping[str, Any]) -> set[str]:
+    return {hit.document for hit in store.search("tea", where=where)}
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        ({}, set(BOOKS)),
+        ({"year": 1815}, {"emma"}),
+        ({"year": {"$gte": 1808}}, {"emma", "faust"}),
+        ({"year": {"$gte": "1700"}}, {"poems"}),
+        ({"year": {"$lt": "1900"}}, {"poems"}),
+        ({"year": {"$gt": 1808, "$lt": 1900}}, {"emma"}),
+        ({"year": {"$ne": 1815}}, {"faust", "poems", "blank", "x.y"}),
+        ({"year": None}, {"blank", "x.y"}),
+        ({"year": {"$exists": True}}, {"emma", "faust", "poems"}),
+        ({"year": {"$in": [1808, "1798", None]}}, {"faust", "poems", "blank", "x.y"}),
+        ({"year": {"$nin": [1808, 1815]}}, {"poems", "blank", "x.y"}),
+        ({"year": {"$in": []}}, set()),
+        ({"tags": "novel"}, {"emma"}),
+        ({"tags": {"$in": ["play", "english"]}}, {"emma", "faust"}),
+        ({"tags": {"$like": "%L%"}}, {"emma", "faust"}),
+        ({"tags": {"$exists": True}}, {"emma", "faust", "poems"}),
+        ({"author": {"name": "Goethe"}}, {"faust"}),
+        ({"author": {"born": {"$lt": 1760}, "name": {"$like": "go%"}}}, {"faust"}),
+        ({"read": True}, {"emma"}),
+        ({"read": {"$in": [False]}}, {"faust"}),
+        ({"a.b": {"$gt": 1}}, {"x.y"}),
+        ({"day": date(2024, 5, 1)}, {"poems"}),
+        ({"day": {"$lt": datetime(2024, 5, 2, tzinfo=UTC)}}, {"poems"}),
+        ({"long": {"$substring": "kend"}}, {"x.y"}),
+        ({"100%": {"$substring": "% o"}}, {"x.y"}),
+        ({"long": {"$gt": "kk"}}, {"x.y"}),
+        ({"$key": "emma"}, {"emma"}),
+        ({"$key": {"$in": ["emma", "x.y", "none"]}, "$title": {"$like": "e%"}}, {"emma"}),
+        ({"$key": {"$substring": "oem"}}, {"poems"}),
+        ({"$bytes": {"$gte": len(TEXT)}, "$chunks": 1, "$left_out": 0}, set(BOOKS)),
+        ({"$source": None}, set(BOOKS)),
+        ({"$key": 1}, set()),
+        ({"$changed": {"$gt": "2020"}}, set(BOOKS)),
+        ({"$or": [{"year": 1808}, {"tags": "novel"}]}, {"emma", "faust"}),
+        ({"$and": [{"year": {"$gt": 0}}, {"$not": {"tags": "novel"}}]}, {"faust"}),
+        ({"year": {"$not": {"$gt": 0}}}, {"poems", "blank", "x.y"}),
+    ],
+)
+def test_a_dictionary_says_which_documents(books: kvstore.Store, where: Mapping[str, Any], keys: set[str]) -> None:
+    assert found(books, where) == keys
+    assert books.count(where) == len(keys)
+
+
+def test_a_dictionary_stands_wherever_a_condition_does(books: kvstore.Store) -> None:
+    where = {"year": {"$gte": 1800}}
+    assert {hit.document for hit in books.retrieve("tea", using="vector", where=where).hits} == {"emma", "faust"}
+    assert {span.document for span in books.ask("What is tea?", where=where).citations} <= {"emma", "faust"}
+    assert books.forecast_extract("units", where=where).passages == 2
+    evidence = books.retrieve("tea", where=where)
+    steps = {step.name: step for step in evidence.steps}
+    assert (steps["filter documents"].detail, steps["filter documents"].count) == (
+        "kept since it was last asked for", 2
+    )  # fmt: skip
+    transaction = books.transaction()
+    assert transaction.delete_where({"tags": "novel"}) == 1
+    assert (transaction.count({"year": 1815}), "emma" in transaction) == (0, False)
+    transaction.rollback()
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"year": {"$gtx": 1}}, r"year: there is no operator \$gtx \(did you mean \$gt\?\); there are \$eq"),
+        ({"$keys": "a"}, r"there is no \$keys \(did you mean \$key\?\)"),
+        ({"$or": {"year": 1}}, r"\$or takes a list of conditions, not dict"),
+        ({"$and": []}, r"\$and takes one condition or more"),
+        ({"$or": [1]}, "a condition is a mapping such as"),
+        ({"year": {"$in": "abc"}}, r"\$in takes a list of values, not str 'abc'"),
+        (
+            {"year": [1, 2]},
+            r"year is compared with texts, numbers, True, False and None, not list \[1, 2\]; \$in takes",
+        ),
+        ({"year": {"$gt": None}}, r"year: \$gt takes a text or a number"),
+        ({"year": {"$gt": 1, "month": 2}}, "year takes a value, operators"),
+        ({"year": {}}, "year takes a value, operators"),
+        ({"year": float("nan")}, "nothing compares with NaN"),
+        ({"year": 1 << 70}, "more than 64 bits"),
+        ({"year": {"$exists": 1}}, r"\$exists takes True or False"),
+        ({"year": {"$like": 1}}, r"\$like takes a text of up to 1,000 characters"),
+        ({"$key": {"a": 1}}, r"\$key is a column and has no fields"),
+        ({1: 2}, "names a field by a text, not int 1"),
+        ({"a": "\ud800"}, "half of a surrogate pair"),
+    ],
+)
+def test_what_is_no_condition_says_why(books: kvstore.Store, where: Any, message: str) -> None:
+    with pytest.raises(errors.InputError, match=message):
+        books.search("tea", where=where)
+
+
+def test_a_dictionary_takes_no_parameters_and_is_not_too_deep(books: kvstore.Store) -> None:
+    with pytest.raises(errors.InputError, match="takes no parameters"):
+        books.count({"year": 1}, (1,))
+    deep: dict[str, Any] = {"year": 1}
+    for _ in range(60):
+        deep = {"$not": deep}
+    with pytest.raises(errors.InputError, match="more than 50 deep"):
+        books.count(deep)
+    with pytest.raises(errors.ArgumentError, match="where is a text or a mapping"):
+        books.count(7)  # type: ignore[arg-type]
+
+
+# Against plain evaluation --------------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "a", "b.c", 'q"'])
+TEXTS = st.sampled_from(["", "a", "A", "ab", "Ab%", "a_b", "b", "10", "ß", "\0x", "k" * 300, "k" * 300 + "l", "東"])
+NUMBERS = st.sampled_from(
+    [0, 1, -2, 3, True, False, 0.5, -0.0, 1.0, 1e300, 0.1 + 0.2, 1 / 3, 1 << 53, (1 << 53) + 1, float(1 << 53)]
+)
+SCALARS = st.none() | NUMBERS | TEXTS
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=2), max_leaves=4
+)
+DOCUMENTS = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(["a", "b", "A/b", "é", "k" * 490, "k" * 490 + "l", "x_1"]),
+        "title": st.none() | TEXTS.filter(lambda text: "\0" not in text),
+        "meta": st.dictionaries(NAMES, VALUES, max_size=3),
+    }
+)
+OPERATIONS = st.one_of(
+    st.builds(lambda name, value: {name: value}, st.sampled_from(["$eq", "$ne"]), SCALARS),
+    st.builds(lambda name, value: {name: value}, st.sampled_from(["$lt", "$lte", "$gt", "$gte"]), NUMBERS | TEXTS),
+    st.builds(lambda name, values: {name: values}, st.sampled_from(["$in", "$nin"]), st.lists(SCALARS, max_size=3)),
+    st.builds(lambda value: {"$exists": value}, st.booleans()),
+    st.builds(lambda text: {"$substring": text}, TEXTS),
+    st.builds(lambda text: {"$like": text}, st.sampled_from(["a%", "%B%", "_", "%", "k%l", "1%", "é"])),
+)
+SAID = st.one_of(SCALARS, OPERATIONS, st.builds(lambda one, other: {**one, **other}, OPERATIONS, OPERATIONS))
+FIELDS = st.one_of(
+    st.dictionaries(NAMES, SAID, max_size=2),
+    st.builds(lambda outer, inner, said: {outer: {inner: said}}, NAMES, NAMES, SAID),
+    st.builds(lambda column, said: {column: said}, st.sampled_from(["$key", "$title", "$bytes", "$chunks"]), SAID),
+)
+WHERES = st.recursive(
+    FIELDS,
+    lambda inner: st.one_of(
+        st.builds(lambda parts: {"$and": parts}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda parts: {"$or": parts}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda part: {"$not": part}, inner),
+    ),
+    max_leaves=4,
+)
+
+
+def plainly(where: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Whether a document fulfils a condition, by what the words of LANGUAGE.md say."""
+
+    def holds(name: str, said: Any) -> bool:
+        if name == "$and":
+            return all(plainly(part, document) for part in said)
+        if name == "$or":
+            return any(plainly(part, document) for part in said)
+        if name == "$not":
+            return not plainly(said, document)
+        columns = {"$key": document["key"], "$title": document["title"], "$bytes": len(TEXT), "$chunks": 1}
+        return fulfils(columns[name] if name in columns else document["meta"].get(name), said)
+
+    return all(holds(name, said) for name, said in where.items())
+
+
+def fulfils(value: Any, said: Any) -> bool:
+    if not isinstance(said, Mapping):
+        return equals(value, said)
+    if said and not any(name.startswith("$") for name in said):
+        within = value if isinstance(value, dict) else {}
+        return all(fulfils(within.get(name), inner) for name, inner in said.items())
+    return all(operates(value, name, operand) for name, operand in said.items())
+
+
+def operates(value: Any, name: str, operand: Any) -> bool:
+    match name:
+        case "$ne" | "$nin":
+            return not operates(value, {"$ne": "$eq", "$nin": "$in"}[name], operand)
+        case "$eq":
+            return equals(value, operand)
+        case "$in":
+            return any(equals(value, one) for one in operand)
+        case "$exists":
+            return (value is not None) == operand
+    elements = value if isinstance(value, list) else [value]
+    if name == "$substring":
+        return any(isinstance(one, str) and operand in one for one in elements)
+    if name == "$like":
+        return any(isinstance(one, str) and like(one, operand) for one in elements)
+    compares = {"$lt": lt, "$lte": le, "$gt": gt, "$gte": ge}[name]
+    return any(kind(one) == kind(operand) and compares(one, operand) for one in elements)
+
+
+def equals(value: Any, operand: Any) -> bool:
+    if operand is None:
+        return value is None
+    return any(kind(one) == kind(operand) and one == operand for one in (value if isinstance(value, list) else [value]))
+
+
+def kind(value: Any) -> str:
+    return "number" if isinstance(value, (int, float)) else type(value).__name__
+
+
+def like(text: str, pattern: str) -> bool:
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(like(text[start:], pattern[1:]) for start in range(len(text) + 1))
+    return bool(text) and (pattern[0] == "_" or lowered(text[0]) == lowered(pattern[0])) and like(text[1:], pattern[1:])
+
+
+def lowered(letter: str) -> str:
+    return letter.lower() if letter.isascii() else letter
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(
+    documents=st.lists(DOCUMENTS, min_size=1, max_size=6, unique_by=lambda one: str(one["key"])),
+    wheres=st.lists(WHERES, min_size=5, max_size=15),
+)
+def test_dictionaries_find_what_plain_evaluation_finds(
+    books: kvstore.Store, documents: list[dict[str, Any]], wheres: list[dict[str, Any]]
+) -> None:
+    transaction = books.transaction()
+    try:
+        transaction.delete_many(books.keys())
+        for document in documents:
+            transaction.put(document["key"], TEXT, title=document["title"], meta=document["meta"])
+        for where in wheres:
+            expected = {one["key"] for one in documents if plainly(where, one)}
+            with transaction.state() as state:
+                chosen = documents_where(state, where).allowed.documents.tolist()
+                assert {state.documents.key_of(one) for one in chosen} == expected, where
+    finally:
+        transaction.rollback()
