@@ -20,7 +20,9 @@ print(*sys.modules)
 #: Packages that nothing of this needs, each the first of many.
 UNASKED = (
     "kvstore.answering",
+    "asyncio",
     "email",
+    "httpx",
     "importlib.metadata",
     "importlib.resources",
     "spacy",
