@@ -72,6 +72,10 @@ def found(store: kvstore.Store, where: Mapping[str, Any]) -> set[str]:
         ({"$key": "emma"}, {"emma"}),
         ({"$key": {"$in": ["emma", "x.y", "none"]}, "$title": {"$like": "e%"}}, {"emma"}),
         ({"$key": {"$substring": "oem"}}, {"poems"}),
+        ({"tags": {"$isubstring": "OVE"}}, {"emma"}),
+        ({"tags": {"$empty": True}}, {"poems", "blank", "x.y"}),
+        ({"tags": {"$empty": False}}, {"emma", "faust"}),
+        ({"$source": {"$empty": True}, "$bytes": {"$empty": False}}, set(BOOKS)),
         ({"$bytes": {"$gte": len(TEXT)}, "$chunks": 1, "$left_out": 0}, set(BOOKS)),
         ({"$source": None}, set(BOOKS)),
         ({"$key": 1}, set()),
@@ -167,7 +171,8 @@ OPERATIONS = st.one_of(
     st.builds(lambda name, value: {name: value}, st.sampled_from(["$lt", "$lte", "$gt", "$gte"]), NUMBERS | TEXTS),
     st.builds(lambda name, values: {name: values}, st.sampled_from(["$in", "$nin"]), st.lists(SCALARS, max_size=3)),
     st.builds(lambda value: {"$exists": value}, st.booleans()),
-    st.builds(lambda text: {"$substring": text}, TEXTS),
+    st.builds(lambda value: {"$empty": value}, st.booleans()),
+    st.builds(lambda name, text: {name: text}, st.sampled_from(["$substring", "$isubstring"]), TEXTS),
     st.builds(lambda text: {"$like": text}, st.sampled_from(["a%", "%B%", "_", "%", "k%l", "1%", "é"])),
 )
 SAID = st.one_of(SCALARS, OPERATIONS, st.builds(lambda one, other: {**one, **other}, OPERATIONS, OPERATIONS))
@@ -222,9 +227,13 @@ def operates(value: Any, name: str, operand: Any) -> bool:
             return any(equals(value, one) for one in operand)
         case "$exists":
             return (value is not None) == operand
+        case "$empty":
+            return (value in (None, "", [])) == operand
     elements = value if isinstance(value, list) else [value]
     if name == "$substring":
         return any(isinstance(one, str) and operand in one for one in elements)
+    if name == "$isubstring":
+        return any(isinstance(one, str) and operand.lower() in one.lower() for one in elements)
     if name == "$like":
         return any(isinstance(one, str) and like(one, operand) for one in elements)
     compares = {"$lt": lt, "$lte": le, "$gt": gt, "$gte": ge}[name]

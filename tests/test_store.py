@@ -421,7 +421,15 @@ def test_origins_are_set_without_storing_documents_again(store: kvstore.Store) -
         assert transaction.set_origins({"milk": "notes"}) == 0
     rows = store.execute("SELECT key, origin FROM documents ORDER BY key").fetchall()
     assert rows == [("sugar", "letters"), ("tea", None)]
-    assert store.keys(where="origin = 'letters'") == ["sugar"]
+    for condition in ("origin = 'letters'", {"$origin": "letters"}, "origin IS NOT NULL", {"$origin": {"$like": "l%"}}):
+        assert store.keys(where=condition) == ["sugar"], condition
+    for condition in (
+        "origin IS NULL",
+        {"$origin": None},
+        {"$origin": {"$ne": "letters"}},
+        {"$origin": {"$empty": True}},
+    ):
+        assert store.keys(where=condition) == ["tea"], condition
     assert ("tea", changed[-1][1]) in store.execute("SELECT key, changed FROM documents").fetchall()
     with pytest.raises(errors.ArgumentError, match="an origin is a text or None, not 7"):
         store.set_origins({"tea": 7})

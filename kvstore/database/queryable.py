@@ -191,13 +191,13 @@ class Queryable(ABC):
         prefix: str = "",
         limit: int | None = None,
         *,
-        where: str | None = None,
+        where: str | Mapping[str, Any] | None = None,
         parameters: Sequence[Any] | Mapping[str, Any] = (),
     ) -> list[str]:
         """Keys of the documents that begin with ``prefix``, in order, at most ``limit``; of those that fulfil a
         condition over the columns of ``documents`` where there is one.
 
-        Raises StatementError for a condition that is none.
+        Raises StatementError for a condition that is none, InputError for a mapping that says none.
 
         >>> store.keys(), store.keys("t"), store.keys(limit=1), store.keys(where="meta ->> 'year' >= 2024")
         (['coffee', 'tea'], ['tea'], ['coffee'], ['coffee'])

@@ -24,6 +24,7 @@ from ..systems.metadata_index.conditions import (
     ColumnField,
     Compare,
     Condition,
+    EmptyList,
     Exists,
     Field,
     FieldValue,
@@ -40,7 +41,7 @@ from .diagnosis import nearest
 from .document_tables import DOCUMENTS
 
 _COMPARISONS: Mapping[str, Operator] = {"$eq": "=", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}
-_OPERATORS = (*_COMPARISONS, "$ne", "$in", "$nin", "$exists", "$like", "$substring", "$not")
+_OPERATORS = (*_COMPARISONS, "$ne", "$in", "$nin", "$exists", "$empty", "$like", "$substring", "$isubstring", "$not")
 _JOINING = ("$and", "$or", "$not")
 _COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.columns if name != "meta"}
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -120,18 +121,19 @@ def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -
                     f"{name}: {operator} takes a text or a number, not None; {{'$exists': False}} asks for that"
                 )
             return _compared(field, _COMPARISONS[operator], _plain(name, value))
-        case "$exists":
+        case "$exists" | "$empty":
             if not isinstance(value, bool):
-                raise InputError(f"{name}: $exists takes True or False, not {_shown(value)}")
-            return Present(field) if value else Not(Present(field))
-        case "$like" | "$substring":
+                raise InputError(f"{name}: {operator} takes True or False, not {_shown(value)}")
+            said = Present(field) if operator == "$exists" else _empty(field)
+            return said if value else Not(said)
+        case "$like" | "$substring" | "$isubstring":
             if not isinstance(value, str) or not is_text(value) or len(value) > LONGEST_PATTERN:
                 raise InputError(
                     f"{name}: {operator} takes a text of up to {LONGEST_PATTERN:,} characters, not {_shown(value)}"
                 )
-            return _of_texts(
-                field, lambda of: IsLike(of, value, alike=True) if operator == "$like" else HasText(of, value)
-            )
+            if operator == "$like":
+                return _of_texts(field, lambda of: IsLike(of, value, alike=True))
+            return _of_texts(field, lambda of: HasText(of, value, any_case=operator == "$isubstring"))
         case "$not":
             return Not(_of_field(field, name, value, depth + 1))
     raise InputError(
@@ -153,6 +155,16 @@ def _of_texts(field: Field, said: Callable[[Field], IsLike | HasText]) -> Condit
     if isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS:
         return _NEVER
     return Exists(said(_elements(field)))
+
+
+def _empty(field: Field) -> Condition:
+    """A field that is missing or null, an empty text or an empty list."""
+    parts: list[Condition] = [Not(Present(field))]
+    if not (isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS):
+        parts.append(Exists(Compare(field, "=", "", alike=True)))
+    if isinstance(field, MetaField):
+        parts.append(EmptyList(field))
+    return _any(parts)
 
 
 def _elements(field: Field) -> Field:

@@ -67,10 +67,18 @@ class IsLike:
 
 @dataclass(frozen=True, slots=True)
 class HasText:
-    """A field is a text that has another in it."""
+    """A field is a text that has another in it; with ``any_case`` both are compared in lower case."""
 
     field: Field
     text: str
+    any_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyList:
+    """A field is a list without elements; never unknown."""
+
+    field: Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +119,7 @@ class Untold:
     """Somebody else knows."""
 
 
-Condition = Compare | Present | IsLike | HasText | Not | All | AnyOf | Exists | Unknown | Untold
+Condition = Compare | Present | IsLike | HasText | EmptyList | Not | All | AnyOf | Exists | Unknown | Untold
 
 
 def is_told(condition: Condition) -> bool:

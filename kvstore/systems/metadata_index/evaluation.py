@@ -29,6 +29,7 @@ from .conditions import (
     ColumnField,
     Compare,
     Condition,
+    EmptyList,
     Exists,
     Field,
     FieldValue,
@@ -65,6 +66,8 @@ Bounds = tuple[DocumentMask, DocumentMask]
 
 #: Columns that are numbers, and are kept as such.
 NUMBER_COLUMNS = ("bytes", "chunks", "left_out")
+#: Columns that every document has a value in.
+_NEVER_NULL = (*NUMBER_COLUMNS, "key", "meta", "changed")
 #: Ways to write a pattern's beginning in either case that are looked for.
 _MOST_WAYS = 64
 #: Doubles next to each other within which a number may be read as another.
@@ -106,6 +109,10 @@ class Evaluation:
                 if present is None:
                     return self.bounds(Untold())
                 return _same(present[0] if true else self._every & ~present[0], present[1])
+            case EmptyList(field):
+                # A list has no value of its own, so nothing but the document tells; it is not NULL.
+                none, (_, most) = self._index.mask(), self.bounds(Present(field))
+                return (none, most) if true else (self._every & ~most, self._every)
             case Compare(field):
                 return self._judged(field, self._compared(condition), true)
             case IsLike(field) | HasText(field):
@@ -149,7 +156,7 @@ class Evaluation:
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
                 return self._index.having(column_key(field.name) + PRESENT), None
-            return self._every, None
+            return (self._every, None) if field.name in _NEVER_NULL else None
         start = names_key(FIELD, field.names)
         if start is None or field.elements:
             return None
@@ -177,7 +184,7 @@ class Evaluation:
     def _matching(self, condition: IsLike | HasText) -> Bounds | None:
         field = condition.field
         if isinstance(condition, HasText):
-            begins, matches, numbers = [""], text_match(condition.text), False
+            begins, matches, numbers = [""], text_match(condition.text, condition.any_case), False
         else:
             pattern, glob = condition.pattern, condition.glob
             if len(pattern) > LONGEST_PATTERN or "\0" in pattern or (glob and "[" in pattern):
@@ -377,8 +384,11 @@ def _fulfilling(column: ColumnValues, operator: str, number: float) -> npt.NDArr
     return below if operator in ("<", "<=") else ~below
 
 
-def text_match(text: str) -> Callable[[str], bool]:
-    """Whether another text has a text in it."""
+def text_match(text: str, any_case: bool = False) -> Callable[[str], bool]:
+    """Whether another text has a text in it, as it is written or in any case."""
+    if any_case:
+        lower = text.lower()
+        return lambda other: lower in other.lower()
     return lambda other: text in other
 
 

@@ -17,6 +17,7 @@ from .conditions import (
     ColumnField,
     Compare,
     Condition,
+    EmptyList,
     Exists,
     Field,
     HasText,
@@ -47,6 +48,8 @@ def judge(condition: Condition) -> Callable[[DocumentRecord], bool]:
             return lambda record: any(one(record) for one in some)
         case Present(field):
             return lambda record: _value(record, field) is not None
+        case EmptyList(field):
+            return lambda record: _value(record, field) == []
         case Exists(Unknown()):
             return lambda record: False
         case Exists(part):
@@ -61,8 +64,8 @@ def _judge_of_values(part: Condition) -> Callable[[DocumentRecord], bool]:
             return lambda record: any(isinstance(one, kind) and compares(one, value) for one in _values(record, field))
         case IsLike(field, pattern, glob=False, alike=True):
             matches = pattern_match(pattern, False)
-        case HasText(field, text):
-            matches = text_match(text)
+        case HasText(field, text, any_case):
+            matches = text_match(text, any_case)
         case _:
             raise ValueError(f"a condition that SQL alone can say: {part}")
     return lambda record: any(isinstance(one, str) and matches(one) for one in _values(record, field))
