@@ -12,10 +12,9 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .http_client import Reply
+from .endpoint import Reply
 
 #: Bytes of one answer, at most: a model that repeats itself without end must end.
 LARGEST = 4 << 20
@@ -93,7 +92,6 @@ class ChatStream:
         elif kind == "text/event-stream":
             for data in _data(self._received()):
                 if data == b"[DONE]":
-                    self._reply.finish()
                     return
                 yield _decoded(data)
         else:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbedderError
-from .endpoint import Endpoint
-from .patience import Patience
+from .endpoint import Endpoint, Patience
 from .protocol import Embeddings, normalised
 
 #: Texts a request.
