@@ -1,5 +1,7 @@
 """What the kernel offers to Python; see patches.pyx."""
 
+from collections.abc import Callable, Iterable, Mapping
+
 Value = bytes | bytearray | memoryview
 
 def patch(old: Value, new: Value) -> bytes | None: ...
@@ -9,6 +11,19 @@ def patched(old: Value, patch: Value) -> bytes: ...
 Chain = bytes | None
 
 def value_of(chain: Chain, stored: Value | None) -> Value | None: ...
-def piece(value: Value, chain: Chain, stored: Value | None, most: int) -> bytes: ...
-def extended(chain: Chain, piece: Chain) -> Chain: ...
-def add_pieces(chains: dict[bytes, Chain], pieces: dict[bytes, Chain]) -> None: ...
+def say_many(
+    changes: Mapping[bytes, Value | None],
+    newer: Mapping[bytes, Chain],
+    older: Mapping[bytes, Chain],
+    stored: Callable[[bytes], Value | None],
+    most: int,
+    pieces: dict[bytes, Chain],
+    chains: dict[bytes, Chain],
+) -> int: ...
+def values_of(
+    keys: Iterable[bytes],
+    newer: Mapping[bytes, Chain],
+    older: Mapping[bytes, Chain],
+    stored: Callable[[bytes], Value | None],
+) -> list[Value | None]: ...
+def add_pieces(newer: dict[bytes, Chain], older: Mapping[bytes, Chain], pieces: Mapping[bytes, Chain]) -> None: ...

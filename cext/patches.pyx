@@ -224,6 +224,15 @@ def value_of(chain, stored):
     return None if chain is None else _value_of(chain, stored)
 
 
+#: No chain, which may be None.
+cdef object _NOTHING = object()
+
+
+cdef inline bint _needs_stored(chain) except -1:
+    """Whether the value of a record depends on what its table holds."""
+    return chain is not None and (len(<bytes> chain) == 0 or PyBytes_AS_STRING(chain)[0] != _VALUE)
+
+
 cdef bytes _piece(uint8_t kind, const uint8_t* content, Py_ssize_t size):
     cdef vector[uint8_t] out
     out.reserve(size + 8)
@@ -248,9 +257,8 @@ cdef int _pieces(bytes chain) except -1:
     return count
 
 
-def piece(value, chain, stored, int most) -> bytes:
-    """What makes ``value`` of a record of which the segments say ``chain`` (None: it is removed) so far; a chain gets
-    at most ``most`` pieces. Raises ValueError where the chain is none of this record."""
+cdef bytes _made(value, chain, stored, int most):
+    """What makes ``value`` of a record of which the segments say ``chain`` so far."""
     cdef Py_buffer after
     if chain is not None:
         if _pieces(chain) < most:
@@ -275,12 +283,52 @@ cdef inline object _extended(chain, piece):
     return piece
 
 
-def extended(chain, piece):
-    """A chain with one more piece; None where that removes the record."""
-    return _extended(chain, piece)
+def say_many(changes, dict newer, dict older, stored, int most, dict pieces, dict chains) -> int:
+    """Put what a further segment says of some records that become ``changes`` (None: it is removed) into ``pieces``,
+    and what all segments then say of them into ``chains``; returns the bytes of keys and pieces.
+
+    ``newer``, and of what that lacks ``older``, are what the segments say so far. ``stored`` gives what the table holds
+    under a key, or None. A chain gets at most ``most`` pieces. Raises ValueError, with the key, where a chain is none
+    of its record.
+    """
+    cdef Py_ssize_t size = 0
+    for key, value in changes.items():
+        chain = newer.get(key, _NOTHING)
+        if chain is _NOTHING:
+            chain = older.get(key, b"")
+        made = None
+        if value is not None:
+            try:
+                made = _made(value, chain, stored(key) if _needs_stored(chain) else None, most)
+            except ValueError as error:
+                raise ValueError(f"key {key.hex()}: {error}") from error
+            size += len(<bytes> made)
+        size += len(<bytes> key)
+        pieces[key] = made
+        chains[key] = _extended(chain, made)
+    return size
 
 
-def add_pieces(dict chains, dict pieces):
-    """Extend the chains of some records."""
+def values_of(keys, dict newer, dict older, stored) -> list:
+    """What becomes of some records of which the segments say ``newer``, or, where that lacks one, ``older``: a value
+    each, None where there is none. ``stored`` gives what the table holds under a key, or None. Raises ValueError, with
+    the key, where a chain is none of its record."""
+    cdef list found = []
+    for key in keys:
+        chain = newer.get(key, _NOTHING)
+        if chain is _NOTHING:
+            chain = older[key]
+        try:
+            found.append(None if chain is None else _value_of(chain, stored(key) if _needs_stored(chain) else None))
+        except ValueError as error:
+            raise ValueError(f"key {key.hex()}: {error}") from error
+    return found
+
+
+def add_pieces(dict newer, dict older, dict pieces):
+    """Extend in ``newer`` the chains of some records; those that it lacks are in ``older``, if anywhere."""
     for key, piece in pieces.items():
-        chains[key] = _extended(chains.get(key), piece)
+        chain = newer.get(key, _NOTHING)
+        if chain is _NOTHING:
+            chain = older.get(key)
+        newer[key] = _extended(chain, piece)

@@ -108,7 +108,8 @@ def test_views_agree_with_sorted_dictionaries(
     with (
         mock.patch.object(change_buffer, "MOST_SEGMENTS", parts),
         mock.patch.object(change_buffer, "MOST_PATCHES", 2),
-        mock.patch.object(write_transaction, "LARGE", 20_000),
+        mock.patch.object(change_buffer, "LEAST_BYTES", 20_000),
+        mock.patch.object(write_transaction, "LARGE", 3_000),
         Environment.open(
             tmp_path_factory.mktemp("model") / "store", map_size=1 << 24, buffered=buffered_tables()
         ) as environment,

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.changes.dump import dump
-from kvstore.storage import change_buffer
+from kvstore.storage import change_buffer, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.structures import tables
+from kvstore.systems import buffered_tables
 from kvstore_cext.patches import patch, patched
 
 MakeStore = Callable[..., kvstore.Store]
@@ -110,4 +111,40 @@ def test_another_process_reads_what_was_patched_and_merged(
             environment.buffer_reader = ChangeBufferReader(environment.buffer_reader.buffered)
             with store.state() as view:
                 assert dump(view) == mine
+    assert store.check() == []
+
+
+def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it appends fills pages of its own; what else it changes lies on nearly all of the others."""
+    monkeypatch.setattr(write_transaction, "LARGE", 10_000)
+    monkeypatch.setattr(change_buffer, "LARGE", 10_000)
+    store = make_store()
+    put = filled(store, 600)
+
+    def written(first: int) -> tuple[int, int]:
+        """Put documents in one transaction; gives how many pages that writes, and how many segments there are then."""
+        before = (store.path / "data.mdb").read_bytes()
+        with store.transaction() as transaction:
+            for number in range(first, first + 40):
+                put(number, to=transaction)
+        after = (store.path / "data.mdb").read_bytes()
+        with store.state() as view:
+            segments = view.lmdb.count(tables.RECENT)
+        places = range(0, len(after), 4096)
+        return sum(after[place : place + 4096] != before[place : place + 4096] for place in places), segments
+
+    pages, segments = written(1000)
+    assert segments > 1
+    with store.state() as view:
+        assert view.lmdb.tables()[tables.TEXTS]["entries"] == 640
+        mine = dump(view)
+    store._context.environment.buffer_reader = ChangeBufferReader(buffered_tables())
+    with store.state() as view:
+        assert dump(view) == mine
+    monkeypatch.setattr(change_buffer, "MOST_BYTES", 1000)
+    merged, segments = written(2000)
+    assert segments == 0
+    assert pages < 0.5 * merged
     assert store.check() == []

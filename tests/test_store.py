@@ -13,6 +13,7 @@ import pytest
 
 import kvstore
 from kvstore import errors
+from kvstore.database import open_store
 from kvstore.storage.change_buffer import SOON_READ
 from kvstore.structures import tables
 
@@ -377,7 +378,10 @@ def test_unknown_things_suggest_the_nearest(store: kvstore.Store) -> None:
         store.ask("tea?", model="gpt")
 
 
-def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(make_store: Callable[..., kvstore.Store]) -> None:
+def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_store, "SOON_READ", SOON_READ // 4)
     names = " ".join(f"Alpha{number} Beta{number}." for number in range(4000))
 
     def waiting(store: kvstore.Store) -> int:
@@ -388,9 +392,9 @@ def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(make_store:
     store.put("few", "Port Ellen.")
     store.close()
     store = make_store()
-    assert 0 < waiting(store) < SOON_READ
+    assert 0 < waiting(store) < SOON_READ // 4
     store.put("many", names)
-    assert waiting(store) > SOON_READ
+    assert waiting(store) > SOON_READ // 4
     held = store.keys(), store.lookup("Alpha7 Beta7")[0].document
     store.close()
     store = make_store()

@@ -12,9 +12,10 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .endpoint import Reply
+if TYPE_CHECKING:
+    from .http_client import Reply
 
 #: Bytes of one answer, at most: a model that repeats itself without end must end.
 LARGEST = 4 << 20
@@ -92,6 +93,7 @@ class ChatStream:
         elif kind == "text/event-stream":
             for data in _data(self._received()):
                 if data == b"[DONE]":
+                    self._reply.finish()
                     return
                 yield _decoded(data)
         else:

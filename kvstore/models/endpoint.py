@@ -11,22 +11,19 @@ the key are left out.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import logging
-import math
 import os
-import socket
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import KvstoreError
+from .patience import Patience
+
+if TYPE_CHECKING:
+    from .http_client import Reply
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 BASE_URL_VARIABLES = ("KVSTORE_OPENAI_BASE_URL", "OPENAI_BASE_URL")
@@ -38,25 +35,8 @@ _log = logging.getLogger("kvstore")
 #: Seconds before the second attempt, doubled for each further one, and the longest wait that a server may ask for.
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-#: Bytes read at once.
-PART = 1 << 16
 
 Taken = TypeVar("Taken")
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How many seconds to wait, and how many attempts to make.
-
-    ``connect`` is for the connection, ``first`` for the first part of an answer, ``between`` for each further part, and
-    ``total`` for everything, further attempts and the pauses before them included.
-    """
-
-    connect: float
-    first: float
-    between: float
-    total: float = math.inf
-    attempts: int = 4
 
 
 #: Characters that a word of a server's message and the key must share for the word to be left out.
@@ -131,7 +111,7 @@ class Endpoint:
 
     def post(self, path: str, payload: dict[str, Any]) -> Any:
         """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class."""
-        return self.exchange(path, payload, Reply.json)
+        return self.exchange(path, payload, lambda reply: reply.json())
 
     def exchange(self, path: str, payload: dict[str, Any], take: Callable[[Reply], Taken]) -> Taken:
         """Send ``payload`` and return what ``take`` makes of the reply, which stays open; raises the error class.
@@ -147,15 +127,16 @@ class Endpoint:
             asked: float | None = None
             final = None  # raised outside of the except clauses: what it came from may hold what the server repeated
             try:
-                return self._attempt(url, payload, deadline, take)
-            except urllib.error.HTTPError as problem:
-                with problem:
-                    reason = f"status {problem.code}: {self._said(problem)}"
-                    asked = _seconds(problem.headers.get("Retry-After"))
-                    if problem.code not in RETRIED:
-                        final = self._error(f"{url}: {reason}{self._hint(problem.code)}")
-            except (OSError, http.client.HTTPException) as problem:
-                reason = self.said(str(getattr(problem, "reason", "")) or str(problem)) or type(problem).__name__
+                reply = self._sent(url, payload, deadline)
+                if 200 <= reply.status < 300:
+                    return self._taken(reply, take)
+                said = self.said(reply.beginning().decode("utf-8", "replace")) or self.said(reply.reason)
+                reason = f"status {reply.status}: {said}"
+                asked = _seconds(reply.headers.get("Retry-After"))
+                if reply.status not in RETRIED:
+                    final = self._error(f"{url}: {reason}{self._hint(reply.status)}")
+            except OSError as problem:
+                reason = self.said(str(problem)) or type(problem).__name__
             except ValueError as problem:
                 final = self._error(f"{url}: {self.said(str(problem))}; is this the right address?")
             if final is not None:
@@ -172,14 +153,16 @@ class Endpoint:
         plural = "" if attempt == 1 else "s"
         raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
 
-    def _attempt(self, url: str, payload: dict[str, Any], deadline: float, take: Callable[[Reply], Taken]) -> Taken:
+    def _sent(self, url: str, payload: dict[str, Any], deadline: float) -> Reply:
+        from .http_client import post
+
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
-        request = urllib.request.Request(url, data=json.dumps(payload).encode(), headers=headers, method="POST")
-        line = _TimedConnection(self.patience, deadline)
-        opener = urllib.request.build_opener(_NoRedirection, _Plain(line), _Secure(line))
-        reply = Reply(opener.open(request, timeout=line.left(self.patience.connect)), line)
+        return post(url, headers, json.dumps(payload).encode(), self.patience, deadline, self._error)
+
+    @staticmethod
+    def _taken(reply: Reply, take: Callable[[Reply], Taken]) -> Taken:
         try:
             return take(reply)
         except BaseException:
@@ -207,13 +190,6 @@ class Endpoint:
         found = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
         return next((pair for pair in found if pair[1]), ("base_url", DEFAULT_BASE_URL))
 
-    def _said(self, problem: urllib.error.HTTPError) -> str:
-        try:
-            body = problem.read(PART).decode("utf-8", "replace")
-        except (OSError, http.client.HTTPException):
-            body = ""  # the status says enough
-        return self.said(body) or self.said(str(problem.reason))
-
     def _hint(self, status: int) -> str:
         if status in (401, 403):
             return f"; check {self._key_name}"
@@ -222,106 +198,10 @@ class Endpoint:
         return ""
 
 
-class Reply:
-    """An answer that is being received; ``close`` it, or leave its context."""
-
-    def __init__(self, response: http.client.HTTPResponse, line: _TimedConnection) -> None:
-        self._response = response
-        self._line = line
-        self.content_type: str = response.headers.get_content_type()
-
-    def read(self, seconds: float) -> bytes:
-        """What comes next, nothing at the end; raises TimeoutError where nothing comes within ``seconds``."""
-        self._line.wait(seconds)
-        return self._response.read1(PART)
-
-    def json(self) -> Any:
-        """The whole answer, decoded, and the reply closed; raises ValueError for what is not JSON."""
-        with self:
-            whole = b"".join(iter(lambda: self.read(self._line.patience.between), b""))
-        try:
-            return json.loads(whole)
-        except ValueError as problem:
-            raise ValueError(f"the answer is not JSON ({problem})") from None
-
-    def close(self) -> None:
-        """Let the connection go, which stops a server that is still writing."""
-        self._response.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class _TimedConnection:
-    """The connection of one attempt: how long each wait on it may be."""
-
-    def __init__(self, patience: Patience, deadline: float) -> None:
-        self.patience = patience
-        self._deadline = deadline
-        self._socket: socket.socket | None = None
-
-    def left(self, seconds: float) -> float:
-        """``seconds``, or as many as are left of the total; raises TimeoutError where none are."""
-        left = min(seconds, self._deadline - time.monotonic())
-        if left <= 0:
-            raise TimeoutError("timed out")
-        return left
-
-    def wait(self, seconds: float) -> None:
-        """Let the next wait be ``seconds``."""
-        left = self.left(seconds)
-        if self._socket is not None:
-            self._socket.settimeout(left)
-
-    def connected(self, opened: socket.socket) -> None:
-        self._socket = opened
-        self.wait(self.patience.first)
-
-
-class _PlainConnection(http.client.HTTPConnection):
-    """Tells its line when it is connected: the time to wait for an answer is not that for a connection."""
-
-    def __init__(self, *arguments: Any, line: _TimedConnection, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._line = line
-
-    def connect(self) -> None:
-        super().connect()
-        self._line.connected(self.sock)
-
-
-class _SecureConnection(_PlainConnection, http.client.HTTPSConnection):
-    """The same, encrypted."""
-
-
-class _Plain(urllib.request.HTTPHandler):
-    def __init__(self, line: _TimedConnection) -> None:
-        super().__init__()
-        self._line = line
-
-    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_PlainConnection, req, line=self._line)  # type: ignore[arg-type]  # called, not subclassed
-
-
-class _Secure(urllib.request.HTTPSHandler):
-    def __init__(self, line: _TimedConnection) -> None:
-        super().__init__()
-        self._line = line
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_SecureConnection, req, line=self._line)  # type: ignore[arg-type]
-
-
-class _NoRedirection(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 def _seconds(header: str | None) -> float | None:
     """Seconds to wait, of a Retry-After that gives them or a time; None where it gives neither."""
+    from email.utils import parsedate_to_datetime
+
     if header is None:
         return None
     if header.strip().isdecimal():

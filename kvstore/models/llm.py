@@ -9,18 +9,21 @@ it. A wrong address, key or name and an answer that is not of the protocol raise
 
 from __future__ import annotations
 
-import http.client
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import KvstoreError, ModelError, ModelUnavailableError
 from ..settings import SessionSettings
 from .chat_stream import ChatStream, Piece, StreamError
 from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
-from .endpoint import Endpoint, Patience, Reply
+from .endpoint import Endpoint
+from .patience import Patience
+
+if TYPE_CHECKING:
+    from .http_client import Reply
 
 MODEL_VARIABLE = "KVSTORE_LLM_MODEL"
 URL_VARIABLE = "KVSTORE_LLM_URL"
@@ -113,7 +116,7 @@ class LanguageModel:
         """The next piece, None after the last."""
         try:
             return next(pieces, None)
-        except (OSError, http.client.HTTPException, StreamError, ValueError) as problem:
+        except (OSError, StreamError, ValueError) as problem:
             said = self._endpoint.said(str(problem)) or type(problem).__name__
         # Outside of the except clause: what it was raised from may hold what the server repeated.
         broken = f"{self.url}: the answer broke off after {sum(map(len, told))} characters ({said})"

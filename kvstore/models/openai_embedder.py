@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbedderError
-from .endpoint import Endpoint, Patience
+from .endpoint import Endpoint
+from .patience import Patience
 from .protocol import Embeddings, normalised
 
 #: Texts a request.

@@ -1,11 +1,13 @@
-"""Change buffer: scattered changes of small commits, kept together until there are enough of them to be merged.
+"""Change buffer: scattered changes of commits, kept together until there are enough of them to be merged.
 
 A document names dozens of entities and hundreds of terms, and what is kept of each lies on a page of its own, as does
 what is kept of each chunk and abstract: a commit that wrote them into their tables would write many hundreds of pages
-for a few bytes on each. So a small commit writes its changes of the buffered tables as one record, a *segment*: of a
-value that was there before, only what is different (:mod:`kvstore_cext.patches`). Once the segments are many, or large,
-one commit merges them into the tables, each page once however many segments changed it, and removes them. A large
-transaction merges its changes, and the segments before it, at once, and so does closing a store, unless they are few.
+for a few bytes on each. So a commit writes its changes of the buffered tables as records of one table, *segments*: of a
+value that was there before, only what is different (:mod:`kvstore_cext.patches`). Once the segments are many, or
+large, one commit merges them into the tables, each page once however many segments changed it, and removes them: the
+larger the store, the more pages there are to be changed, and the more is gathered before (the differential files of
+Severance and Lohman 1976; a log-structured merge tree of two levels, O'Neil et al. 1996). A transaction too large even
+for that merges its changes, and the segments before it, at once, and so does closing a store, unless they are few.
 
 In: changes of records, oldest first. On disk: ``recent``: number of the segment (u32) and eight random bytes → sealed
 msgpack map: table → map from keys to what is said of the record: a piece of a chain (:mod:`kvstore_cext.patches`), nil
@@ -16,29 +18,32 @@ through it (:mod:`.view`), and nothing above them knows of it. A damaged segment
 from __future__ import annotations
 
 import os
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from heapq import merge
 
-from kvstore_cext.patches import add_pieces, piece, value_of
+from kvstore_cext.patches import add_pieces, value_of
 
 from ..errors import CorruptionError
 from . import engine_tables, records
 
-#: Bytes of changes beyond which a transaction is large, and segments and bytes beyond which they are merged.
+#: Bytes of changes beyond which a transaction is large, and the most that a segment has.
 LARGE = 1 << 20
+#: Segments beyond which they are merged, and bytes: this share of those of the store's pages, between two bounds. The
+#: segments are in the memory of whoever reads the store meanwhile.
 MOST_SEGMENTS = 512
-MOST_BYTES = 4 << 20
+STORE_SHARE = 16
+LEAST_BYTES, MOST_BYTES = 4 << 20, 64 << 20
 #: Bytes that are read in no time: as many may wait when a store is closed.
-SOON_READ = 1 << 19
+SOON_READ = 1 << 21
 #: Patches of one record that are applied one after the other when it is read.
 MOST_PATCHES = 8
 
 _TOKEN_BYTES = 8
+#: What is copied of a buffer to be changed is at most this share of it.
+_COPIED = 8
 #: What a chain begins with that does without what the table holds.
 _VALUE = b"\x00"
-#: Keys from which on a merge is faster than to insert each.
-_FEW = 16
-
 
 #: What the segments say of a record: a chain of values and patches (:mod:`kvstore_cext.patches`), empty where they say
 #: nothing, and None where it is removed.
@@ -54,110 +59,175 @@ def needs_stored(chain: Chain) -> bool:
     return chain is not None and chain[:1] != _VALUE
 
 
-def piece_of(table: str, key: bytes, value: bytes, chain: Chain, stored: memoryview | None) -> bytes:
-    """What a further segment says of a record that it makes ``value``; raises CorruptionError where ``chain`` does not
-    belong to the record."""
-    try:
-        return piece(value, chain, stored, MOST_PATCHES)
-    except ValueError as error:
-        raise _foreign(table, key, error) from error
-
-
 def value_in(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> memoryview | None:
     """The value of a record, None where there is none; raises CorruptionError where ``chain`` does not belong to it."""
     try:
         value = value_of(chain, stored)
     except ValueError as error:
-        raise _foreign(table, key, error) from error
+        raise foreign(table, f"key {key.hex()}: {error}") from error
     return None if value is None else memoryview(value)
 
 
-def _foreign(table: str, key: bytes, error: ValueError) -> CorruptionError:
+def foreign(table: str, what: object) -> CorruptionError:
+    """What to raise where a chain does not belong to its record; ``what`` begins with the key."""
     return CorruptionError(
-        f"table {engine_tables.RECENT}, of table {table}, key {key.hex()}: {error}; run CHECK REPAIR, or restore from "
-        "a backup"
+        f"table {engine_tables.RECENT}, of table {table}, {what}; run CHECK REPAIR, or restore from a backup"
     )
+
+
+def most_bytes(store: int) -> int:
+    """Bytes of segments that are merged, in a store whose pages have so many."""
+    return min(max(store // STORE_SHARE, LEAST_BYTES), MOST_BYTES)
+
+
+class TableBuffer:
+    """What the segments say of the records of one table: ``newer``, and of what that lacks ``older``, which copies
+    share and nobody changes."""
+
+    __slots__ = ("_newer_keys", "_older_keys", "added", "newer", "older")
+
+    def __init__(self) -> None:
+        self.older: TableChanges = {}
+        self.newer: TableChanges = {}
+        # The keys of ``older``, ascending, and those that only ``newer`` has, ascending and further ones in no order;
+        # None: not listed, because nobody has asked. Threads that read list them anew, and change no list.
+        self._older_keys: list[bytes] | None = None
+        self._newer_keys: tuple[list[bytes], list[bytes]] | None = None
+        #: How many records more than the table itself holds, where that has been counted.
+        self.added: int | None = None
+
+    def copy(self) -> TableBuffer:
+        """The same again, to be changed by itself; what is copied is on average a few times what was changed."""
+        other = TableBuffer()
+        other.added = self.added
+        if len(self.newer) * _COPIED > len(self.older):
+            other.older = {**self.older, **self.newer}
+            other._older_keys = None if self._newer_keys is None else list(self.ascending())
+        else:
+            other.older, other._older_keys = self.older, self._older_keys
+            other.newer = self.newer.copy()
+            other._newer_keys = None if self._newer_keys is None else (self._newer_keys[0], self._newer_keys[1].copy())
+        return other
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self.newer or key in self.older
+
+    def chain(self, key: bytes) -> Chain:
+        """What is said of a record."""
+        return self.newer[key] if key in self.newer else self.older.get(key, UNCHANGED)
+
+    def add(self, pieces: TableChanges) -> None:
+        """Extend the chains of some records."""
+        self._note(pieces)
+        add_pieces(self.newer, self.older, pieces)
+
+    def update(self, chains: TableChanges) -> None:
+        """Put these chains of some records in place of what was known of them."""
+        self._note(chains)
+        self.newer.update(chains)
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        """Say nothing more of some records of which ``older`` says nothing."""
+        for key in keys:
+            del self.newer[key]
+        self._newer_keys, self.added = None, None
+
+    def ascending(self) -> Iterator[bytes]:
+        """The keys of the changed records, ascending."""
+        return merge(*self._lists())
+
+    def between(self, start: bytes, stop: bytes | None) -> list[bytes]:
+        """The keys of the changed records with ``start <= key < stop``, ascending."""
+        found: list[bytes] = []
+        for keys in self._lists():
+            first = bisect_left(keys, start)
+            inside = keys[first : len(keys) if stop is None else bisect_left(keys, stop, first)]
+            found = sorted(found + inside) if found and inside else found or inside
+        return found
+
+    def down(self, start: bytes, stop: bytes) -> Iterator[bytes]:
+        """The keys of the changed records with ``start <= key < stop``, descending."""
+        older, newer = self._lists()
+        one, other = bisect_left(older, stop) - 1, bisect_left(newer, stop) - 1
+        while True:
+            if one >= 0 and (other < 0 or older[one] > newer[other]):
+                key, one = older[one], one - 1
+            elif other >= 0:
+                key, other = newer[other], other - 1
+            else:
+                return
+            if key < start:
+                return
+            yield key
+
+    def _lists(self) -> tuple[list[bytes], list[bytes]]:
+        if self._older_keys is None:
+            self._older_keys = sorted(self.older)
+        if self._newer_keys is None:
+            self._newer_keys = sorted(key for key in self.newer if key not in self.older), []
+        ordered, further = self._newer_keys
+        if further:
+            ordered = sorted(ordered + further)  # of two runs, the first of them in order
+            self._newer_keys = ordered, []
+        return self._older_keys, ordered
+
+    def _note(self, changes: TableChanges) -> None:
+        """Take note of the keys of records that are about to be changed."""
+        self.added = None
+        if self._newer_keys is not None:
+            self._newer_keys[1].extend(key for key in changes if key not in self)
 
 
 class ChangeBuffer:
     """What some segments say together; :meth:`copy` gives one that can be changed further."""
 
-    def __init__(self, segments: Iterable[tuple[bytes, int]] = ()) -> None:
-        #: Keys and sizes of the segments, oldest first.
-        self.segments = tuple(segments)
-        self._changes: dict[str, TableChanges] = {}
-        self._keys: dict[str, list[bytes]] = {}
-        #: How many records more than the table itself holds, where that has been counted.
-        self._added: dict[str, int] = {}
+    def __init__(self) -> None:
+        #: Keys of the segments, oldest first, and their bytes.
+        self.segments: tuple[bytes, ...] = ()
+        self.bytes = 0
+        self._tables: dict[str, TableBuffer] = {}
 
     def copy(self) -> ChangeBuffer:
         """The same again, to be changed by itself."""
-        other = ChangeBuffer(self.segments)
-        other._changes = {table: changes.copy() for table, changes in self._changes.items()}
-        other._keys = {table: keys.copy() for table, keys in self._keys.items()}
-        other._added = self._added.copy()
+        other = ChangeBuffer()
+        other.segments, other.bytes = self.segments, self.bytes
+        other._tables = {name: table.copy() for name, table in self._tables.items()}
         return other
 
-    def of(self, table: str) -> Mapping[bytes, Chain]:
-        """What is changed of a table, by key."""
-        return self._changes.get(table, {})
+    def of(self, table: str) -> TableBuffer:
+        """What is changed of a table, to be changed only where this is nobody else's."""
+        found = self._tables.get(table)
+        if found is None:
+            found = self._tables[table] = TableBuffer()
+        return found
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables of which something is changed, in order."""
+        return sorted(self._tables)
 
     def added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
         """How many records more there are than the table itself holds."""
-        added = self._added.get(table)
-        if added is None:
+        of = self.of(table)
+        if of.added is None:
             added = 0
-            for key, change in self.of(table).items():
-                if not needs_stored(change):
-                    added += (change is not None) - is_stored(key)
-            self._added[table] = added
-        return added
+            for key in of.ascending():
+                chain = of.chain(key)
+                if not needs_stored(chain):
+                    added += (chain is not None) - is_stored(key)
+            of.added = added
+        return of.added
 
     def add_segment(self, key: bytes, value: memoryview) -> None:
         """Change what a further segment says; raises CorruptionError where it is damaged."""
         for table, pieces in unpacked_segment(key, value).items():
-            self._note(table, pieces)
-            add_pieces(self._changes.setdefault(table, {}), pieces)
-        self.segments = (*self.segments, (key, len(value)))
+            self.of(table).add(pieces)
+        self.note_segment(key, len(value))
 
-    def update(self, table: str, chains: TableChanges) -> None:
-        """Put these chains of some records in place of what was known of them."""
-        self._note(table, chains)
-        self._changes.setdefault(table, {}).update(chains)
-
-    def _note(self, table: str, changes: TableChanges) -> None:
-        """Take note of the keys of records that are about to be changed."""
-        self._added.pop(table, None)
-        keys = self._keys.get(table)
-        if keys is None:
-            return
-        before = self.of(table)
-        new = sorted(key for key in changes if key not in before)
-        if len(new) < _FEW:
-            for key in new:
-                insort(keys, key)
-        else:
-            keys.extend(new)
-            keys.sort()  # of two runs, which is a merge
-
-    def keys(self, table: str) -> list[bytes]:
-        """The keys of the changed records of a table, ascending; not to be changed by the caller."""
-        keys = self._keys.get(table)
-        if keys is None:
-            keys = self._keys[table] = sorted(self.of(table))
-        return keys
-
-    def between(self, table: str, start: bytes, stop: bytes | None) -> list[bytes]:
-        """The keys of the changed records with ``start <= key < stop``, ascending."""
-        keys = self.keys(table)
-        first = bisect_left(keys, start)
-        return keys[first : len(keys) if stop is None else bisect_left(keys, stop, first)]
-
-    def all(self) -> Iterator[tuple[str, bytes, Chain]]:
-        """Every changed record: table, key and chain, in order of the keys within a table."""
-        for table in sorted(self._changes):
-            for key in self.keys(table):
-                yield table, key, self._changes[table][key]
+    def note_segment(self, key: bytes, size: int) -> None:
+        """Take note of a segment that says what is known here already."""
+        self.segments = (*self.segments, key)
+        self.bytes += size
 
     def overlaid(
         self, table: str, keys: Sequence[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
@@ -166,22 +236,21 @@ class ChangeBuffer:
 
         ``stored``, and what is given, are in order of their keys, or with ``reverse`` in the opposite order.
         """
-        changes = self.of(table)
+        chain = self.of(table).chain
         waiting = list(keys if reverse else reversed(keys))
         for record in stored:
             while waiting and (waiting[-1] > record[0] if reverse else waiting[-1] < record[0]):
-                yield from _present(table, waiting[-1], changes[waiting.pop()], None)
+                yield from _present(table, waiting[-1], chain(waiting.pop()), None)
             if waiting and waiting[-1] == record[0]:
-                yield from _present(table, waiting[-1], changes[waiting.pop()], record[1])
+                yield from _present(table, waiting[-1], chain(waiting.pop()), record[1])
             else:
                 yield record
         while waiting:
-            yield from _present(table, waiting[-1], changes[waiting.pop()], None)
+            yield from _present(table, waiting[-1], chain(waiting.pop()), None)
 
-    @property
-    def full(self) -> bool:
-        """Whether the segments are to be merged."""
-        return len(self.segments) >= MOST_SEGMENTS or sum(size for _, size in self.segments) >= MOST_BYTES
+    def is_full(self, most: int) -> bool:
+        """Whether the segments are to be merged, of which there may be ``most`` bytes."""
+        return len(self.segments) >= MOST_SEGMENTS or self.bytes >= most
 
 
 def _present(table: str, key: bytes, chain: Chain, stored: memoryview | None) -> Iterator[tuple[bytes, memoryview]]:
@@ -196,9 +265,21 @@ def segment_key(last: bytes | None) -> bytes:
     return records.u32(number) + os.urandom(_TOKEN_BYTES)
 
 
-def packed_segment(changes: Mapping[str, TableChanges]) -> bytes:
-    """A segment as it is stored: keys in order, so that whoever reads many segments has little to sort."""
-    return records.pack({table: dict(sorted(pieces.items())) for table, pieces in changes.items()})
+def packed_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
+    """Segments as they are stored, together saying what is given, each of about :data:`LARGE` bytes at most: keys in
+    order, so that whoever reads many segments has little to sort."""
+    waiting: dict[str, TableChanges] = {}
+    size = 0
+    for table, pieces in changes.items():
+        for key in sorted(pieces):
+            if size > LARGE:
+                yield records.pack(waiting)
+                waiting, size = {}, 0
+            piece = pieces[key]
+            waiting.setdefault(table, {})[key] = piece
+            size += len(key) + len(piece or b"")
+    if waiting:
+        yield records.pack(waiting)
 
 
 def unpacked_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
@@ -227,7 +308,7 @@ class ChangeBufferReader:
     def buffer(self, stored: StoredSegments) -> ChangeBuffer:
         """What the stored segments say together; raises CorruptionError for a damaged one."""
         known = self._read
-        last = known.segments[-1][0] if known.segments else b""
+        last = known.segments[-1] if known.segments else b""
         segments = stored(last)
         # Segments are removed all at once, and no other has the random bytes of this one: it stands for those before.
         if last and next(segments, (b"",))[0] != last:

@@ -9,7 +9,6 @@ read as if it stood in its table. Errors of LMDB leave as the errors of ``kvstor
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ import lmdb
 
 from ..errors import ClosedError, CorruptionError, TransactionError
 from . import engine_tables
-from .change_buffer import Chain, ChangeBuffer, ChangeBufferReader, needs_stored, undamaged, value_in
+from .change_buffer import Chain, ChangeBuffer, ChangeBufferReader, TableBuffer, needs_stored, undamaged, value_in
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
 from .transaction_gate import TransactionGate
@@ -33,6 +32,8 @@ Record = tuple[bytes, memoryview]
 
 #: Above whatever may follow in a key.
 _ABOVE = b"\xff" * (LONGEST_KEY + 1)
+#: What the change buffer says of a table that is not buffered.
+_NO_CHANGES = TableBuffer()
 
 
 class View(Protocol):
@@ -107,6 +108,11 @@ class TransactionOwner(Protocol):
         """Where write transactions begin and end."""
         ...
 
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the file up to the last page that was ever used."""
+        ...
+
     def change_of(self, transaction: lmdb.Transaction[memoryview]) -> int:
         """The number of the change that ``transaction`` sees or makes."""
         ...
@@ -154,12 +160,13 @@ class LmdbView:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
         handle = self._handles.get(table)
-        changes = self._buffer().of(table) if table in self._buffered else None
+        changes = self._buffer().of(table) if table in self._buffered else _NO_CHANGES
+        newer, older = changes.newer, changes.older
         found: list[memoryview | None] = []
         try:
             for key in keys:
-                if changes and key in changes:
-                    change = changes[key]
+                if key in newer or key in older:
+                    change = newer[key] if key in newer else older[key]
                     needed = handle is not None and needs_stored(change)
                     stored = transaction.get(key, db=handle) if needed else None
                     found.append(value_in(table, key, change, stored))
@@ -189,7 +196,7 @@ class LmdbView:
             raise translate(error, f"table {table}") from error
         if table in self._buffered:
             for place, prefix in enumerate(prefixes):
-                keys = self._buffer().between(table, prefix, prefix + _ABOVE)
+                keys = self._buffer().of(table).between(prefix, prefix + _ABOVE)
                 if keys:
                     found[place] = list(self._buffer().overlaid(table, keys, iter(found[place])))
         return list(itertools.chain.from_iterable(found))
@@ -199,7 +206,7 @@ class LmdbView:
     ) -> Iterator[Record]:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._stored(table, start, stop, reverse)
-        keys = self._buffer().between(table, start, stop) if table in self._buffered else ()
+        keys = self._buffer().of(table).between(start, stop) if table in self._buffered else ()
         return self._buffer().overlaid(table, keys, stored, reverse=reverse) if keys else stored
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
@@ -207,8 +214,7 @@ class LmdbView:
         transaction = self._current()
         handle = self._handles.get(table)
         found: list[Record | None] = [None] * len(ranges)
-        buffer = self._buffer() if table in self._buffered else None
-        changes = buffer.of(table) if buffer else {}
+        changes = self._buffer().of(table) if table in self._buffered else _NO_CHANGES
         try:
             if handle is not None:
                 with transaction.cursor(db=handle) as cursor:
@@ -221,17 +227,13 @@ class LmdbView:
                             more = cursor.prev()
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        if buffer and changes:
-            keys = buffer.keys(table)
+        if changes.newer or changes.older:
             for place, (start, stop) in enumerate(ranges):
                 record = found[place]
-                least = start if record is None else record[0]
-                at = bisect_left(keys, stop)
-                while at and keys[at - 1] >= least:
-                    at -= 1
-                    value = self.get(table, keys[at])
+                for key in changes.down(start if record is None else record[0], stop):
+                    value = self.get(table, key)
                     if value is not None:
-                        found[place] = keys[at], value
+                        found[place] = key, value
                         break
         return found
 
@@ -343,11 +345,14 @@ class ReadTransaction(LmdbView):
         """
         self._known_buffer, lost = undamaged(self._segments)
         buffer = self._known_buffer
-        for table, key, change in list(buffer.all()):
-            try:
-                value_in(table, key, change, self._in_table(table, key, change))
-            except CorruptionError:
-                buffer.update(table, {key: None})
+        for table in buffer.tables:
+            changes = buffer.of(table)
+            for key in list(changes.ascending()):
+                chain = changes.chain(key)
+                try:
+                    value_in(table, key, chain, self._in_table(table, key, chain))
+                except CorruptionError:
+                    changes.update({key: None})
         return lost
 
     def copy_to(self, target: Path, most_bytes: int) -> None:

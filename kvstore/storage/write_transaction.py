@@ -1,38 +1,37 @@
 """The write transaction of a store: what it changes, and where its changes go.
 
 In: values under keys of tables. On disk: nothing before the commit; then changes of the tables with scattered records
-as one segment of the change buffer (:mod:`.change_buffer`) where they are few, all others in their tables. Out: as
+as segments of the change buffer (:mod:`.change_buffer`), all others in their tables. A large transaction writes what it
+appends to a table there as well: it fills pages of its own. Out: as
 other views, with its own changes. What LMDB cannot do leaves as the errors of ``kvstore.errors``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import lmdb
 
-from kvstore_cext.patches import extended
+from kvstore_cext.patches import say_many, values_of
 
 from ..errors import KvstoreError, TransactionError
-from . import engine_tables
-from .change_buffer import (
-    LARGE,
-    UNCHANGED,
-    ChangeBuffer,
-    TableChanges,
-    packed_segment,
-    piece_of,
-    segment_key,
-    value_in,
-)
+from . import change_buffer, engine_tables
+from .change_buffer import LARGE, ChangeBuffer, TableChanges, foreign, most_bytes, packed_segments, segment_key
 from .lmdb_errors import LONGEST_KEY, key_error, translate
 from .view import LmdbView, Record, TransactionOwner
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle
+
+Bytes = bytes | bytearray | memoryview
+
+#: Records that are merged at once.
+_PORTION = 1024
 
 
 class WriteTransaction(LmdbView):
@@ -52,19 +51,22 @@ class WriteTransaction(LmdbView):
         self._created: dict[str, Handle] = {}
         self._changes = 0
         #: What this transaction says of the records that it has buffered, in how many bytes, and whether it buffers
-        #: still or has grown too large.
+        #: still or has grown too large for that.
         self._own: dict[str, TableChanges] = {}
         self._own_bytes = 0
         self._buffers = True
+        #: The last key that each table had when this transaction began to write what comes behind it there: once it is
+        #: large.
+        self._ends: dict[str, bytes] | None = None
         #: The change buffer as the last commit left it.
         self._committed = ChangeBuffer()
 
     @property
     def large(self) -> bool:
-        """Whether it has grown too large for the change buffer."""
-        return not self._buffers
+        """Whether it has changed much."""
+        return not self._buffers or self._ends is not None
 
-    def put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
+    def put(self, table: str, key: bytes, value: Bytes) -> None:
         """Store ``value`` under ``key``, in place of what was there; every buffer given before goes stale.
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
@@ -90,12 +92,8 @@ class WriteTransaction(LmdbView):
         """
         if self._buffers and table in self._buffered:
             self._buffer_changes(table, changes)
-            return
-        for key, value in changes.items():
-            if value is None:
-                self._delete(table, key)
-            else:
-                self._put(table, key, value)
+        else:
+            self._write_many(table, changes)
 
     def clear(self, table: str) -> None:
         """Remove every record of ``table``."""
@@ -117,13 +115,16 @@ class WriteTransaction(LmdbView):
     def merge_buffer(self) -> None:
         """Put what the change buffer holds into its tables, and buffer no more."""
         buffer = self._buffer()
-        for table, key, chain in buffer.all():
-            value = value_in(table, key, chain, self._in_table(table, key, chain))
-            if value is None:
-                self._delete(table, key)
-            else:
-                self._put(table, key, value)
-        for key, _ in buffer.segments:
+        for table in buffer.tables:
+            changes = buffer.of(table)
+            keys = changes.ascending()
+            while portion := list(islice(keys, _PORTION)):
+                try:
+                    values = values_of(portion, changes.newer, changes.older, self._reading(table))
+                except ValueError as error:
+                    raise foreign(table, error) from error
+                self._write_many(table, dict(zip(portion, values, strict=True)))
+        for key in buffer.segments:
             self._delete(engine_tables.RECENT, key)
         self._known_buffer = self._committed = ChangeBuffer()
         self._own, self._buffers = {}, False
@@ -148,13 +149,13 @@ class WriteTransaction(LmdbView):
         """
         buffer = self._known_buffer
         if buffer is not None and self._own:
-            if buffer.full:
+            if buffer.is_full(self._most_bytes()):
                 self.merge_buffer()
             else:
-                key = segment_key(buffer.segments[-1][0] if buffer.segments else None)
-                segment = packed_segment(self._own)
-                self._put(engine_tables.RECENT, key, segment)
-                buffer.segments = (*buffer.segments, (key, len(segment)))
+                for segment in packed_segments(self._own):
+                    key = segment_key(buffer.segments[-1] if buffer.segments else None)
+                    self._put(engine_tables.RECENT, key, segment)
+                    buffer.note_segment(key, len(segment))
         transaction = self._current()
         try:
             self._owner.transaction_thread.run(transaction.commit)
@@ -204,6 +205,8 @@ class WriteTransaction(LmdbView):
         for key in changes:
             if not 0 < len(key) <= LONGEST_KEY:
                 raise key_error(f"table {table}")
+        if self._ends is not None:
+            changes = self._append(table, self._ends, changes)
         buffer = self._buffer()
         if not self._own:
             self._committed, buffer = buffer, buffer.copy()
@@ -212,27 +215,90 @@ class WriteTransaction(LmdbView):
         before = self._committed.of(table)
         own = self._own.setdefault(table, {})
         chains: TableChanges = {}
-        for key, value in changes.items():
-            chain = before.get(key, UNCHANGED)
-            piece = None
-            if value is not None:
-                piece = piece_of(table, key, value, chain, self._in_table(table, key, chain))
-                self._own_bytes += len(piece)
-            self._own_bytes += len(key)
-            own[key] = piece
-            chains[key] = extended(chain, piece)
-        buffer.update(table, chains)
-        if self._own_bytes > LARGE:
+        read, most = self._reading(table), change_buffer.MOST_PATCHES
+        try:
+            self._own_bytes += say_many(changes, before.newer, before.older, read, most, own, chains)
+        except ValueError as error:
+            raise foreign(table, error) from error
+        buffer.of(table).update(chains)
+        if self._own_bytes > LARGE and self._ends is None:
+            self._become_large()
+        if self._own_bytes > self._most_bytes():
             self.merge_buffer()
 
-    def _put(self, table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
-        transaction = self._current()
+    def _become_large(self) -> None:
+        """Write what comes behind all that a table holds into the table, from now on, and what has come so far."""
+        buffer, self._ends, self._own_bytes = self._buffer(), {}, 0
+        for table, own in self._own.items():
+            end, before = self._last_key(table, self._ends), self._committed.of(table)
+            appended = [key for key in own if key > end and key not in before]
+            changes = buffer.of(table)
+            nothing = values_of(appended, changes.newer, {}, lambda key: None)
+            changes.forget(appended)
+            for key in appended:
+                del own[key]
+            self._write_many(table, {k: value for k, value in zip(appended, nothing, strict=True) if value is not None})
+            self._own_bytes += sum(len(key) + len(piece or b"") for key, piece in own.items())
+
+    def _append(
+        self, table: str, ends: dict[str, bytes], changes: Mapping[bytes, bytes | None]
+    ) -> Mapping[bytes, bytes | None]:
+        """Write changes behind what the table held into the table; gives the others."""
+        end, buffered = self._last_key(table, ends), self._buffer().of(table)
+        appended = {key: value for key, value in changes.items() if key > end and key not in buffered}
+        if not appended:
+            return changes
+        self._write_many(table, appended)
+        return {key: value for key, value in changes.items() if key not in appended}
+
+    def _last_key(self, table: str, ends: dict[str, bytes]) -> bytes:
+        """The last key that a table held when it was first asked for."""
+        if table not in ends:
+            last = next(self._stored(table, b"", None, True), None)
+            ends[table] = b"" if last is None else last[0]
+        return ends[table]
+
+    def _most_bytes(self) -> int:
+        return most_bytes(self._owner.used_bytes)
+
+    def _reading(self, table: str) -> Callable[[bytes], memoryview | None]:
+        """What gives the value that a table itself holds under a key."""
         handle = self._handles.get(table)
+        if handle is None:
+            return lambda key: None
+        return partial(self._current().get, db=handle)
+
+    def _write_many(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
+        """Put many values into a table itself, or remove them."""
+        kept = sorted((key, value) for key, value in changes.items() if value is not None)
+        if len(kept) < len(changes):
+            for key, value in changes.items():
+                if value is None:
+                    self._delete(table, key)
+        if not kept:
+            return
+        transaction = self._current()
         try:
-            if handle is None:
-                handle = self._owner.create_table(transaction, table)
-                self._created[table] = handle
-                self._handles = {**self._handles, table: handle}
+            handle = self._table(table)
+            self._changes += 1
+            with transaction.cursor(db=handle) as cursor:
+                cursor.putmulti(kept)
+        except lmdb.Error as error:
+            raise self._failed(error, f"table {table}") from error
+
+    def _table(self, table: str) -> Handle:
+        """The handle of a table, which is made where there is none."""
+        handle = self._handles.get(table)
+        if handle is None:
+            handle = self._owner.create_table(self._current(), table)
+            self._created[table] = handle
+            self._handles = {**self._handles, table: handle}
+        return handle
+
+    def _put(self, table: str, key: bytes, value: Bytes) -> None:
+        transaction = self._current()
+        try:
+            handle = self._table(table)
             self._changes += 1
             transaction.put(key, value, db=handle)
         except lmdb.Error as error:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ..extraction.extraction import Extracted
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
-
-if TYPE_CHECKING:
-    from ..extraction.extraction import Extracted
-    from ..structures.state import State
+from ..structures.state import State
 
 
 class ChunkSpan(NamedTuple):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...retrieval.query import Strategy
 from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 from .layer_index import COMMUNITY_GRAPH
-
-if TYPE_CHECKING:
-    from ...retrieval.query import Strategy
 
 
 def _archrag() -> Strategy:

@@ -1,0 +1,256 @@
+"""HTTP to the endpoints of models, by httpx (the extra ``llm``): one pool of connections a process.
+
+In: an address, headers, a body, and how long to wait. Out: a :class:`Reply`, read as it comes. Proxies (``HTTP_PROXY``,
+``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``) and certificates (``SSL_CERT_FILE``, ``SSL_CERT_DIR``) are those that the
+environment names; connections serve the next request too; redirections are not followed, and cookies not kept. All
+requests run in the event loop of one thread: so any wait, for a name, a connection or a byte, ends when its time is
+over, and whoever waits can be interrupted. What is broken raises OSError, what is too slow TimeoutError; an address, a
+proxy, a certificate or an answer that another attempt would not mend ValueError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, Self, TypeVar
+
+from ..errors import KvstoreError
+from ..extras import required
+from .patience import Patience
+
+Result = TypeVar("Result")
+
+#: Bytes of the largest answer that is read as a whole: 128 vectors of 16,384 numbers in 24 characters are 50 MB.
+LARGEST = 1 << 26
+#: Bytes of what a server says of an error that are read.
+SAID = 1 << 16
+#: Seconds that the end of a stream may take after the last of its events.
+_END = 0.1
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_ENVIRONMENT = (*_PROXIES, *map(str.upper, _PROXIES), *_CERTIFICATES)
+
+
+class Reply:
+    """An answer that is being received; ``close`` it, or leave its context."""
+
+    def __init__(self, response: Any, connections: _Connections, patience: Patience, deadline: float) -> None:
+        self._response = response
+        self._parts = response.aiter_bytes()
+        self._connections = connections
+        self._patience = patience
+        self._deadline = deadline
+        self.status: int = response.status_code
+        self.reason: str = response.reason_phrase
+        self.headers: Mapping[str, str] = response.headers
+        self.content_type: str = response.headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()
+
+    def read(self, seconds: float) -> bytes:
+        """What comes next, nothing at the end; raises TimeoutError where nothing comes within ``seconds``."""
+        left = min(seconds, self._deadline - time.monotonic())
+        if left <= 0:
+            raise TimeoutError("timed out")
+        return self._connections.run(self._next(), left)
+
+    async def _next(self) -> bytes:
+        async for part in self._parts:
+            if part:
+                return bytes(part)
+        return b""
+
+    def beginning(self) -> bytes:
+        """The first :data:`SAID` bytes or so, and the reply closed; what breaks off ends there."""
+        said = b""
+        with self, suppress(OSError, ValueError):  # the status says enough
+            while len(said) < SAID and (part := self.read(self._patience.between)):
+                said += part
+        return said[:SAID]
+
+    def json(self) -> Any:
+        """The whole answer, decoded, and the reply closed; raises ValueError for what is not JSON, or too long."""
+        whole = bytearray()
+        with self:
+            while part := self.read(self._patience.between):
+                whole += part
+                if len(whole) > LARGEST:
+                    raise ValueError(f"the answer is longer than {LARGEST >> 20} MiB")
+        try:
+            return json.loads(whole)
+        except (ValueError, RecursionError) as problem:
+            raise ValueError(f"the answer is not JSON ({problem})") from None
+
+    def finish(self) -> None:
+        """Read the end of an answer that has come wholly, where it comes at once: its connection can serve again."""
+        with suppress(OSError, ValueError):
+            self.read(_END)
+
+    def close(self) -> None:
+        """Let the connection go, which stops a server that is still writing."""
+        with suppress(OSError, ValueError):
+            self._connections.run(self._response.aclose(), self._patience.connect)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def post(
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    patience: Patience,
+    deadline: float,
+    error: type[KvstoreError],
+) -> Reply:
+    """Send a request, and return the answer when its head has come; nothing is awaited past ``deadline`` (monotonic).
+
+    Raises ``error`` where httpx is not installed.
+    """
+    httpx = required("httpx", "llm", "to ask an endpoint", error=error)
+    connections = _connections()
+    left = deadline - time.monotonic()
+    # What is sent must not be compressed: a part of a stream would wait for more of it.
+    told = {"Accept-Encoding": "identity", **headers}
+    connect, first = min(patience.connect, left), min(patience.first, left)
+    timeout = httpx.Timeout(connect=connect, pool=connect, read=first, write=first)
+
+    async def send() -> Any:
+        client = connections.client(httpx)
+        return await client.send(
+            client.build_request("POST", url, headers=told, content=body, timeout=timeout), stream=True
+        )
+
+    # Within the timeouts of each wait, those of all together.
+    return Reply(connections.run(send(), min(connect + first, left)), connections, patience, deadline)
+
+
+#: The thread of all requests. What httpx logs there is what servers say, in which a key may be repeated.
+_THREAD = "kvstore-http"
+for _logger in ("httpx", "httpcore.http11"):
+    logging.getLogger(_logger).addFilter(lambda record: record.threadName != _THREAD)
+
+
+class _Connections:
+    """The event loop in its thread, and a client for each environment that there was."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._clients: dict[tuple[str | None, ...], Any] = {}
+        threading.Thread(target=self._loop.run_forever, name=_THREAD, daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+        """What some work gives; raises TimeoutError where it is not done within ``seconds``."""
+        running = asyncio.run_coroutine_threadsafe(_timed(work, seconds), self._loop)
+        try:
+            return running.result()
+        except BaseException:
+            running.cancel()
+            raise
+
+    def client(self, httpx: Any) -> Any:
+        """The client for the environment as it is; raises ValueError where that names what cannot be used."""
+        environment = tuple(os.environ.get(name) for name in _ENVIRONMENT)
+        if environment not in self._clients:
+            self._clients[environment] = _new_client(httpx)
+        return self._clients[environment]
+
+
+async def _timed(work: Coroutine[Any, Any, Result], seconds: float) -> Result:
+    try:
+        async with asyncio.timeout(None if seconds == math.inf else max(0, seconds)):
+            return await work
+    except TimeoutError:
+        raise TimeoutError("timed out") from None
+    except (OSError, ValueError):
+        raise
+    except Exception as problem:
+        broken = _broken(problem)
+    raise broken
+
+
+def _new_client(httpx: Any) -> Any:
+    named = ", ".join(_CERTIFICATES)
+    try:
+        context = httpx.create_ssl_context()
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"the certificates that {named} name cannot be read: {_reason(problem)}") from None
+    cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+    try:
+        return httpx.AsyncClient(verify=context, cookies=cookies, follow_redirects=False)
+    except ImportError:
+        raise ValueError("a proxy of the kind socks needs socksio; pip install 'httpx[socks]'") from None
+    except Exception:
+        # The message may hold the password of a proxy.
+        wrong = "the environment names a proxy that is not an address (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY)"
+    raise ValueError(wrong)
+
+
+def _broken(problem: Exception) -> Exception:
+    """What httpx raised, as one of Python's own errors."""
+    import httpx
+
+    if isinstance(problem, httpx.TimeoutException):
+        return TimeoutError("timed out")
+    causes = list(_causes(problem))
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+        reason = next(cause.verify_message for cause in causes if isinstance(cause, ssl.SSLCertVerificationError))
+        authority = f"{_CERTIFICATES[0]} names the certificate of your own authority"
+        return ValueError(f"the server's certificate is not trusted: {reason}; {authority}")
+    if isinstance(problem, (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError)):
+        return ValueError(_reason(problem))
+    return ConnectionError(_reason(problem))
+
+
+def _causes(problem: BaseException | None) -> list[BaseException]:
+    """An exception, and those that it came of, in order."""
+    found: list[BaseException] = []
+    while problem is not None and problem not in found:
+        found.append(problem)
+        below = problem.__cause__ or problem.__context__
+        problem = below.exceptions[0] if isinstance(below, BaseExceptionGroup) else below
+    return found
+
+
+def _reason(problem: BaseException) -> str:
+    """Why, in the system's words where it is a matter of the system."""
+    for cause in _causes(problem):
+        if isinstance(cause, (ssl.SSLError, socket.gaierror)) and cause.strerror:
+            return str(cause.strerror)
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno)
+    return str(problem) or type(problem).__name__
+
+
+_of_process: _Connections | None = None
+_lock = threading.Lock()
+
+
+def _connections() -> _Connections:
+    """Those of this process."""
+    global _of_process
+    with _lock:
+        if _of_process is None:
+            _of_process = _Connections()
+        return _of_process
+
+
+def _forget() -> None:
+    """A forked child has no thread of its parent's."""
+    global _of_process, _lock
+    _of_process, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,270 @@
+"""The line to a model's endpoint: proxies, certificates, kept connections, limits, threads, forks; no key is shown."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kvstore
+from kvstore import errors
+from kvstore.models import endpoint, http_client
+from kvstore.models.embedder import open_embedder
+from kvstore.models.llm import LanguageModel
+from kvstore.models.patience import Patience
+
+CERTIFICATES = Path(__file__).parent / "certificates"
+KEY = "sk-very-secret-0123456789"
+ASKED = [{"role": "user", "content": "How long?"}]
+CHUNK = b'data: {"choices": [{"delta": {"content": "Twenty."}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers both protocols, and keeps the connection."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.paths.append(self.path)
+        self.server.cookies.append(self.headers["Cookie"])
+        self.server.connections.add(self.client_address)
+        if self.server.answer is not None:
+            self.server.answer(self)
+            return
+        if self.path.endswith("/embeddings"):
+            rows = [{"index": at, "embedding": [1.0, 2.0]} for at, _ in enumerate(json.loads(body)["input"])]
+            self.head("application/json", gzip.compress(json.dumps({"data": rows}).encode()), "gzip")
+        else:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.send_header("Set-Cookie", "session=1")
+            self.end_headers()
+            self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(CHUNK), CHUNK))
+
+    def head(self, kind: str, body: bytes, encoding: str = "identity", status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Encoding", encoding)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.paths: list[str] = []
+        self.cookies: list[str | None] = []
+        self.connections: set[Any] = set()
+        self.answer: Callable[[Handler], None] | None = None
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def handle_error(self, *_: Any) -> None:
+        pass  # a client that goes is what these tests are about
+
+
+@contextmanager
+def running(certificate: Path | None = None) -> Iterator[Server]:
+    with Server() as server:
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+            server.url = server.url.replace("http:", "https:")
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in http_client._ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with running() as server:
+        yield server
+
+
+def model(server: Server, **patience: Any) -> LanguageModel:
+    limits = {"connect": 5.0, "first": 5.0, "between": 5.0, "total": 5.0, "attempts": 1} | patience
+    return LanguageModel("tiny", patience=Patience(**limits), base_url=server.url)
+
+
+def embedded(url: str, **options: Any) -> Any:
+    return open_embedder("openai:small", base_url=url, attempts=1, **options).embed(["text"])
+
+
+def test_without_the_extra_whoever_asks_is_told_its_name(
+    store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("leave", "Parental leave lasts twenty weeks.")
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(errors.EmbedderError, match=r"needs httpx; pip install 'kvstore\[llm\]'"):
+        embedded(server.url)
+    store.set("base_url", server.url)
+    with pytest.raises(errors.ModelError, match=r"'tiny'.* needs httpx; pip install 'kvstore\[llm\]'"):
+        store.ask("How long does parental leave last?", model="tiny")
+
+
+def test_a_connection_serves_one_request_after_the_other(server: Server) -> None:
+    asked = model(server)
+    for _ in range(3):
+        assert asked.write(ASKED).text == "Twenty."
+        assert embedded(server.url).shape == (1, 2)
+    assert len(server.paths) == 6
+    assert len(server.connections) == 1
+    assert set(server.cookies) == {None}
+
+
+def test_threads_ask_at_the_same_time(server: Server) -> None:
+    all_there = threading.Barrier(4)
+
+    def answer(handler: Handler) -> None:
+        all_there.wait(10)  # none is answered before all have arrived
+        handler.head("text/event-stream", CHUNK)
+
+    server.answer = answer
+    asked = model(server)
+    with ThreadPoolExecutor(4) as threads:
+        assert [written.text for written in threads.map(asked.write, [ASKED] * 4)] == ["Twenty."] * 4
+
+
+def test_a_proxy_of_the_environment_is_gone_through(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+    assert embedded("http://models.invalid/v1").shape == (1, 2)
+    assert server.paths == ["http://models.invalid/v1/embeddings"]
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    assert embedded(server.url).shape == (1, 2)
+    assert server.paths[1:] == ["/v1/embeddings"]
+
+
+@pytest.mark.parametrize(
+    ("proxy", "told"),
+    [
+        (f"ftp://user:{KEY}@host", "names a proxy that is not an address"),
+        (f"http://user:{KEY}@host:port", "names a proxy that is not an address"),
+        (f"socks5://user:{KEY}@host", r"needs socksio; pip install 'httpx\[socks\]'"),
+        (f"http://user:{KEY}@127.0.0.1:9", "no answer after 1 attempt .*refused"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, proxy: str, told: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(errors.EmbedderError, match=told) as raised:
+        embedded("http://models.invalid/v1")
+    assert KEY not in str(raised.value)
+    assert raised.value.__context__ is None
+
+
+def test_a_certificate_is_trusted_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(CERTIFICATES / "localhost.pem") as server:
+        with pytest.raises(errors.EmbedderError, match="certificate is not trusted: self-signed .*SSL_CERT_FILE"):
+            embedded(server.url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
+        assert embedded(server.url).shape == (1, 2)
+        assert model(server).write(ASKED).text == "Twenty."
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "missing.pem"))
+        with pytest.raises(errors.EmbedderError, match="certificates that SSL_CERT_FILE, SSL_CERT_DIR name cannot be"):
+            embedded(server.url)
+
+
+def dripping(handler: Handler, first: bytes, drop: bytes) -> None:
+    """Send a drop again and again, each in time, for as long as somebody listens."""
+    handler.wfile.write(first)
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        handler.wfile.write(drop)
+        time.sleep(0.01)
+
+
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "drop", "patience"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"X-A: 1\r\n", {"connect": 0.2, "first": 0.2}),
+        (STREAM, b": wait\n\n", {"first": 0.3}),
+        (STREAM, b": wait\n\n", {"total": 0.3}),
+        (STREAM + CHUNK.partition(b"data: [DONE]")[0].replace(b'"stop"', b"null"), b": wait\n\n", {"between": 0.3}),
+    ],
+)
+def test_drops_in_time_do_not_make_an_answer(
+    server: Server, at_most: Callable[[float], None], first: bytes, drop: bytes, patience: dict[str, float]
+) -> None:
+    at_most(10)
+    server.answer = lambda handler: dripping(handler, first, drop)
+    with pytest.raises(errors.ModelUnavailableError, match="timed out"):
+        model(server, **patience).write(ASKED)
+
+
+def test_an_answer_without_end_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "LARGEST", 1 << 20)
+    server.answer = lambda handler: dripping(
+        handler, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[", b"1," * (1 << 17)
+    )
+    with pytest.raises(errors.EmbedderError, match="answer is longer than 1 MiB"):
+        embedded(server.url)
+
+
+def test_what_is_logged_shows_no_key_that_the_server_repeats(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    def answer(handler: Handler) -> None:
+        handler.responses = {401: (KEY, KEY)}  # type: ignore[dict-item]
+        handler.head(f"text/{KEY}", KEY.encode(), status=401)
+
+    server.answer = answer
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(errors.EmbedderError, match="status 401") as raised:
+        embedded(server.url, api_key=KEY)
+    assert KEY not in caplog.text + str(raised.value)
+    logging.getLogger("httpx").info("of the application's own")
+    assert "of the application's own" in caplog.text
+
+
+def test_a_forked_child_asks_with_a_line_of_its_own(server: Server) -> None:
+    code = (
+        "import os, sys\n"
+        "from kvstore.models.embedder import open_embedder\n"
+        "embedder = open_embedder('openai:small', base_url=sys.argv[1], attempts=1)\n"
+        "embedder.embed(['parent'])\n"
+        "child = os.fork()\n"
+        "vectors = embedder.embed(['both'])\n"
+        "if child == 0:\n"
+        "    os._exit(7)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", code, server.url], capture_output=True, text=True
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    assert len(server.paths) == 3
+    assert len(server.connections) == 2
