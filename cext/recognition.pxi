@@ -10,6 +10,9 @@ cdef extern from "Python.h":
     bint Py_UNICODE_ISALNUM(uint32_t ch) noexcept nogil
     bint Py_UNICODE_ISSPACE(uint32_t ch) noexcept nogil
 
+cdef extern from "string.h":
+    void* memmem(const void* text, size_t size, const void* wanted, size_t length) noexcept nogil
+
 cdef enum:
     _SPACE = 0
     _PUNCTUATION = 1
@@ -248,87 +251,137 @@ def mentions(
     return found
 
 
+cdef struct Sought:
+    const uint8_t* key
+    size_t length
+    size_t token              # where its longest token begins, and how long that is
+    size_t token_length
+
+
+cdef bint _may_be_found(bytes key, int max_words, Sought* sought) except -1:
+    """Whether a key can occur anywhere: as ``recognise`` finds names, of at most ``max_words`` words (0: any number)."""
+    cdef size_t i, longest_token = 0
+    cdef int words = 0, marks = 0
+    cdef vector[Token] tokens
+    cdef vector[uint8_t] copy
+    sought.key, sought.length = key, len(key)
+    _begin(key)
+    if not 0 < sought.length <= _KEY_BYTES:
+        return False
+    _tokenise(sought.key, sought.length, None, tokens, copy)
+    for i in range(tokens.size()):
+        words += tokens[i].word
+        marks += not tokens[i].word
+        if tokens[i].end - tokens[i].start > tokens[longest_token].end - tokens[longest_token].start:
+            longest_token = i
+    if copy.size() != sought.length or (max_words and words > max_words) or marks > _PUNCTUATION_LIMIT:
+        return False
+    sought.token = tokens[longest_token].start
+    sought.token_length = tokens[longest_token].end - tokens[longest_token].start
+    return True
+
+
+cdef class _SearchedText:
+    """A text that keys are looked for in; it is cut into tokens when that is first needed."""
+
+    cdef bytes data
+    cdef bint read
+    cdef vector[Token] tokens
+    cdef vector[uint8_t] copy
+
+    def __cinit__(self, bytes data not None):
+        _begin(data)
+        self.data, self.read = data, False
+
+    cdef bint has(self, const Sought* sought) except -1:
+        """Whether a key may occur here. Most texts that are searched lack the name: one search for its longest token
+        tells, and costs next to nothing."""
+        cdef const uint8_t* text = self.data
+        return memmem(text, len(self.data), sought.key + sought.token, sought.token_length) != NULL
+
+    cdef bint next(self, const Sought* sought, size_t* first, size_t* last) except -1:
+        """Move on from token ``first`` to the next place of a key: its first and last token; False for none."""
+        cdef size_t i
+        if not self.read:
+            self.read = True
+            _tokenise(<const uint8_t*> self.data, len(self.data), None, self.tokens, self.copy)
+        for i in range(first[0], self.tokens.size()):
+            if self.tokens[i].start + sought.length > self.copy.size():
+                break
+            if self.copy[self.tokens[i].start] != sought.key[0]:
+                continue
+            if memcmp(self.copy.data() + self.tokens[i].start, sought.key, sought.length):
+                continue
+            # A key holds no barrier, so a match crosses none; it must end where a token does.
+            first[0] = last[0] = i
+            while self.tokens[last[0]].end < self.tokens[i].start + sought.length:
+                last[0] += 1
+            if self.tokens[last[0]].end == self.tokens[i].start + sought.length:
+                return True
+        return False
+
+
+cdef class SoughtKeys:
+    """Some keys that are looked for in many texts, in each a few of them, by their numbers.
+
+    A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks occurs nowhere.
+    """
+
+    cdef list _keys
+    cdef vector[Sought] _sought
+
+    def __init__(self, list keys not None, int max_words=0):
+        cdef Sought sought
+        cdef bytes key
+        self._keys = keys[:]  # which hold the bytes
+        for key in self._keys:
+            if key is None:
+                raise TypeError("a key is bytes")
+            if not _may_be_found(key, max_words, &sought):
+                sought.length = 0
+            self._sought.push_back(sought)
+
+    def places(self, bytes data not None, list numbers not None) -> list:
+        """Every place in a text where one of some keys occurs: the number of the key, start and end, key by key."""
+        cdef _SearchedText text = _SearchedText(data)
+        cdef Sought* sought
+        cdef size_t first, last
+        found = []
+        for number in numbers:
+            if not 0 <= number < <Py_ssize_t> self._sought.size():
+                raise IndexError(number)
+            sought = &self._sought[<size_t> number]
+            if not sought.length or not text.has(sought):
+                continue
+            first = 0
+            while text.next(sought, &first, &last):
+                found.append((number, text.tokens[first].source_start, text.tokens[last].source_end))
+                first += 1
+        return found
+
+
 def occurrences(bytes data not None, bytes key not None, int max_words=0) -> list:
     """Every place (start, end) in a text where one key occurs, as ``recognise`` would find it.
 
     A key of more than ``max_words`` words (0: any number) or of more than 16 punctuation marks occurs nowhere.
     """
-    cdef const uint8_t* text = data
-    cdef const uint8_t* wanted = key
-    cdef size_t n = len(data), length = len(key), i, last = 0
-    cdef vector[Token] tokens
-    cdef vector[uint8_t] copy
-    _begin(data)
-    if not _may_occur(data, key, max_words):
-        return []
-    result = []
-    with nogil:
-        _tokenise(text, n, None, tokens, copy)
-    for i in range(tokens.size()):
-        if tokens[i].start + length > copy.size():
-            break
-        if memcmp(copy.data() + tokens[i].start, wanted, length) == 0:
-            # A key holds no barrier, so a match crosses none; it must end where a token does.
-            last = max(last, i)
-            while tokens[last].end < tokens[i].start + length:
-                last += 1
-            if tokens[last].end == tokens[i].start + length:
-                result.append((tokens[i].source_start, tokens[last].source_end))
-    return result
+    return [(start, end) for _, start, end in SoughtKeys([key], max_words).places(data, [0])]
 
 
 def occurring_keys(bytes data not None, list keys not None, int max_words=0) -> list:
     """Those of some keys that occur in a text, as ``occurrences`` finds them; the text is read once for all."""
-    cdef const uint8_t* text = data
-    cdef const uint8_t* wanted
-    cdef size_t n = len(data), length, i, last
-    cdef bint read = False
+    cdef _SearchedText text = _SearchedText(data)
+    cdef Sought sought
+    cdef size_t first, last
     cdef bytes key
-    cdef vector[Token] tokens
-    cdef vector[uint8_t] copy
-    _begin(data)
     found = []
     for key in keys:
-        if key is None or not _may_occur(data, key, max_words):
+        first = 0
+        if key is None or not _may_be_found(key, max_words, &sought) or not text.has(&sought):
             continue
-        if not read:
-            _tokenise(text, n, None, tokens, copy)
-            read = True
-        wanted, length = key, len(key)
-        for i in range(tokens.size()):
-            if tokens[i].start + length > copy.size():
-                break
-            if copy[tokens[i].start] == wanted[0] and memcmp(copy.data() + tokens[i].start, wanted, length) == 0:
-                last = i
-                while tokens[last].end < tokens[i].start + length:
-                    last += 1
-                if tokens[last].end == tokens[i].start + length:
-                    found.append(key)
-                    break
+        if text.next(&sought, &first, &last):
+            found.append(key)
     return found
-
-
-cdef bint _may_occur(bytes data, bytes key, int max_words) except -1:
-    """Whether a key is one that may occur, and its longest token stands in the text."""
-    cdef const uint8_t* wanted = key
-    cdef size_t length = len(key), i, longest_token = 0
-    cdef int words = 0, marks = 0
-    cdef vector[Token] tokens
-    cdef vector[uint8_t] copy
-    _begin(key)
-    if not 0 < length <= _KEY_BYTES:
-        return False
-    _tokenise(wanted, length, None, tokens, copy)
-    for i in range(tokens.size()):
-        words += tokens[i].word
-        marks += not tokens[i].word
-    if copy.size() != length or (max_words and words > max_words) or marks > _PUNCTUATION_LIMIT:
-        return False
-    # Most texts that are searched lack the name: one search for its longest token tells, and costs next to nothing.
-    for i in range(1, tokens.size()):
-        if tokens[i].end - tokens[i].start > tokens[longest_token].end - tokens[longest_token].start:
-            longest_token = i
-    return data.find(key[tokens[longest_token].start:tokens[longest_token].end]) >= 0
 
 
 def longest(const int64_t[::1] starts not None, const int64_t[::1] ends not None) -> list:

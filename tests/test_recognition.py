@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kvstore.storage.environment import Environment
-from kvstore.structures.filter.entity_filter import EntityFilter, Matches, longest_matches, occurrences
+from kvstore.structures.filter.entity_filter import EntityFilter, Matches, SoughtKeys, longest_matches, occurrences
 from kvstore.text.normalize import Folded, entity_key, fold
 
 SEED = 77
@@ -104,6 +104,9 @@ def test_recognition_and_search_agree_with_the_definition(
         here = [(start, end) for start, end, entity in expected if entity == number]
         assert occurrences(data, name.encode(), max_words) == here
         assert occurrences(data, name.encode()) == [(a, b) for n, a, b in spans(text, 10**6) if n == name]
+    sought = SoughtKeys([name.encode() for name in numbers], max_words)
+    together = sought.places(data, [number - 1 for number in numbers.values()])
+    assert sorted((start, end, number + 1) for number, start, end in together) == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9))))

@@ -310,8 +310,7 @@ def put_entities(view: WriteTransaction, first: int, part: list[str]) -> None:
     filter_.flush()
     known = dict(zip(numbers, part, strict=True))
     writer.put_many({number: EntityRecord([name, KINDS.index("name"), 1]) for number, name in known.items()})
-    for number, name in known.items():
-        writer.put_name(name, number)
+    writer.put_names(dict(zip(part, numbers, strict=True)))
 
 
 def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:

@@ -80,8 +80,7 @@ def put_entities(view: WriteTransaction, hash_seed: int, first: int, names: list
     writer = EntityWriter(view)
     known = dict(zip(numbers, names, strict=True))
     writer.put_many({number: EntityRecord([name.title(), KINDS.index("name"), 1]) for number, name in known.items()})
-    for number, name in known.items():
-        writer.put_name(name, number)
+    writer.put_names(dict(zip(names, numbers, strict=True)))
     counters = Counters.load(view)
     counters.entities += len(names)
     counters.next_entity = first + len(names)

@@ -235,8 +235,7 @@ class Changes:
         self.counters.entities += len(new)
         self.filter.insert_many(new, numbers)
         ids = names.settle(dict(zip(new, numbers, strict=True)))
-        for key, number in zip(new, numbers, strict=True):
-            self._entities.put_name(key, number)
+        self._entities.put_names(dict(zip(new, numbers, strict=True)))
         linker.link_older(dict(zip(new, numbers, strict=True)))
         return ids
 

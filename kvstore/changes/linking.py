@@ -9,7 +9,7 @@ systems keep beside the spine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,24 +20,54 @@ from ..extraction.extraction import Extracted
 from ..structures.documents.chunks import FIRST_UPPER, GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
-from ..structures.filter.entity_filter import occurring_keys
+from ..structures.filter.entity_filter import SoughtKeys
 from ..structures.forest.forest_writer import NodePairs
 from ..structures.names.mention_addresses import RankedPlaces, mention_addresses
 from ..structures.names.mention_recognition import Mention, headed_abstracts, mentions_in
-from ..structures.names.mentions import MentionWriter, Occurrence
+from ..structures.names.mentions import HeadingOccurrence, MentionWriter, Occurrence
 from ..structures.state import State
 from ..systems.contract import Added, AddedChunk, Delta
 from ..text.blocks import plain
-from ..text.normalize import fold
+from ..text.normalize import Folded, fold, folded_data
 from ..text.words import stemmer, terms, words
+from .everything import portions
+
+#: Documents in which new names are looked for together: their texts are in memory then.
+_TOGETHER = 256
 
 
 class _OlderChunk(NamedTuple):
-    """A stored chunk, and the new names that may be in it, or in what stands above it."""
+    """A stored chunk, and the numbers of the new names that may be in it, or in what stands above it."""
 
     id: int
     stored: ChunkRecord
-    keys: list[bytes]
+    names: list[int]
+
+
+class _NewNames:
+    """Names that have just become known, by number, and where they occur."""
+
+    def __init__(self, new: Mapping[str, int], most_words: int) -> None:
+        self.entities = list(new.values())
+        self._keys = SoughtKeys([key.encode() for key in new], most_words)
+
+    def in_text(self, folded: Folded, names: list[int]) -> list[Occurrence]:
+        """Where some of them are mentioned in a text."""
+        return [
+            Occurrence(self.entities[name], folded.original(start), folded.original(end) - folded.original(start))
+            for name, start, end in self._keys.places(folded.data, names)
+        ]
+
+    def in_headings(self, record: DocumentRecord, outline: list[Section], names: list[int]) -> set[HeadingOccurrence]:
+        """Those of some of them that the title and headings of a document mention."""
+        found: set[HeadingOccurrence] = set()
+        if not outline and not (record.title and self._keys.places(folded_data(plain(record.title)), names)):
+            return found  # as of most
+        for headed in headed_abstracts(record, outline):
+            data = folded_data(headed.text)
+            for name, start, end in self._keys.places(data, names):
+                found.add(headed.occurrence(self.entities[name], " ".join(data[start:end].decode().split())))
+        return found
 
 
 class Linker:
@@ -174,65 +204,63 @@ class Linker:
         self._keys.update(self._names_added)
         if self._state.postings.empty:
             return
-        by_chunk: dict[int, list[bytes]] = {}
-        for key, chunks in self._candidates(new):
+        by_chunk: dict[int, list[int]] = {}
+        for name, chunks in self._candidates(list(new)):
             for chunk in chunks.tolist():
-                by_chunk.setdefault(chunk, []).append(key.encode())
+                by_chunk.setdefault(chunk, []).append(name)
         by_document: dict[int, list[_OlderChunk]] = {}
         ids = sorted(by_chunk)
         for chunk, stored in zip(ids, self._state.chunks.get_many(ids), strict=True):
             by_document.setdefault(stored.document, []).append(_OlderChunk(chunk, stored, by_chunk[chunk]))
-        entities = frozenset(new.values())
-        outlines = self._state.documents.outlines(by_document)
-        for document, candidates in by_document.items():
-            record = self._state.documents.get(document)
-            self._link_older_document(record, outlines[document], candidates, entities)
+        names = _NewNames(new, self._name_words)
+        for portion in portions(by_document.items(), _TOGETHER):
+            self._link_older_documents(dict(portion), names)
 
-    def _candidates(self, new: Mapping[str, int]) -> Iterator[tuple[str, npt.NDArray[np.uint64]]]:
-        """For each new name the chunks that have all its words, in text or title or headings."""
+    def _candidates(self, new: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
+        """For each new name, by its place, the chunks that have all its words, in text or title or headings."""
         stem, postings = stemmer(self._state.settings.stemmer), self._state.postings
-        terms_of = {key: set(terms(key, stem)) for key in new if 0 < len(words(key)) <= self._name_words}
+        fit = (name for name, key in enumerate(new) if 0 < len(words(key)) <= self._name_words)
+        terms_of = {name: set(terms(new[name], stem)) for name in fit}
         every = list(dict.fromkeys(chain.from_iterable(terms_of.values())))
         sizes = dict(zip(every, postings.sizes(every), strict=True))
-        for key, found in terms_of.items():
+        for name, found in terms_of.items():
             if all(sizes[term].postings for term in found):  # most new names have a word that is new too
                 common = postings.containing(found, sizes)
                 if len(common):
-                    yield key, common
+                    yield name, common
 
-    def _link_older_document(
-        self, record: DocumentRecord, outline: list[Section], candidates: Sequence[_OlderChunk], new: Set[int]
-    ) -> None:
-        """Find new names in a stored document."""
-        document = record.id
-        rows: dict[int, list[Occurrence]] = {}
-        mentioned: list[AddedChunk] = []
-        for chunk, stored, keys in candidates:
-            text = self._state.documents.text_slice(document, stored.start, stored.end)
-            folded = fold(text)
-            if not occurring_keys(folded.data, keys, self._name_words):
-                continue  # the words of a name stand apart, or in a heading
-            found = self._filter.mentions(folded, self._name_words, self._keys, Occurrence)
-            found = self._mentions.put_chunk(chunk, found)
-            mentioned.append(AddedChunk(chunk, text.encode(), stored.section, found))
-            rows[chunk] = [mention for mention in found if mention.entity in new]
-        every = sorted({key for _, _, keys in candidates for key in keys})
-        heading_rows = {
-            headed.occurrence(mention.entity, mention.key)
-            for headed in headed_abstracts(record, outline)
-            if occurring_keys(fold(headed.text).data, every, self._name_words)
-            for mention in self._mentions_in(headed.text)
-            if mention.entity in new
-        }
-        if heading_rows:
-            self._mentions.put_headings(document, [*self._mentions.in_headings(document), *heading_rows])
-        # Marks in a title hide names from what reads it as it is written.
-        if heading_rows or (mentioned and record.title and plain(record.title) != record.title):
-            self.touch(document, record.chunk_ids())
-        elif mentioned:
-            self._mentioned[document] = mentioned
-        for entity, pairs in mention_addresses(rows, heading_rows).items():
-            self._added.setdefault(entity, []).extend(pairs)
+    def _link_older_documents(self, candidates: Mapping[int, Sequence[_OlderChunk]], names: _NewNames) -> None:
+        """Find new names in stored documents."""
+        stated = self._state.documents.get_many(candidates)
+        outlines = self._state.documents.outlines(candidates)
+        texts = self._state.documents.text_slices(
+            {document: [(one.stored.start, one.stored.end) for one in some] for document, some in candidates.items()}
+        )
+        mentioned: dict[int, list[AddedChunk]] = {}
+        for document, some in candidates.items():
+            for (chunk, stored, sought), text in zip(some, texts[document], strict=True):
+                found = names.in_text(fold(text), sought)
+                if found:  # else the words of a name stand apart, or in a heading
+                    mentioned.setdefault(document, []).append(AddedChunk(chunk, text.encode(), stored.section, found))
+        rows = {one.id: one.mentions for some in mentioned.values() for one in some}
+        known = self._mentions.in_chunks(rows)
+        every = self._mentions.put_chunks(
+            {chunk: [*before, *rows[chunk]] for chunk, before in zip(rows, known, strict=True)}
+        )
+        for document, some in candidates.items():
+            here = mentioned.get(document, [])
+            sought = sorted({name for one in some for name in one.names})
+            headings = names.in_headings(stated[document], outlines[document], sought)
+            if headings:
+                self._mentions.put_headings(document, [*self._mentions.in_headings(document), *headings])
+            # Marks in a title hide names from what reads it as it is written.
+            title = stated[document].title
+            if headings or (here and title and plain(title) != title):
+                self.touch(document, stated[document].chunk_ids())
+            elif here:
+                self._mentioned[document] = [one._replace(mentions=every[one.id]) for one in here]
+            for entity, pairs in mention_addresses({one.id: rows[one.id] for one in here}, headings).items():
+                self._added.setdefault(entity, []).extend(pairs)
 
     def _mentions_in(self, text: str) -> list[Mention]:
         found = list(mentions_in(self._filter, fold(text), self._name_words))

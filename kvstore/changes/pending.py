@@ -202,12 +202,14 @@ def embedded(
         derived, missing = [], []
         for document in documents:
             stated = facts_of.get(document.extracted.key, {})
-            made = replace(document, extracted=with_parts(document.extracted, settings, kept_here, stated))
-            parts, before = made.extracted.parts, document.extracted.parts
-            same = {name: rows for name, rows in made.vectors.items() if parts.get(name) is before.get(name)}
+            extracted = with_parts(document.extracted, settings, kept_here, stated)
+            parts, before = extracted.parts, document.extracted.parts
+            same = {name: rows for name, rows in document.vectors.items() if parts.get(name) is before.get(name)}
             if has_context(stated, settings) and not document.own_vectors:
                 same.pop(CHUNK_VECTORS.name, None)  # whoever embedded it did not know what is stated of it
-            made = replace(made, vectors=same)
+            made = document
+            if extracted is not document.extracted or len(same) < len(document.vectors):
+                made = replace(document, extracted=extracted, vectors=same)
             derived.append(made)
             missing.append(texts_without_vectors(made.extracted, made.vectors, settings, kept_here, stated))
         if not any(missing):

@@ -55,7 +55,9 @@ def working(
 
     @wraps(method)
     def checked(self: Transaction, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
-        with self._working():
+        self._require_thread()
+        with self._at_work:
+            self._require_open()
             return method(self, *args, **named)
 
     return checked
@@ -96,7 +98,9 @@ class Transaction(Queryable):
 
     @contextmanager
     def state(self) -> Iterator[State]:
-        with self._working():
+        self._require_thread()
+        with self._at_work:
+            self._require_open()
             self._apply()
             self._changes.write_back()
             yield State(self._view, self._context.settings, self._context.open_indexes)
@@ -609,15 +613,9 @@ class Transaction(Queryable):
         self._open = False
         self._view.abort()
 
-    @contextmanager
-    def _working(self) -> Iterator[None]:
-        """Use the transaction within the block: raises TransactionError in a thread that has not begun it, ClosedError
-        when it is over."""
-        self._require_thread()
-        with self._at_work:
-            if not self._open:
-                raise ClosedError(self._why_over)
-            yield
+    def _require_open(self) -> None:
+        if not self._open:
+            raise ClosedError(self._why_over)
 
     def _require_thread(self) -> None:
         owner = self._other_owner()

@@ -11,7 +11,8 @@ space lies in exactly one chunk.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in
 from ..text.sentences import sentences
@@ -38,8 +39,7 @@ class Heading:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """What is never parted: a sentence, item, row or line, with its size and the kind of the block it is of.
 
     ``tied``: no chunk should begin with it, because it belongs to what stands before it.
@@ -110,7 +110,7 @@ def _tied(units: list[Unit], follows: bool, tokens: int) -> list[Unit]:
         tied |= {1, 2}
     elif kind == "item" and units[0].tokens <= _SHORT_LABEL:
         tied.add(1)
-    return [replace(unit, tied=True) if index in tied else unit for index, unit in enumerate(units)]
+    return [unit._replace(tied=True) if index in tied else unit for index, unit in enumerate(units)]
 
 
 def _sections(found: Sequence[Block], end: int) -> list[Heading]:

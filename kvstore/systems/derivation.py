@@ -46,9 +46,11 @@ def texts_without_vectors(
 ) -> dict[str, Sequence[str]]:
     """The texts to embed of a document with parts, by the spaces that are not ``embedded``."""
     chunks = CHUNK_VECTORS.name
+    missing = [one for one in kept if one.label not in embedded]
+    if chunks in embedded and not missing:
+        return {}
     document = text_to_store(extracted, facts or {})
     found: dict[str, Sequence[str]] = {} if chunks in embedded else {chunks: chunk_texts(document, settings)}
-    for one in kept:
-        if one.label not in embedded:
-            found[one.label] = one.texts(extracted.parts[one.label], document, settings)
+    for one in missing:
+        found[one.label] = one.texts(extracted.parts[one.label], document, settings)
     return found

@@ -452,6 +452,12 @@ class SentenceNames:
 
     def _finish(self, run: list[str], at_start: bool) -> Iterator[Name]:
         """The names a run makes: itself, and what stands for itself inside it."""
+        if len(run) == 1:  # as most are
+            word = _without_possessor(run[0])
+            opens = at_start and self._only_opens(run)
+            if not (opens or word.isdigit()) and self._stands_alone(word, at_start):
+                yield Name(word, "name")
+            return
         whole = len(run)
         while run and at_start and self._only_opens(run):
             run, at_start = run[1:], False

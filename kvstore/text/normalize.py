@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
-_NOT_ASCII, _SPACE, _WORD = re.compile(r"[^\x00-\x7F]"), re.compile(r"\s"), re.compile(r"\S")
+from kvstore_cext.folding import fold_pieces
+
 #: Pieces of up to so many characters come again and again, and are folded once.
 _CACHED = 40
 
@@ -59,8 +59,7 @@ def fold_case(text: str) -> str:
     return text.lower() if text.isascii() else _nfkc_casefold(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(NamedTuple):
     """A text in normal form, white space kept as it stands.
 
     ``data`` is its UTF-8; ``offsets[i]`` is the byte of the original text at which byte ``i`` of ``data`` begins
@@ -90,52 +89,21 @@ def fold(text: str) -> Folded:
     """Bring ``text`` into normal form and remember where each byte came from."""
     if text.isascii():
         return Folded(text.lower().encode(), None)
-    data = bytearray()
-    offsets: array[int] = array("Q")
-    position = 0  # byte offset in the original
-    for piece in _pieces(text):
-        if piece.isascii():
-            data += piece.lower().encode()
-            offsets.extend(range(position, position + len(piece)))
-            position += len(piece)
-        else:
-            form, inner, size = (_folded if len(piece) <= _CACHED else _folded.__wrapped__)(piece)
-            data += form
-            offsets.extend([position + offset for offset in inner])
-            position += size
-    offsets.append(position)
-    return Folded(bytes(data), offsets)
+    data, places = fold_pieces(text, _folded_piece)
+    offsets = array("Q")
+    offsets.frombytes(places)
+    return Folded(data, offsets)
 
 
 def folded_data(text: str) -> bytes:
     """What :func:`fold` gives as ``data``, without the way back."""
     if text.isascii():
         return text.lower().encode()
-    return b"".join(
-        piece.lower().encode()
-        if piece.isascii()
-        else (_folded if len(piece) <= _CACHED else _folded.__wrapped__)(piece)[0]
-        for piece in _pieces(text)
-    )
+    return fold_pieces(text, _folded_piece, False)[0]
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """All of ``text``: runs of white space or of everything else that are not ASCII, and what stands between them."""
-    done = 0
-    while found := _NOT_ASCII.search(text, done):
-        before, at = text[done : found.start()], found.start()
-        if text[at].isspace():
-            start, end = done + len(before.rstrip()), _WORD.search(text, at)
-        else:
-            start, end = at, _SPACE.search(text, at)
-            if before and not before[-1].isspace():
-                start -= len(before.rsplit(None, 1)[-1])
-        if start > done:
-            yield text[done:start]
-        done = end.start() if end else len(text)
-        yield text[start:done]
-    if done < len(text):
-        yield text[done:]
+def _folded_piece(piece: str) -> tuple[bytes, list[int], int]:
+    return (_folded if len(piece) <= _CACHED else _folded.__wrapped__)(piece)
 
 
 @lru_cache(maxsize=8192)

@@ -135,6 +135,28 @@ def decoded_text(stored: memoryview, key: bytes) -> bytes:
     raise CorruptionError(f"table {tables.TEXTS}, key {key.hex()}: in no known encoding; restore from a backup")
 
 
+def _present(document: int, value: memoryview | None) -> memoryview:
+    if value is None:
+        raise CorruptionError(f"document {document} has no stored text; run CHECK")
+    return value
+
+
+def _long_text(value: memoryview) -> memoryview | None:
+    """The text in a record of one that is so long that slices are served without reading the whole, which CHECK
+    verifies; None for others."""
+    stored = value[len(PLAIN) : -records.CHECKSUM.size]
+    return stored if len(stored) > LONGEST_COMPRESSED else None
+
+
+def _slice(document: int, text: bytes | memoryview, start: int, end: int) -> str:
+    if not 0 <= start <= end <= len(text):
+        raise CorruptionError(f"document {document}: no text at bytes {start} to {end}; run CHECK")
+    try:
+        return bytes(text[start:end]).decode()
+    except UnicodeDecodeError as error:
+        raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
+
+
 class Documents:
     """The documents of one view."""
 
@@ -230,15 +252,20 @@ class Documents:
     def text_slice(self, document: int, start: int, end: int) -> str:
         """Bytes ``start`` to ``end`` of the stored text, decoded."""
         value = self._stored(document)
-        stored = value[len(PLAIN) : -records.CHECKSUM.size]
-        # A slice is served without reading the whole of a long text; CHECK verifies the checksum of all of it.
-        text = stored if len(stored) > LONGEST_COMPRESSED else self._text(document, value)
-        if not 0 <= start <= end <= len(text):
-            raise CorruptionError(f"document {document}: no text at bytes {start} to {end}; run CHECK")
-        try:
-            return bytes(text[start:end]).decode()
-        except UnicodeDecodeError as error:
-            raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
+        text = _long_text(value)
+        return _slice(document, self._text(document, value) if text is None else text, start, end)
+
+    def text_slices(self, places: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
+        """By document, pieces of the stored texts of many, each from one byte to another; no text is kept at hand."""
+        found: dict[int, list[str]] = {}
+        keys = list(map(records.u64, places))
+        for document, key, value in zip(places, keys, self._view.get_many(tables.TEXTS, keys), strict=True):
+            value = _present(document, value)
+            text: bytes | memoryview | None = _long_text(value)
+            if text is None:
+                text = decoded_text(records.unseal(value, tables.TEXTS, key), key)
+            found[document] = [_slice(document, text, start, end) for start, end in places[document]]
+        return found
 
     def _text(self, document: int, value: memoryview) -> bytes:
         """The text of a document whose record in ``texts`` is ``value``."""
@@ -252,10 +279,7 @@ class Documents:
         return text
 
     def _stored(self, document: int) -> memoryview:
-        value = self._view.get(tables.TEXTS, records.u64(document))
-        if value is None:
-            raise CorruptionError(f"document {document} has no stored text; run CHECK")
-        return value
+        return _present(document, self._view.get(tables.TEXTS, records.u64(document)))
 
     def outline(self, document: int) -> list[Section]:
         """The sections of a document in order of the text; empty where it has no headings."""

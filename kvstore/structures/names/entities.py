@@ -269,8 +269,9 @@ class EntityWriter(Entities):
         """Write the records of some entities in place of what was known of them."""
         self._put_rows({entity: record.row for entity, record in changed.items()})
 
-    def put_name(self, key: str, entity: int) -> None:
-        self._write.put(tables.ENTITY_NAMES, key.encode(), records.u32(entity))
+    def put_names(self, new: Mapping[str, int]) -> None:
+        """Store which entities the normal forms of new names lead to."""
+        self._write.change_many(tables.ENTITY_NAMES, {key.encode(): records.u32(entity) for key, entity in new.items()})
 
     def remove(self, gone: Mapping[int, str]) -> None:
         """Forget entities, whose normal forms are given."""

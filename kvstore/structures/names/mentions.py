@@ -94,11 +94,10 @@ class MentionWriter(Mentions):
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
         """Store what a chunk mentions; returns it in order."""
-        self.put_chunks({chunk: mentions})
-        return self._at_hand[chunk]
+        return self.put_chunks({chunk: mentions})[chunk]
 
-    def put_chunks(self, mentions: Mapping[int, Iterable[Occurrence]]) -> None:
-        """Store what each of some chunks mentions."""
+    def put_chunks(self, mentions: Mapping[int, Iterable[Occurrence]]) -> Mapping[int, list[Occurrence]]:
+        """Store what each of some chunks mentions; returns it in order, and perhaps that of others."""
         changes: dict[bytes, bytes | None] = {}
         for chunk, found in mentions.items():
             rows = self._at_hand[chunk] = sorted(found, key=_ORDER)
@@ -109,6 +108,7 @@ class MentionWriter(Mentions):
                 last = start
             changes[records.u64(chunk)] = records.pack(row) if row else None
         self._write.change_many(tables.MENTIONS, changes)
+        return self._at_hand
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
         """Forget what documents mention that are about to go: their chunks, their titles and headings."""
