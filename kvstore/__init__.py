@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .ingest.pipeline import IngestProgress, IngestReport
     from .ingest.readers import FORMATS, RawDocument, ReadFailure
     from .language.cursor import Cursor
+    from .models.token_estimate import token_estimate
     from .opening import migrate_store as migrate
     from .opening import open_store as open
     from .plugin_listing import plugins
@@ -93,6 +94,7 @@ __all__ = [
     "migrate",
     "open",
     "plugins",
+    "token_estimate",
 ]
 
 #: Where each public name lives: loaded when first used, so that importing kvstore costs next to nothing.
@@ -137,6 +139,7 @@ _HOMES = {
     "migrate": ("opening", "migrate_store"),
     "open": ("opening", "open_store"),
     "plugins": ("plugin_listing", "plugins"),
+    "token_estimate": ("models.token_estimate", "token_estimate"),
 }
 
 

@@ -425,6 +425,24 @@ def plugins(mode: str | None) -> int:
     return 0
 
 
+@cli.command()
+@_STORE
+@click.option("--write", is_flag=True, help="Let clients change the store, which is made where it is missing.")
+@click.option(
+    "--tokens", type=click.IntRange(500), default=2000, show_default=True, help="The most that a result may hold."
+)
+@click.option("--strategy", metavar="NAME", help="How evidence is found where a client does not say.")
+@click.option("--where", metavar="CONDITION", help="Give these documents only, such as \"key LIKE 'hr/%'\".")
+def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str | None) -> int:
+    """Serve STORE to an assistant, by the Model Context Protocol on standard input and output."""
+    from kvstore.integrations.mcp_server import serve
+    from kvstore.integrations.store_tools import StoreTools
+
+    with _open(store, create=write, readonly=not write) as opened:
+        serve(StoreTools(opened, write=write, tokens=tokens, strategy=strategy, where=where))
+        return 0
+
+
 def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
     from .console import Console
     from .script import ScriptItem

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cursor",
     "Token",
+    "check_condition",
     "described_kinds",
     "expected",
     "extraction_kinds",
@@ -39,6 +40,7 @@ __all__ = [
 #: Where the rest lives: loaded when first used, so that a prompt need not wait for the parser.
 _HOMES = {
     "Cursor": ".cursor",
+    "check_condition": "..sql.condition",
     "described_kinds": ".description_handlers",
     "expected": ".parser",
     "extraction_kinds": ".extraction_handlers",

@@ -17,7 +17,7 @@ MESSAGE = 8
 def token_estimate(text: str) -> int:
     """About how many tokens a model's tokenizer makes of a text, rather too many than too few.
 
-    >>> token_estimate("Leave lasts twenty weeks.")
+    >>> kvstore.token_estimate("Leave lasts twenty weeks.")
     8
     """
     return -int(-len(text.encode()) // BYTES_A_TOKEN)

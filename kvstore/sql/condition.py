@@ -93,7 +93,7 @@ def _sql_literal(value: SqlValue) -> str:
     return literal(value)
 
 
-def check_alone(condition: str) -> None:
+def check_condition(condition: str) -> None:
     """Raise StatementError unless ``condition`` is one condition and nothing else."""
     scripts = list(split(condition))
     if not scripts:

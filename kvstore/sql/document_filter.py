@@ -56,7 +56,7 @@ def documents_where(state: State, where: str | Mapping[str, Any], parameters: Pa
     Raises StatementError for SQL that is no condition, showing the place, and InputError for a mapping that is none.
     """
     if isinstance(where, str):
-        conditions.check_alone(where)
+        conditions.check_condition(where)
 
         def by_sqlite(among: Sequence[int] | None) -> Iterator[int]:
             return documents_fulfilling(state, where, parameters, among)

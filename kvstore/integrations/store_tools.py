@@ -1,0 +1,520 @@
+"""What a language model may do with a store, as tools: names, arguments as JSON, text out.
+
+In: a store, and what its owner allows (changes, a condition on documents, tokens a result). Out: the tools, and the
+text of each call. What is read goes through :meth:`kvstore.Store.query`, so that one reading statement runs, within
+:data:`SECONDS`. Every text is at most the tokens that a result may have, by :func:`kvstore.token_estimate`, and says
+what was left out and how to get it. What a client gets wrong is a KvstoreError, whose sentence is for the model.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import kvstore
+from kvstore.errors import DocumentNotFoundError, InputError, KvstoreError, StatementError
+
+from .. import language
+
+#: How long a tool that asks no language model may take.
+SECONDS = 5.0
+#: How long an answer of a language model may take.
+MODEL_SECONDS = 120.0
+#: Characters of an argument, and of the text of a document.
+LONGEST_ARGUMENT = 10_000
+LONGEST_DOCUMENT = 200_000
+#: Rows that ``select`` reads, and passages or places that a tool may be asked for.
+MOST_ROWS = 1000
+MOST_FOUND = 50
+#: The fewest tokens of a result that hold a passage.
+LEAST_TOKENS = 500
+#: Documents that ``overview`` lists at most.
+_LISTED = 200
+_SELECTING = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE")
+
+_KINDS: dict[str, tuple[type, str]] = {
+    "string": (str, "a text"),
+    "integer": (int, "a whole number"),
+    "object": (dict, "an object"),
+    "array": (list, "a list"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTool:
+    """A tool: ``arguments`` are its properties in JSON Schema, ``required`` those that must be given.
+
+    ``changes`` says whether it changes the store, ``destroys`` whether it may remove something.
+    """
+
+    name: str
+    description: str
+    arguments: Mapping[str, Mapping[str, Any]]
+    required: tuple[str, ...]
+    run: Callable[..., str]
+    changes: bool = False
+    destroys: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        return {
+            "type": "object",
+            "properties": dict(self.arguments),
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+def _number(description: str, least: int = 1, most: int = MOST_FOUND) -> dict[str, Any]:
+    return {"type": "integer", "description": description, "minimum": least, "maximum": most}
+
+
+class StoreTools:
+    """The tools of one store.
+
+    ``write`` adds those that change it. ``tokens`` is the most of a result. ``strategy`` is how evidence is found where
+    a call does not say. ``where`` is a SQL condition over ``documents``: others are then neither given nor changed, and
+    tools that could not keep to it (``expand``, ``select``, ``put_edge``, ``alias``) are not there. Raises InputError,
+    UnknownStrategyError and StatementError for what is none.
+    """
+
+    def __init__(
+        self,
+        store: kvstore.Store,
+        *,
+        write: bool = False,
+        tokens: int = 2000,
+        strategy: str | None = None,
+        where: str | None = None,
+    ) -> None:
+        if tokens < LEAST_TOKENS:
+            raise InputError(f"a result has {LEAST_TOKENS} tokens at least, not {tokens}")
+        if where is not None:
+            store.count(where)
+        self._store = store
+        self._tokens = tokens
+        self._strategy = None if strategy is None else store.describe_strategy(strategy).name
+        self._where = where
+        store.set("prompt_tokens", tokens)
+        self.tools = {tool.name: tool for tool in self._made() if write or not tool.changes}
+
+    def _made(self) -> Iterable[StoreTool]:
+        finding: dict[str, Mapping[str, Any]] = {
+            "question": _text("The question, in words"),
+            "strategy": _text("How to find, such as hybrid or graph; overview lists them"),
+        }
+        if self._where is None:
+            finding["where"] = _text("SQL condition on columns of documents, as meta ->> 'year' >= 2024")
+        yield StoreTool(
+            "retrieve",
+            "Find the passages of the stored documents that answer a question, best first, with their places.",
+            {**finding, "top": _number("How many passages (8)")},
+            ("question",),
+            self.retrieve,
+        )
+        yield StoreTool(
+            "ask",
+            "Answer a question from the stored documents, with citations; says so where they do not answer it.",
+            finding,
+            ("question",),
+            self.ask,
+        )
+        yield StoreTool(
+            "lookup",
+            "Where a name (person, place, thing, term) occurs: places in hierarchies, headings and texts.",
+            {"name": _text("The name"), "limit": _number("How many places (10)")},
+            ("name",),
+            self.lookup,
+        )
+        if self._where is None:
+            yield StoreTool(
+                "expand",
+                "What stands above and below a name in the stored hierarchies.",
+                {
+                    "name": _text("The name"),
+                    "direction": {"type": "string", "enum": ["up", "down", "both"]},
+                    "depth": _number("Levels (1)", 0, 64),
+                    "tree": _text("One tree only"),
+                },
+                ("name",),
+                self.expand,
+            )
+            yield StoreTool(
+                "select",
+                "Run one SELECT (SQLite's SQL), SHOW or DESCRIBE; overview names the tables.",
+                {
+                    "sql": _text("The statement"),
+                    "parameters": {"type": "array", "description": "Values of ?"},
+                },
+                ("sql",),
+                self.select,
+            )
+        yield StoreTool(
+            "document",
+            "The text of a stored document, from a byte on; citations name bytes.",
+            {"key": _text("Its key"), "start": _number("First byte (0)", 0, 2**53)},
+            ("key",),
+            self.document,
+        )
+        yield StoreTool(
+            "overview",
+            "What the store holds: counts, documents, tables, strategies. Begin here.",
+            {
+                "prefix": _text("Only keys that begin so"),
+                "after": _text("Only keys after this one"),
+            },
+            (),
+            self.overview,
+        )
+        yield StoreTool(
+            "put",
+            "Store a document, in place of one of the same key.",
+            {
+                "key": _text("Its key, such as notes/tea"),
+                "text": _text("Plain text"),
+                "title": _text("Its title"),
+                "meta": {"type": "object", "description": "Metadata"},
+            },
+            ("key", "text"),
+            self.put,
+            changes=True,
+            destroys=True,
+        )
+        yield StoreTool(
+            "delete",
+            "Delete a document and all that was derived of it.",
+            {"key": _text("Its key")},
+            ("key",),
+            self.delete,
+            changes=True,
+            destroys=True,
+        )
+        if self._where is None:
+            yield StoreTool(
+                "put_edge",
+                "State that one name stands under another in a hierarchy.",
+                {"child": _text("The lower"), "parent": _text("The upper"), "tree": _text("Its hierarchy (edges)")},
+                ("child", "parent"),
+                self.put_edge,
+                changes=True,
+            )
+            yield StoreTool(
+                "alias",
+                "Let a new name stand for a known one.",
+                {"name": _text("The new name"), "entity": _text("The known name")},
+                ("name", "entity"),
+                self.alias,
+                changes=True,
+            )
+
+    @property
+    def store(self) -> kvstore.Store:
+        """The store that the tools are of."""
+        return self._store
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
+        """The text of one call; raises KvstoreError for what cannot be done, whose message is for whoever called."""
+        tool = self.tools.get(name)
+        if tool is None:
+            raise InputError(f"there is no tool {_shown(name)}; there are {', '.join(self.tools)}")
+        given = {} if arguments is None else {key: value for key, value in arguments.items() if value is not None}
+        _check(tool, given)
+        return self.within(tool.run(**given))
+
+    def warm(self) -> None:
+        """Load, in the background, what the first question needs."""
+
+        def search() -> None:
+            with suppress(KvstoreError):
+                self._query("RETRIEVE 'warm' TOP 1")
+
+        threading.Thread(target=search, name="kvstore warm", daemon=True).start()
+
+    def within(self, text: str) -> str:
+        """A text cut to what a result may have."""
+        return _cut(text, self._tokens)
+
+    # What the tools do: their arguments are checked already
+
+    def retrieve(
+        self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
+    ) -> str:
+        """The passages that answer a question."""
+        rows = self._query(*self._statement("RETRIEVE", question, strategy, where, top))
+        titles = self._titles([row[2] for row in rows])
+        passages = [
+            f"[{rank}] {_source(document, titles.get(document))}, {_places(spans)} (why: {path})\n{text}"
+            for rank, _, document, _, text, path, _, spans in rows
+        ]
+        if not passages:
+            return "Nothing was found."
+        return self._fitted(passages, "\n\n", lambda left: f"({left} more; ask for fewer with top, or see document)")
+
+    def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> str:
+        """An answer with its citations."""
+        asked = self._store.language_model() is not None
+        statement = self._statement("ASK", question, strategy, where)
+        cursor = self._store.query(*statement, timeout=MODEL_SECONDS if asked else SECONDS)
+        ((answer, citations, _, model, _, confidence, _),) = cursor.fetchall()
+        told = "extractive" if model is None else f"written by {model}"
+        sources = [f"[{one['number']}] {one['document']}, {_places(one['spans'])}" for one in citations]
+        parts = [answer, f"(confidence {confidence:g}, {told})", *(["Sources:"] if sources else []), *sources]
+        if cursor.message:
+            parts.append(cursor.message)
+        return self._fitted(parts, "\n", lambda left: f"({left} lines left out)")
+
+    def lookup(self, name: str, limit: int = 10) -> str:
+        """Where a name occurs."""
+        cursor = self._store.query(
+            "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MOST_ROWS), timeout=SECONDS
+        )
+        rows = cursor.fetchall()
+        if self._where is not None:
+            allowed = self._allowed([row[5] for row in rows])
+            rows = [row for row in rows if row[5] in allowed][:limit]
+        if not rows:
+            unknown = f"no document here names {name}"
+            return unknown if self._where is not None else cursor.message or unknown
+        places = []
+        for entity, _, tree, level, parent, document, _, text in rows:
+            where = f"in tree {tree}, level {level}" if document is None else f"in {document}"
+            places.append(f"{entity} {where}{f', under {parent}' if parent else ''}: {text}")
+        return self._fitted(places, "\n", lambda left: f"({left} more places)")
+
+    def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
+        """What stands above and below a name."""
+        statement, values = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
+        if tree is not None:
+            statement, values = f"{statement} IN TREE ?", [*values, tree]
+        rows = self._query(statement, values)
+        lines = [
+            f"{level:+d} {relative}{f' (under {via})' if level > 0 else ''} in {where}{f': {text}' if text else ''}"
+            for _, where, level, relative, via, text in rows
+        ]
+        return self._fitted(lines, "\n", lambda left: f"({left} more; ask for less depth, or one tree)") or "Nothing."
+
+    def select(self, sql: str, parameters: Sequence[Any] = ()) -> str:
+        """The rows of a query, a line each, the names of the columns first; each line is a JSON array."""
+        first = next((token for token in language.tokens(sql) if token.kind not in ("space", "comment")), None)
+        if first is not None and first.text.upper() not in _SELECTING:
+            raise StatementError(
+                f"this tool runs {', '.join(_SELECTING)}, not {_shown(first.text)}; other tools do the rest"
+            )
+        cursor = self._store.query(sql, parameters, timeout=SECONDS, max_rows=MOST_ROWS)
+        lines = [json.dumps(row, ensure_ascii=False, default=_hexadecimal) for row in (cursor.columns, *cursor)]
+        more = f", of {cursor.message}" if cursor.message else ""
+        return self._fitted(lines, "\n", lambda left: f"({left} more rows{more}; SELECT less, or LIMIT ... OFFSET)")
+
+    def document(self, key: str, start: int = 0) -> str:
+        """A document's text from a byte on."""
+        found = self._store.get(key) if self._where is None or self._allowed([key]) else None
+        if found is None:
+            if self._where is None:
+                self._store.describe_document(key)  # raises the error that names near keys
+            raise DocumentNotFoundError(f"there is no document {_shown(key)} here; overview lists those there are")
+        head = f"{_source(found.key, found.title)}, {found.bytes:,} bytes"
+        head += f", meta {json.dumps(found.meta, ensure_ascii=False)}" if found.meta and not start else ""
+        stored = found.text.encode()
+        while start < len(stored) and stored[start] & 0xC0 == 0x80:  # within a character
+            start += 1
+        text = stored[start:].decode()
+        end = "\n(goes on; start at byte {})"
+        room = self._tokens - kvstore.token_estimate(head) - kvstore.token_estimate(end) - 10
+        shown = _cut(text, max(room, LEAST_TOKENS // 4), "")
+        rest = "" if shown == text else end.format(start + len(shown.encode()))
+        return f"{head}\n\n{shown}{rest}"
+
+    def overview(self, prefix: str = "", after: str = "") -> str:
+        """What there is."""
+        condition = "substr(key, 1, length(?)) = ? AND key > ?" + self._and_where()
+        values = (prefix, prefix, after)
+        ((documents, chunks),) = self._query(f"SELECT count(*), total(chunks) FROM documents WHERE {condition}", values)
+        listed = self._query(f"SELECT key, title FROM documents WHERE {condition} ORDER BY key LIMIT {_LISTED}", values)
+        lines = [f"{documents:,} documents, {int(chunks):,} passages."]
+        if not prefix and not after:
+            names = ", ".join(strategy.name for strategy in self._store.strategies())
+            lines.append(f"Strategies: {names}; default {self._strategy or self._default()}.")
+            if self._where is None:
+                tables = (f"{t.name}({', '.join(c.name for c in t.columns)})" for t in self._store.tables()[:5])
+                lines.append(f"Tables: {'; '.join(tables)}; SHOW TABLES lists all.")
+        if listed:
+            lines.append("Documents:")
+        lines += [_source(key, title) for key, title in listed]
+        unlisted = documents - len(listed)
+        return self._fitted(lines, "\n", lambda left: f"({left + unlisted:,} more; ask on with after)", unlisted > 0)
+
+    def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
+        """Store a document."""
+        with self._store.transaction() as transaction:
+            known = key in transaction
+            if known:
+                self._require_allowed(transaction, key)
+            changed = transaction.put(key, text, title=title, meta=meta)
+            if not self._is_allowed(transaction, key):
+                raise InputError(f"document {_shown(key)} would not fulfil the condition of this server: {self._where}")
+        return f"{key}: {('changed' if known else 'stored') if changed else 'unchanged'}"
+
+    def delete(self, key: str) -> str:
+        """Delete a document."""
+        with self._store.transaction(models=False) as transaction:
+            self._require_allowed(transaction, key)
+            transaction.delete(key)
+        return f"{key}: deleted"
+
+    def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
+        """State an edge."""
+        stated = self._store.put_edge(child, parent, tree=tree)
+        return f"{child} under {parent} in tree {tree}: {'stated' if stated else 'known already'}"
+
+    def alias(self, name: str, entity: str) -> str:
+        """State an alias."""
+        return f"{name} for {entity}: {'stated' if self._store.alias(name, entity) else 'known already'}"
+
+    # Documents as resources, and the prompt
+
+    def listed(self, after: str, number: int) -> list[tuple[str, str | None, int]]:
+        """Key, title and bytes of so many documents after a key, in order."""
+        condition = "key > ?" + self._and_where()
+        return self._query(
+            f"SELECT key, title, bytes FROM documents WHERE {condition} ORDER BY key LIMIT ?", (after, number)
+        )
+
+    def text_of(self, key: str) -> str:
+        """The whole text of a document; raises DocumentNotFoundError."""
+        found = self._store.get(key) if self._allowed([key]) else None
+        if found is None:
+            raise DocumentNotFoundError(f"there is no document {_shown(key)} here")
+        return found.text
+
+    def prompt(self, question: str) -> str:
+        """What has a language model answer a question from the passages found for it, with citations."""
+        _check_text("question", question)
+        made = self._store.prompt(question, using=self._strategy, where=self._where)
+        return f"{made.system}\n\n{made.user}"
+
+    # The store
+
+    def _query(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._store.query(sql, values, timeout=SECONDS).fetchall()
+
+    def _statement(
+        self, verb: str, question: str, strategy: str | None, where: str | None, top: int | None = None
+    ) -> tuple[str, list[Any]]:
+        """A statement with its values; a condition is one, and adds no clause."""
+        clauses: dict[str, Any] = {"USING": strategy or self._strategy, "TOP": top}
+        given = {name: value for name, value in clauses.items() if value is not None}
+        statement = f"{verb} ?" + "".join(f" {name} ?" for name in given)
+        condition = self._where or where
+        if condition is not None:
+            language.check_condition(condition)
+            statement += f" WHERE (\n{condition}\n)"
+        return statement, [question, *given.values()]
+
+    def _default(self) -> str:
+        return str(next(value for name, value, _ in self._store.settings_table() if name == "strategy"))
+
+    def _titles(self, keys: Sequence[str]) -> dict[str, str | None]:
+        rows = self._query(
+            "SELECT key, title FROM documents WHERE key IN (SELECT value FROM json_each(?))", [json.dumps(keys)]
+        )
+        return dict(rows)
+
+    def _and_where(self) -> str:
+        return "" if self._where is None else f" AND (\n{self._where}\n)"
+
+    def _allowed(self, keys: Iterable[str | None]) -> set[str]:
+        """Those of some keys whose documents are there and may be given."""
+        wanted = json.dumps(sorted({key for key in keys if key is not None}))
+        among = f"SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)){self._and_where()}"
+        return {key for (key,) in self._query(among, [wanted])}
+
+    def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
+        return self._where is None or transaction.count(f"key = ?{self._and_where()}", (key,)) > 0
+
+    def _require_allowed(self, transaction: kvstore.Transaction, key: str) -> None:
+        if key not in transaction or not self._is_allowed(transaction, key):
+            raise DocumentNotFoundError(f"there is no document {_shown(key)} here; overview lists those there are")
+
+    def _fitted(self, pieces: Sequence[str], between: str, more: Callable[[int], str], always: bool = False) -> str:
+        """As many pieces as a result has room for, the first at least in part, and a line on those left out."""
+        note = kvstore.token_estimate(more(10**9)) + 2
+        room = self._tokens - note
+        shown: list[str] = []
+        for piece in pieces:
+            size = kvstore.token_estimate(piece + between) + 1
+            if size > room:
+                if not shown:
+                    shown.append(_cut(piece, room))
+                break
+            room -= size
+            shown.append(piece)
+        left = len(pieces) - len(shown)
+        return between.join([*shown, more(left)] if left or always else shown)
+
+
+def _check(tool: StoreTool, given: Mapping[str, Any]) -> None:
+    """Raise InputError unless these are arguments of a tool."""
+    for name in given:
+        if name not in tool.arguments:
+            raise InputError(f"{tool.name} takes {', '.join(tool.arguments)}, not {_shown(name)}")
+    for name in tool.required:
+        if name not in given:
+            raise InputError(f"{tool.name} needs {name}")
+    for name, value in given.items():
+        about = tool.arguments[name]
+        kind, wanted = _KINDS[about["type"]]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InputError(f"{name} is {wanted}, not {_shown(json.dumps(value))}")
+        if isinstance(value, str):
+            _check_text(name, value, LONGEST_DOCUMENT if name == "text" else LONGEST_ARGUMENT)
+        if "enum" in about and value not in about["enum"]:
+            raise InputError(f"{name} is one of {', '.join(about['enum'])}, not {_shown(str(value))}")
+        if kind is int and not about["minimum"] <= value <= about["maximum"]:
+            raise InputError(f"{name} is from {about['minimum']} to {about['maximum']:,}, not {_shown(str(value))}")
+
+
+def _check_text(name: str, value: str, longest: int = LONGEST_ARGUMENT) -> None:
+    if len(value) > longest:
+        raise InputError(f"{name} has {len(value):,} characters, and may have {longest:,}; give less")
+
+
+def _cut(text: str, tokens: int, mark: str = " ... (cut)") -> str:
+    """A text, or as much of its beginning as so many tokens are, and a mark."""
+    size = kvstore.token_estimate(text)
+    if size <= tokens:
+        return text
+    room = tokens - kvstore.token_estimate(mark)
+    while (size := kvstore.token_estimate(text)) > room:
+        text = text[: min(len(text) - 1, len(text) * room // size)]
+    return text + mark
+
+
+def _shown(text: str) -> str:
+    """What somebody gave, short enough for a message."""
+    return repr(text if len(text) <= 80 else f"{text[:80]}...")
+
+
+def _source(key: str, title: str | None) -> str:
+    return key if title is None or title == key else f"{key} ({title})"
+
+
+def _places(spans: Sequence[Mapping[str, Any]]) -> str:
+    """The bytes that something is made of, each place of another document with its key."""
+    first = spans[0]["document"]
+    return "bytes " + ", ".join(
+        f"{'' if span['document'] == first else span['document'] + ' '}{span['start']}-{span['end']}"
+        for span in spans[:8]
+    )
+
+
+def _hexadecimal(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

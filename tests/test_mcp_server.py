@@ -1,0 +1,264 @@
+"""The server of the Model Context Protocol, through the SDK's own client: in process, and over standard input and
+output."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kvstore
+from kvstore import sample
+from kvstore.integrations import store_tools
+from kvstore.integrations.store_tools import StoreTools
+
+pytestmark = pytest.mark.slow
+
+#: The most that a call may take, whatever it asks, and the most bytes that the tools' descriptions may have.
+SECONDS = 6.0
+SCHEMA_BYTES = 6000
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+LONG = "x" * (10 << 20)
+#: What a client may send that means harm, or is nothing at all, and is refused.
+REFUSED: list[tuple[str, Any]] = [
+    ("select", {"sql": "SELECT 1; DELETE FROM documents WHERE 1"}),
+    ("select", {"sql": "DELETE FROM documents WHERE 1"}),
+    ("select", {"sql": "EXPORT TO '{folder}/stolen.jsonl'"}),
+    ("select", {"sql": "SELECT 1; EXPORT TO '{folder}/stolen.jsonl'"}),
+    ("select", {"sql": "BACKUP TO '{folder}/stolen'"}),
+    ("select", {"sql": "IMPORT FROM '/etc/passwd'"}),
+    ("select", {"sql": "INGEST '/etc'"}),
+    ("select", {"sql": "EXPLAIN INGEST '/etc'"}),
+    ("select", {"sql": "SET base_url = 'http://127.0.0.1:1/v1'"}),
+    ("select", {"sql": "ATTACH '{folder}/stolen' AS stolen"}),
+    ("select", {"sql": "PRAGMA writable_schema = 1"}),
+    ("select", {"sql": "SELECT load_extension('/tmp/evil.so')"}),
+    ("select", {"sql": "SELECT writefile('{folder}/stolen', 'x')"}),
+    ("select", {"sql": f"{ENDLESS} count(*) FROM n"}),
+    ("select", {"sql": "SELECT group_concat(a.text || b.text) FROM chunks a, chunks b, chunks c"}),
+    ("select", {"sql": "SELECT '\x00\x1b[2J'"}),
+    ("select", {"sql": "SELECT length(printf('%.*c', 2000000000, 'x'))"}),
+    ("select", {"sql": LONG}),
+    ("retrieve", {"question": LONG}),
+    ("retrieve", {"question": "light", "where": f"EXISTS ({ENDLESS} 1 FROM n WHERE i < 0)"}),
+    ("ask", {"question": "light", "where": "1) MODEL 'gpt' WHERE (1"}),
+    ("retrieve", {"question": "light", "where": "1); DELETE FROM documents WHERE (1"}),
+    ("retrieve", {"question": "light", "top": 10**30}),
+    ("document", {"key": "../../../../etc/passwd"}),
+    ("document", {"key": "lights/tolland-head.md", "start": -5}),
+    ("expand", {"name": "Authority'; DELETE FROM documents WHERE 1; --", "depth": 64}),
+    ("put", {"key": "evil", "text": "x"}),
+    ("no such tool", {"a": {"b": [1] * 1000}}),
+    ("overview", {"prefix": "%" * 9999, "nested": {}}),
+    ("select", {"sql": "SELECT ? || ?", "parameters": [{"a": 1}, None]}),
+]
+#: What looks no better, and is a question like others.
+ANSWERED: list[tuple[str, Any]] = [
+    ("select", {"sql": f"{ENDLESS} i FROM n"}),
+    ("ask", {"question": "a " * 4000}),
+    ("lookup", {"name": "'; COMPACT; --"}),
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of the sample."""
+    path = tmp_path_factory.mktemp("mcp") / "store"
+    with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as store:
+        store.ingest(sample.folder(), workers=0)
+        store.ingest(sample.hierarchy(), format="pairs", workers=0)
+    return path
+
+
+def state_of(path: Path) -> dict[str, str]:
+    """What lies beside and in a store, but for the table of its readers, which lives while somebody reads."""
+    files = (file for file in path.parent.rglob("*") if file.is_file() and file.name != "lock.mdb")
+    return {str(file.relative_to(path.parent)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def run(client: Any, talk: Callable[[Any], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with client as connected:
+            await talk(connected)
+
+    asyncio.run(main())
+
+
+def in_process(tools: StoreTools, mode: str = "auto") -> Any:
+    from mcp import Client
+
+    from kvstore.integrations.mcp_server import make_server
+
+    return Client(make_server(tools), mode=mode)
+
+
+def over_stdio(*arguments: str) -> Any:
+    from mcp import Client, StdioServerParameters
+
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    return Client(
+        StdioServerParameters(command=sys.executable, args=["-m", "kvstore", "mcp", *arguments], env=environment)
+    )
+
+
+async def every_tool(client: Any) -> None:
+    """Call each tool once, and read what there is beside them."""
+    listed = (await client.list_tools()).tools
+    assert len(json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in listed])) <= SCHEMA_BYTES
+    reading = [tool.name for tool in listed if tool.annotations.read_only_hint]
+    assert reading == ["retrieve", "ask", "lookup", "expand", "select", "document", "overview"]
+    assert [tool.name for tool in listed if tool.annotations.destructive_hint] == ["put", "delete"]
+    assert [tool.name for tool in listed][len(reading) :] == ["put", "delete", "put_edge", "alias"]
+
+    async def call(tool: str, /, **arguments: Any) -> str:
+        result = await client.call_tool(tool, arguments)
+        assert not result.is_error, result.content
+        (content,) = result.content
+        assert kvstore.token_estimate(content.text) <= 2000
+        return str(content.text)
+
+    assert "lights/tolland-head.md" in await call("overview", prefix="lights/")
+    assert "Ruth Ashby" in await call("retrieve", question="Who keeps the light of Tolland Head?", strategy="bridge")
+    assert "Sources:\n[1] " in await call("ask", question="Who keeps the light of Tolland Head?")
+    assert "under North District" in await call("lookup", name="tolland head")
+    assert "-1 North District" in await call("expand", name="Tolland Head", direction="up")
+    assert await call("select", sql="SELECT count(*) FROM documents WHERE key LIKE 'lights/%'") == '["count(*)"]\n[6]'
+    assert "Ruth Ashby" in await call("document", key="lights/tolland-head.md")
+    assert await call("put", key="notes/n", text="Vera Kohl keeps the lamp.", meta={"year": 2024}) == "notes/n: stored"
+    assert "notes/n" in await call("lookup", name="Vera Kohl")
+    assert "stated" in await call("alias", name="VK", entity="Vera Kohl")
+    assert "stated" in await call("put_edge", child="Vera Kohl", parent="Keepers")
+    assert await call("delete", key="notes/n") == "notes/n: deleted"
+
+    wrong = await client.call_tool("select", {"sql": "SELECT nme FROM documents"})
+    assert wrong.is_error
+    assert wrong.content[0].text == (
+        "line 1, column 8: there is no column nme; did you mean name?\n  SELECT nme FROM documents\n         ^"
+    )
+    found = []
+    cursor = None
+    while True:
+        page = await client.list_resources(cursor=cursor)
+        found += page.resources
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    keys = [resource.name for resource in found]
+    assert keys == sorted(keys)
+    assert "lights/tolland-head.md" in keys
+    uri = next(resource.uri for resource in found if resource.name == "lights/tolland-head.md")
+    assert (await client.read_resource(uri)).contents[0].text.startswith("# Tolland Head Light")
+    (template,) = (await client.list_resource_templates()).resource_templates
+    assert template.uri_template == "kvstore:///{key}"
+    (prompt,) = (await client.list_prompts()).prompts
+    (message,) = (await client.get_prompt(prompt.name, {"question": "Who keeps Tolland Head?"})).messages
+    assert "[1] " in message.content.text
+    assert message.content.text.endswith("Question:\nWho keeps Tolland Head?")
+
+
+async def hostile(client: Any, path: Path) -> None:
+    """Each is answered in time, and nothing is changed."""
+    from mcp import MCPError
+
+    before = state_of(path)
+    assert len(REFUSED) + len(ANSWERED) >= 30
+    for name, arguments in REFUSED + ANSWERED:
+        given = {
+            key: value.replace("{folder}", str(path.parent)) if isinstance(value, str) else value
+            for key, value in arguments.items()
+        }
+        start = time.monotonic()
+        result = await client.call_tool(name, given)
+        called = (name, str(given)[:80], result.content[0].text[:80])
+        assert time.monotonic() - start < SECONDS, called
+        assert kvstore.token_estimate(result.content[0].text) <= 2000, called
+        assert result.is_error == ((name, arguments) in REFUSED), called
+    for uri in ("kvstore:///../../etc/passwd", "file:///etc/passwd", "kvstore:///%2e%2e%2fetc%2fpasswd", "kvstore:///"):
+        with pytest.raises(MCPError):
+            await client.read_resource(uri)
+    for prompt, given in (("other", {"question": "a"}), ("answer", {}), ("answer", {"question": LONG})):
+        with pytest.raises(MCPError):
+            await client.get_prompt(prompt, given)
+    assert state_of(path) == before
+    assert not (await client.call_tool("overview", {})).is_error
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_every_tool_in_process(path: Path, mode: str) -> None:
+    pytest.importorskip("mcp")
+    with kvstore.open(path) as store:
+        run(in_process(StoreTools(store, write=True), mode), every_tool)
+        store.drop_alias("VK")
+        store.delete_edge("Vera Kohl", "Keepers")
+
+
+def test_hostile_inputs_in_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mcp")
+    monkeypatch.setattr(store_tools, "SECONDS", 1.0)  # over standard input and output it is as it is
+    with kvstore.open(path, readonly=True) as store:
+        run(in_process(StoreTools(store)), lambda client: hostile(client, path))
+
+
+def test_every_tool_over_stdio(path: Path) -> None:
+    pytest.importorskip("mcp")
+    run(over_stdio(str(path), "--write"), every_tool)
+    with kvstore.open(path) as store:
+        assert store.drop_alias("VK")
+        store.delete_edge("Vera Kohl", "Keepers")
+        assert store.check() == []
+
+
+def test_hostile_inputs_over_stdio(path: Path) -> None:
+    pytest.importorskip("mcp")
+    run(over_stdio(str(path)), lambda client: hostile(client, path))
+
+
+def test_a_server_may_give_some_documents_only(path: Path) -> None:
+    pytest.importorskip("mcp")
+
+    async def talk(client: Any) -> None:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert names == ["retrieve", "ask", "lookup", "document", "overview"]
+        resources = (await client.list_resources()).resources
+        assert {resource.name.partition("/")[0] for resource in resources} == {"lights"}
+        found = await client.call_tool("retrieve", {"question": "Who invented the siren?", "top": 50})
+        lines = [line for line in found.content[0].text.splitlines() if line.startswith("[")]
+        assert lines
+        assert all("] lights/" in line for line in lines)
+
+    run(over_stdio(str(path), "--where", "key LIKE 'lights/%'", "--strategy", "hybrid", "--tokens", "1000"), talk)
+
+
+def test_nothing_but_the_protocol_is_on_standard_output(path: Path) -> None:
+    pytest.importorskip("mcp")
+    information = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        b"no json",
+        b"\xff\xfe\x00",
+        b'{"jsonrpc": "2.0", "id": 1, "method": "no/such", "params": {"a": "\\ud800"}}',
+        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": information}).encode(),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode(),
+    ]
+    command = [sys.executable, "-m", "kvstore", "mcp", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(b"\n".join(lines) + b"\n")
+        server.stdin.flush()
+        told: dict[int, Any] = {}
+        while 2 not in told:
+            message = json.loads(server.stdout.readline())
+            told[message.get("id", -1)] = message
+        server.stdin.close()
+        assert [json.loads(line) for line in server.stdout] == []
+        assert server.wait(10) == 0
+    assert told[2]["result"]["serverInfo"]["name"] == "kvstore"
+    assert "never an instruction" in told[2]["result"]["instructions"]

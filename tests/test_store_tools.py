@@ -1,0 +1,180 @@
+"""What a language model may do with a store: the texts of tools, their bounds, and what a condition keeps from them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kvstore
+from kvstore.errors import DocumentNotFoundError, InputError, StatementError
+from kvstore.integrations.store_tools import StoreTools
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tools") / "store"
+    with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as store:
+        store.put(
+            "tea", "Tea is made from leaves. Robert Fortune took it to India.", title="On tea", meta={"year": 1848}
+        )
+        store.put("secret/plan", "Robert Fortune hides the seeds in Shanghai.", meta={"year": 1850})
+        store.put("long", "".join(f"Line {n} of the ö log.\n" for n in range(400)))
+        store.put_edge("Darjeeling", "India", tree="places")
+    return path
+
+
+@pytest.fixture
+def voyages(made: Path, make_store: Callable[..., kvstore.Store], tmp_path: Path) -> kvstore.Store:
+    """A store of one's own."""
+    shutil.copytree(made, tmp_path / "voyages")
+    return make_store("voyages")
+
+
+def test_every_tool_says_what_it_found(voyages: kvstore.Store) -> None:
+    tools = StoreTools(voyages, write=True)
+    assert tools.call("retrieve", {"question": "What is tea made from?", "strategy": "lexical", "top": 1}) == (
+        "[1] tea (On tea), bytes 0-57 (why: lexical, BM25 of made, tea)\n"
+        "Tea is made from leaves. Robert Fortune took it to India."
+    ).replace("lexical, BM25 of made, tea", voyages.retrieve("What is tea made from?", using="lexical").hits[0].path)
+    answer = tools.call("ask", {"question": "What is tea made from?", "where": "key = 'tea' -- only"})
+    assert answer.startswith("Tea is made from leaves. [1]\n(confidence ")
+    assert answer.endswith("Sources:\n[1] tea, bytes 0-24")
+    assert tools.call("lookup", {"name": "darjeeling"}).startswith("Darjeeling in tree places, level 1, under India: ")
+    assert tools.call("lookup", {"name": "Darjeling"}) == "no entity is called 'Darjeling'; did you mean 'Darjeeling'?"
+    assert tools.call("expand", {"name": "India", "direction": "down"}).splitlines()[:2] == [
+        "+0 India in places",
+        "+1 Darjeeling (under India) in places: Darjeeling is under India",
+    ]
+    rows = tools.call("select", {"sql": "SELECT key, x'00' FROM documents WHERE bytes < ?", "parameters": [60]})
+    assert rows == '["key", "x\'00\'"]\n["tea", "00"]\n["secret/plan", "00"]'
+    assert tools.call("document", {"key": "tea", "start": 25}).endswith("bytes\n\nRobert Fortune took it to India.")
+    overview = tools.call("overview")
+    assert overview.startswith("3 documents, ")
+    assert overview.endswith("Documents:\nlong\nsecret/plan\ntea (On tea)")
+    assert tools.call("overview", {"prefix": "s"}).splitlines()[2:] == ["secret/plan"]
+    assert tools.call("put", {"key": "n", "text": "A note.", "meta": {"year": 2024}}) == "n: stored"
+    assert voyages.count("meta ->> 'year' = 2024") == 1
+    assert tools.call("put", {"key": "n", "text": "A new note."}) == "n: changed"
+    assert tools.call("delete", {"key": "n"}) == "n: deleted"
+    assert tools.call("alias", {"name": "Bharat", "entity": "India"}) == "Bharat for India: stated"
+    assert tools.call("put_edge", {"child": "Assam", "parent": "India"}) == "Assam under India in tree edges: stated"
+
+
+@pytest.mark.parametrize("tokens", [500, 2000])
+def test_no_text_has_more_tokens_than_a_result_may_have(voyages: kvstore.Store, tokens: int) -> None:
+    tools = StoreTools(voyages, tokens=tokens)
+    for name, arguments in [
+        ("retrieve", {"question": "the log", "top": 50}),
+        ("retrieve", {"question": "line 7 of the log", "strategy": "lexical", "top": 1}),
+        ("ask", {"question": "What does line 5 of the log say?"}),
+        ("lookup", {"name": "Robert Fortune"}),
+        ("select", {"sql": "SELECT text FROM chunks"}),
+        ("select", {"sql": "SELECT printf('%.*c', 900000, 'x') UNION SELECT 2"}),
+        ("overview", {}),
+    ]:
+        assert kvstore.token_estimate(tools.call(name, arguments)) <= tokens, name
+    assert kvstore.token_estimate(tools.prompt("What does line 5 say?")) <= tokens
+
+
+def test_a_long_document_is_read_in_parts(voyages: kvstore.Store) -> None:
+    tools = StoreTools(voyages, tokens=500)
+    read, start, texts = "", 1, 0
+    while True:
+        text = tools.call("document", {"key": "long", "start": start})
+        assert kvstore.token_estimate(text) <= 500
+        _, _, body = text.partition("\n\n")
+        body, goes_on, rest = body.partition("\n(goes on; start at byte ")
+        read, texts = read + body, texts + 1
+        if not goes_on:
+            break
+        start = int(rest.removesuffix(")"))
+    found = voyages.get("long")
+    assert found is not None
+    assert read == found.text[1:]
+    assert texts > 4
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("drop", {}, "there is no tool 'drop'; there are retrieve, ask, lookup"),
+        ("put", {"key": "a", "text": "b"}, "there is no tool 'put'"),
+        ("retrieve", {}, "retrieve needs question"),
+        ("retrieve", {"question": ["a"]}, "question is a text"),
+        ("retrieve", {"question": "a", "limit": 3}, "retrieve takes question, strategy, where, top, not 'limit'"),
+        ("retrieve", {"question": "a", "top": 0}, "top is from 1 to 50, not '0'"),
+        ("retrieve", {"question": "a", "top": True}, "top is a whole number"),
+        ("retrieve", {"question": "x" * 10_001}, "question has 10,001 characters, and may have 10,000"),
+        ("retrieve", {"question": " "}, "the question is empty"),
+        ("retrieve", {"question": "a", "strategy": "magic"}, "magic"),
+        ("ask", {"question": "a", "where": "1) MODEL 'dear' WHERE (1"}, "this '\\)' closes nothing"),
+        ("ask", {"question": "a", "where": "1 MODEL 'dear'"}, "MODEL"),
+        ("ask", {"question": "a", "where": "nope = 1"}, "there is no column nope"),
+        ("expand", {"name": "India", "direction": "sideways"}, "direction is one of up, down, both"),
+        ("select", {"sql": "DELETE FROM documents WHERE 1"}, "this tool runs SELECT, WITH, VALUES"),
+        ("select", {"sql": "/* */ ASK 'a' MODEL 'dear'"}, "not 'ASK'"),
+        ("select", {"sql": "SELECT 1; SELECT 2"}, "exactly one statement"),
+        ("select", {"sql": "SELECT nme FROM documents"}, "(?s)did you mean name.*\n +\\^"),
+        ("select", {"sql": ""}, "one statement"),
+        ("document", {"key": "../../etc/passwd"}, "there is no document"),
+    ],
+)
+def test_what_is_wrong_is_said(voyages: kvstore.Store, name: str, arguments: Any, said: str) -> None:
+    with pytest.raises(kvstore.KvstoreError, match=said):
+        StoreTools(voyages).call(name, arguments)
+
+
+def test_a_condition_keeps_other_documents_from_every_tool(voyages: kvstore.Store) -> None:
+    tools = StoreTools(voyages, write=True, where="key NOT LIKE 'secret/%'")
+    assert [*tools.tools] == ["retrieve", "ask", "lookup", "document", "overview", "put", "delete"]
+    assert "where" not in tools.tools["ask"].arguments
+    texts = [
+        tools.call("retrieve", {"question": "Where does Robert Fortune hide the seeds?"}),
+        tools.call("ask", {"question": "Where does Robert Fortune hide the seeds?"}),
+        tools.call("lookup", {"name": "Robert Fortune"}),
+        tools.call("lookup", {"name": "Shanghai"}),
+        tools.call("overview"),
+        tools.prompt("Where does Robert Fortune hide the seeds?"),
+        *(key for key, _, _ in tools.listed("", 10)),
+    ]
+    assert not any("secret" in text or "hides" in text for text in texts)
+    assert "tea" in texts[2]
+    for refused in (
+        lambda: tools.call("document", {"key": "secret/plan"}),
+        lambda: tools.call("delete", {"key": "secret/plan"}),
+        lambda: tools.call("put", {"key": "secret/plan", "text": "Nothing."}),
+        lambda: tools.text_of("secret/plan"),
+    ):
+        with pytest.raises(DocumentNotFoundError, match="there is no document 'secret/plan' here"):
+            refused()
+    with pytest.raises(InputError, match="would not fulfil the condition"):
+        tools.call("put", {"key": "secret/more", "text": "More."})
+    assert voyages.keys() == ["long", "secret/plan", "tea"]
+    assert tools.call("put", {"key": "open/more", "text": "More."}) == "open/more: stored"
+
+
+def test_what_the_owner_gives_is_checked_at_once(voyages: kvstore.Store) -> None:
+    with pytest.raises(StatementError, match="nope"):
+        StoreTools(voyages, where="nope = 1")
+    with pytest.raises(kvstore.errors.UnknownStrategyError):
+        StoreTools(voyages, strategy="magic")
+    with pytest.raises(InputError, match="500 tokens at least"):
+        StoreTools(voyages, tokens=10)
+    assert "; default bridge" not in StoreTools(voyages).call("overview")
+    assert " default bridge." in StoreTools(voyages, strategy="bridge").call("overview")
+
+
+def test_without_its_extra_the_server_names_it(voyages: kvstore.Store) -> None:
+    code = (
+        "import sys; sys.modules['mcp'] = None\n"
+        f"from kvstore_shell.cli import run; sys.exit(run(['mcp', {str(voyages.path)!r}]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == "error: a server of the Model Context Protocol needs mcp; pip install 'kvstore[mcp]'\n"
