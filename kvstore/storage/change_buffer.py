@@ -18,9 +18,10 @@ through it (:mod:`.view`), and nothing above them knows of it. A damaged segment
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from heapq import merge
+from typing import cast
 
 from kvstore_cext.patches import add_pieces, value_of
 
@@ -40,8 +41,10 @@ SOON_READ = 1 << 21
 MOST_PATCHES = 8
 
 _TOKEN_BYTES = 8
-#: What is copied of a buffer to be changed is at most this share of it.
-_COPIED = 8
+#: What is copied of a buffer to be changed is at most this share of it, but for the times when all of it is.
+_COPIED = 16
+#: Keys from which on a merge is faster than to insert each.
+_FEW = 16
 #: What a chain begins with that does without what the table holds.
 _VALUE = b"\x00"
 
@@ -102,7 +105,9 @@ class TableBuffer:
         other.added = self.added
         if len(self.newer) * _COPIED > len(self.older):
             other.older = {**self.older, **self.newer}
-            other._older_keys = None if self._newer_keys is None else list(self.ascending())
+            if self._newer_keys is not None:
+                older, newer = self._lists()
+                other._older_keys = sorted(older + newer)
         else:
             other.older, other._older_keys = self.older, self._older_keys
             other.newer = self.newer.copy()
@@ -114,7 +119,9 @@ class TableBuffer:
 
     def chain(self, key: bytes) -> Chain:
         """What is said of a record."""
-        return self.newer[key] if key in self.newer else self.older.get(key, UNCHANGED)
+        if key in self.newer:
+            return self.newer[key]
+        return self.older.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
         """Extend the chains of some records."""
@@ -132,33 +139,17 @@ class TableBuffer:
             del self.newer[key]
         self._newer_keys, self.added = None, None
 
-    def ascending(self) -> Iterator[bytes]:
-        """The keys of the changed records, ascending."""
-        return merge(*self._lists())
-
-    def between(self, start: bytes, stop: bytes | None) -> list[bytes]:
-        """The keys of the changed records with ``start <= key < stop``, ascending."""
-        found: list[bytes] = []
+    def ordered(self, start: bytes = b"", stop: bytes | None = None, *, reverse: bool = False) -> Iterator[bytes]:
+        """The keys of the changed records with ``start <= key < stop``, ascending or in the opposite order."""
+        found: list[Iterator[bytes]] = []
         for keys in self._lists():
-            first = bisect_left(keys, start)
-            inside = keys[first : len(keys) if stop is None else bisect_left(keys, stop, first)]
-            found = sorted(found + inside) if found and inside else found or inside
-        return found
-
-    def down(self, start: bytes, stop: bytes) -> Iterator[bytes]:
-        """The keys of the changed records with ``start <= key < stop``, descending."""
-        older, newer = self._lists()
-        one, other = bisect_left(older, stop) - 1, bisect_left(newer, stop) - 1
-        while True:
-            if one >= 0 and (other < 0 or older[one] > newer[other]):
-                key, one = older[one], one - 1
-            elif other >= 0:
-                key, other = newer[other], other - 1
-            else:
-                return
-            if key < start:
-                return
-            yield key
+            first = bisect_left(keys, start) if start else 0
+            places = range(first, len(keys) if stop is None else bisect_left(keys, stop, first))
+            if places:
+                found.append(map(keys.__getitem__, reversed(places) if reverse else places))
+        if len(found) < 2:
+            return found[0] if found else iter(())
+        return merge(*found, reverse=reverse)
 
     def _lists(self) -> tuple[list[bytes], list[bytes]]:
         if self._older_keys is None:
@@ -167,7 +158,12 @@ class TableBuffer:
             self._newer_keys = sorted(key for key in self.newer if key not in self.older), []
         ordered, further = self._newer_keys
         if further:
-            ordered = sorted(ordered + further)  # of two runs, the first of them in order
+            if len(further) < _FEW:
+                ordered = ordered.copy()
+                for key in further:
+                    insort(ordered, key)
+            else:
+                ordered = sorted(ordered + further)  # of two runs, the first of them in order
             self._newer_keys = ordered, []
         return self._older_keys, ordered
 
@@ -211,7 +207,7 @@ class ChangeBuffer:
         of = self.of(table)
         if of.added is None:
             added = 0
-            for key in of.ascending():
+            for key in of.ordered():
                 chain = of.chain(key)
                 if not needs_stored(chain):
                     added += (chain is not None) - is_stored(key)
@@ -230,23 +226,31 @@ class ChangeBuffer:
         self.bytes += size
 
     def overlaid(
-        self, table: str, keys: Sequence[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
+        self, table: str, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], *, reverse: bool = False
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Records as stored, with those of ``keys`` (from :meth:`between`) as they are now.
+        """Records as stored, with those of ``keys`` (from :meth:`TableBuffer.ordered`) as they are now.
 
-        ``stored``, and what is given, are in order of their keys, or with ``reverse`` in the opposite order.
+        All are in order of their keys, or with ``reverse`` in the opposite order.
         """
-        chain = self.of(table).chain
-        waiting = list(keys if reverse else reversed(keys))
+        first = next(keys, None)
+        return stored if first is None else self._overlaid(table, first, keys, stored, reverse)
+
+    def _overlaid(
+        self, table: str, first: bytes, keys: Iterator[bytes], stored: Iterator[tuple[bytes, memoryview]], reverse: bool
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        chain, waiting = self.of(table).chain, cast(bytes | None, first)
         for record in stored:
-            while waiting and (waiting[-1] > record[0] if reverse else waiting[-1] < record[0]):
-                yield from _present(table, waiting[-1], chain(waiting.pop()), None)
-            if waiting and waiting[-1] == record[0]:
-                yield from _present(table, waiting[-1], chain(waiting.pop()), record[1])
+            while waiting is not None and (waiting > record[0] if reverse else waiting < record[0]):
+                yield from _present(table, waiting, chain(waiting), None)
+                waiting = next(keys, None)
+            if waiting == record[0]:
+                yield from _present(table, record[0], chain(record[0]), record[1])
+                waiting = next(keys, None)
             else:
                 yield record
-        while waiting:
-            yield from _present(table, waiting[-1], chain(waiting.pop()), None)
+        while waiting is not None:
+            yield from _present(table, waiting, chain(waiting), None)
+            waiting = next(keys, None)
 
     def is_full(self, most: int) -> bool:
         """Whether the segments are to be merged, of which there may be ``most`` bytes."""

@@ -19,7 +19,16 @@ import lmdb
 
 from ..errors import ClosedError, CorruptionError, TransactionError
 from . import engine_tables
-from .change_buffer import Chain, ChangeBuffer, ChangeBufferReader, TableBuffer, needs_stored, undamaged, value_in
+from .change_buffer import (
+    UNCHANGED,
+    Chain,
+    ChangeBuffer,
+    ChangeBufferReader,
+    TableBuffer,
+    needs_stored,
+    undamaged,
+    value_in,
+)
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
 from .transaction_gate import TransactionGate
@@ -154,7 +163,16 @@ class LmdbView:
 
     def get(self, table: str, key: bytes) -> memoryview | None:
         """The value under ``key``, or None; raises InputError for a key of 0 or more than 511 bytes."""
-        return self.get_many(table, (key,))[0]
+        transaction = self._current()
+        handle = self._handles.get(table)
+        try:
+            if table in self._buffered:
+                chain = self._buffer().of(table).chain(key)
+                if chain != UNCHANGED:
+                    return value_in(table, key, chain, self._in_table(table, key, chain))
+            return None if handle is None else transaction.get(key, db=handle)
+        except lmdb.Error as error:
+            raise translate(error, f"table {table}") from error
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
@@ -196,9 +214,8 @@ class LmdbView:
             raise translate(error, f"table {table}") from error
         if table in self._buffered:
             for place, prefix in enumerate(prefixes):
-                keys = self._buffer().of(table).between(prefix, prefix + _ABOVE)
-                if keys:
-                    found[place] = list(self._buffer().overlaid(table, keys, iter(found[place])))
+                keys = self._buffer().of(table).ordered(prefix, prefix + _ABOVE)
+                found[place] = list(self._buffer().overlaid(table, keys, iter(found[place])))
         return list(itertools.chain.from_iterable(found))
 
     def scan(
@@ -206,8 +223,10 @@ class LmdbView:
     ) -> Iterator[Record]:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._stored(table, start, stop, reverse)
-        keys = self._buffer().of(table).between(start, stop) if table in self._buffered else ()
-        return self._buffer().overlaid(table, keys, stored, reverse=reverse) if keys else stored
+        if table not in self._buffered:
+            return stored
+        keys = self._buffer().of(table).ordered(start, stop, reverse=reverse)
+        return self._buffer().overlaid(table, keys, stored, reverse=reverse)
 
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Of each range the last record with ``start <= key < stop``, or None."""
@@ -230,7 +249,7 @@ class LmdbView:
         if changes.newer or changes.older:
             for place, (start, stop) in enumerate(ranges):
                 record = found[place]
-                for key in changes.down(start if record is None else record[0], stop):
+                for key in changes.ordered(start if record is None else record[0], stop, reverse=True):
                     value = self.get(table, key)
                     if value is not None:
                         found[place] = key, value
@@ -347,7 +366,7 @@ class ReadTransaction(LmdbView):
         buffer = self._known_buffer
         for table in buffer.tables:
             changes = buffer.of(table)
-            for key in list(changes.ascending()):
+            for key in list(changes.ordered()):
                 chain = changes.chain(key)
                 try:
                     value_in(table, key, chain, self._in_table(table, key, chain))

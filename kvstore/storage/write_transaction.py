@@ -58,8 +58,9 @@ class WriteTransaction(LmdbView):
         #: The last key that each table had when this transaction began to write what comes behind it there: once it is
         #: large.
         self._ends: dict[str, bytes] | None = None
-        #: The change buffer as the last commit left it.
+        #: The change buffer as the last commit left it, and the bytes of segments that may wait.
         self._committed = ChangeBuffer()
+        self._most_bytes = most_bytes(owner.used_bytes)
 
     @property
     def large(self) -> bool:
@@ -117,7 +118,7 @@ class WriteTransaction(LmdbView):
         buffer = self._buffer()
         for table in buffer.tables:
             changes = buffer.of(table)
-            keys = changes.ascending()
+            keys = changes.ordered()
             while portion := list(islice(keys, _PORTION)):
                 try:
                     values = values_of(portion, changes.newer, changes.older, self._reading(table))
@@ -149,7 +150,7 @@ class WriteTransaction(LmdbView):
         """
         buffer = self._known_buffer
         if buffer is not None and self._own:
-            if buffer.is_full(self._most_bytes()):
+            if buffer.is_full(self._most_bytes):
                 self.merge_buffer()
             else:
                 for segment in packed_segments(self._own):
@@ -223,7 +224,7 @@ class WriteTransaction(LmdbView):
         buffer.of(table).update(chains)
         if self._own_bytes > LARGE and self._ends is None:
             self._become_large()
-        if self._own_bytes > self._most_bytes():
+        if self._own_bytes > self._most_bytes:
             self.merge_buffer()
 
     def _become_large(self) -> None:
@@ -257,9 +258,6 @@ class WriteTransaction(LmdbView):
             last = next(self._stored(table, b"", None, True), None)
             ends[table] = b"" if last is None else last[0]
         return ends[table]
-
-    def _most_bytes(self) -> int:
-        return most_bytes(self._owner.used_bytes)
 
     def _reading(self, table: str) -> Callable[[bytes], memoryview | None]:
         """What gives the value that a table itself holds under a key."""
