@@ -20,7 +20,7 @@ from . import errors
 from .errors import KvstoreError
 
 if TYPE_CHECKING:
-    from .answering.answer import Answer
+    from .answering.answer import Answer, AnswerPieces
     from .answering.citations import Citation
     from .answering.confidence import Confidence
     from .answering.prompt import Prompt
@@ -55,6 +55,7 @@ __all__ = [
     "FORMATS",
     "Alias",
     "Answer",
+    "AnswerPieces",
     "Citation",
     "Column",
     "CompactReport",
@@ -102,6 +103,7 @@ _HOMES = {
     "Alias": ("structures.names.aliases", "Alias"),
     "Triple": ("changes.facts", "Triple"),
     "Answer": ("answering.answer", "Answer"),
+    "AnswerPieces": ("answering.answer", "AnswerPieces"),
     "Citation": ("answering.citations", "Citation"),
     "Confidence": ("answering.confidence", "Confidence"),
     "Column": ("sql.descriptions", "Column"),

@@ -70,6 +70,52 @@ def test_the_answer_is_told_as_it_comes_and_cites_the_passages(filled: kvstore.S
     assert [step.name for step in answer.evidence.steps[-2:]] == ["build prompt", "ask model"]
 
 
+def test_the_pieces_of_an_answer_can_be_iterated_over(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [stream("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [7].")]
+    with filled.snapshot() as snapshot:
+        pieces = snapshot.ask_pieces(QUESTION, top=2)
+        assert server.requests == []
+        assert {hit.document for hit in pieces.evidence.hits} == {"leave", "hours"}
+        assert next(pieces) == "Twenty"
+        assert pieces.answer.text == "Twenty weeks [1]. Ask Maria Jensen."
+        assert (pieces.answer.citations[0].document, pieces.answer.dropped) == ("leave", [7])
+        assert list(pieces) == []
+    # The same again, from what is kept.
+    assert "".join(filled.ask_pieces(QUESTION, top=2)) == "Twenty weeks [1]. Ask Maria Jensen."
+    assert len(server.requests) == 1
+
+
+def test_pieces_closed_early_let_the_server_go(filled: kvstore.Store, server: Server) -> None:
+    server.planned = [Planned([delta(content="Twenty weeks"), delta(content=" or so"), HANG])]
+    with filled.ask_pieces(QUESTION) as pieces:
+        assert next(pieces) == "Twenty weeks"
+    assert server.left.wait(10)
+    assert list(pieces) == []
+    with pytest.raises(errors.InputError, match="closed before it was whole; ask again"):
+        _ = pieces.answer
+
+
+def test_pieces_say_what_no_model_writes_and_where_one_breaks_off(filled: kvstore.Store, server: Server) -> None:
+    (piece,) = pieces = list(filled.ask_pieces(QUESTION, model="none"))
+    assert piece == filled.ask(QUESTION, model="none").text
+    (piece,) = filled.ask_pieces("Who is the king of Norway?", model="none")
+    assert piece.startswith("Nothing in the store answers this")
+    server.planned = [Planned([delta(content="Twenty ")])]
+    asked = filled.ask_pieces(QUESTION)
+    assert list(asked) == ["Twenty"]
+    assert asked.answer.extractive
+    assert asked.answer.text == pieces[0]
+    assert "broke off after 7 characters" in str(asked.answer.problem)
+    server.planned = [refusal(404, "no model tiny")]
+    with pytest.raises(errors.ModelError, match="no model tiny"):
+        next(filled.ask_pieces(QUESTION))
+    for wrong, error in (("", errors.InputError), (5, errors.ArgumentError)):
+        with pytest.raises(error):
+            filled.ask_pieces(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"ask_pieces\(\) has no argument 'tops'; did you mean 'top'"):
+        filled.ask_pieces(QUESTION, tops=2)  # type: ignore[call-arg]
+
+
 def test_a_server_that_does_not_stream_will_do(filled: kvstore.Store, server: Server) -> None:
     server.planned = [whole({"role": "assistant", "content": " Twenty weeks [2]. ", "reasoning_content": "Leave."})]
     heard: list[str] = []

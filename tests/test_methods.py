@@ -197,6 +197,7 @@ PAIRS: list[tuple[type, str, Call]] = [
 
 #: Methods that no statement stands for.
 WORDLESS = {
+    "ask_pieces",  # ASK, told while it is written
     "close",
     "dump",  # the shell's .dump shows it
     "embed",

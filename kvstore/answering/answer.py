@@ -6,10 +6,12 @@ writes is text and nothing else; its citations are checked against the passages 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..errors import InputError
+from ..models.text_pieces import TextPieces
 from ..retrieval.evidence import Evidence, Trace
 from .citations import Citation, CitationFilter, citation_of
 
@@ -75,16 +77,51 @@ class Answer:
         return found
 
 
-def written_answer(
-    evidence: Evidence,
-    prompt: Prompt,
-    model: LanguageModel,
-    *,
-    kept: bool,
-    trace: Trace,
-    on_text: Callable[[str], None],
-) -> Answer:
-    """What ``model`` answers to ``prompt``; ``on_text`` hears the text as it comes, its citations checked.
+class AnswerPieces(TextPieces[Answer]):
+    """The text of an answer in pieces, as :meth:`kvstore.Store.ask_pieces` gives it.
+
+    ``evidence`` is what was found, and is there before the first piece; ``answer`` is the whole, after the last. Closed
+    early, or left early as a context manager, the model that writes is stopped.
+    """
+
+    def __init__(self, evidence: Evidence, pieces: Generator[str, None, Answer]) -> None:
+        super().__init__(_with_extracts(pieces))
+        self.evidence = evidence
+
+    @property
+    def answer(self) -> Answer:
+        """The whole answer; what has not come of it yet is waited for. Raises InputError where it was closed before."""
+        for _ in self:
+            pass
+        if self.result is None:
+            raise InputError("this answer was closed before it was whole; ask again")
+        return self.result
+
+
+def _with_extracts(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
+    """What a model writes; and where none has begun, the text of the answer as one piece."""
+    written = False
+    with TextPieces(pieces) as texts:
+        for text in texts:
+            written = True
+            yield text
+    answer = texts.result
+    assert answer is not None
+    if not written:
+        yield answer.text
+    return answer
+
+
+def settled(answer: Answer) -> Generator[str, None, Answer]:
+    """An answer that no model writes."""
+    yield from ()
+    return answer
+
+
+def writing(
+    evidence: Evidence, prompt: Prompt, model: LanguageModel, *, kept: bool, trace: Trace
+) -> Generator[str, None, Answer]:
+    """What ``model`` answers to ``prompt``, its text in pieces as it comes, with the citations checked.
 
     Where answers are ``kept``, one that was given before is given again.
 
@@ -96,22 +133,26 @@ def written_answer(
     checked = CitationFilter(len(prompt.passages))
     told: list[str] = []
 
-    def tell(text: str) -> None:
+    def shown(text: str) -> Iterator[str]:
         text = text if told else text.lstrip()
         if text:
             told.append(text)
-            on_text(text)
+            yield text
 
     with trace.step("ask model") as step:
         written = None if cache is None else cache.find(model.identity(), prompt.unmarked_messages)
         cached = written is not None
         if written is None:
-            written = model.write(prompt.messages, lambda text: tell(checked.feed(text)))
+            with TextPieces(model.pieces(prompt.messages)) as pieces:
+                for text in pieces:
+                    yield from shown(checked.feed(text))
+            written = pieces.result
+            assert written is not None
             if cache is not None and not written.cut:
                 cache.keep(model.identity(), prompt.unmarked_messages, written)
         else:
-            tell(checked.feed(written.text))
-        tell(checked.rest())
+            yield from shown(checked.feed(written.text))
+        yield from shown(checked.rest())
         where = "the answer given before" if cached else f"POST {model.url}"
         step.detail, step.count = f"{model.name}: {where}", len(checked.cited)
     citations = [citation_of(number, prompt.passages[number - 1]) for number in sorted(checked.cited)]

@@ -7,7 +7,7 @@ Every method reads one state of all structures. ``where`` arguments are SQL cond
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -47,7 +47,7 @@ _LARGEST_ID = 2**63 - 1
 _LEAST_CHUNKS = 4
 
 if TYPE_CHECKING:
-    from ..answering.answer import Answer
+    from ..answering.answer import Answer, AnswerPieces
     from ..answering.confidence import Confidence
     from ..answering.extractive import Relevance
     from ..answering.prompt import Prompt
@@ -469,13 +469,39 @@ class Queryable(ABC):
         >>> answer.text, answer.citations[0].document
         ('Tea is made from leaves. [1]', 'tea')
         """
+        from ..models.text_pieces import heard
+
+        check_clauses("ask", clauses, Clauses.__annotations__)
+        return heard(self._asking(question, model, clauses)[1], on_text)
+
+    def ask_pieces(self, question: str, *, model: str | None = None, **clauses: Unpack[Clauses]) -> AnswerPieces:
+        """The answer of :meth:`ask` as an iterator of its text in pieces, as they come; then the whole is its
+        ``answer``.
+
+        Its ``evidence`` is there at once. What no model writes is one piece. Where a model breaks off, what it began
+        stands alone among the pieces; ``answer`` is extractive then, and its ``problem`` says why. Closed early, it
+        stops the model. Raises what :meth:`ask` raises: before it is returned what concerns the question, and else with
+        a piece.
+
+        >>> pieces = store.ask_pieces("What is tea made from?")
+        >>> pieces.evidence.hits[0].document, "".join(pieces), pieces.answer.citations[0].number
+        ('tea', 'Tea is made from leaves. [1]', 1)
+        """
+        from ..answering.answer import AnswerPieces
+
+        check_clauses("ask_pieces", clauses, Clauses.__annotations__)
+        return AnswerPieces(*self._asking(question, model, clauses))
+
+    def _asking(
+        self, question: str, model: str | None, clauses: Clauses
+    ) -> tuple[Evidence, Generator[str, None, Answer]]:
+        """What is found for a question, and the answer to come, with the pieces that a model writes."""
         # What answers is loaded by the first who wants an answer: to find needs none of it.
-        from ..answering.answer import Answer, written_answer
-        from ..answering.extractive import CHUNKS, extracted, not_answered
+        from ..answering.answer import Answer, settled
+        from ..answering.extractive import CHUNKS, not_answered
         from ..answering.overviews import summed_up, sums_up
         from ..answering.passages import passages_of
 
-        check_clauses("ask", clauses, Clauses.__annotations__)
         chosen = self._context.language_model(model)
         with self.state() as view:
             strategy, query = self._asked(view, question, **clauses)
@@ -485,31 +511,39 @@ class Queryable(ABC):
             confidence = self._confidence(query, evidence)
             if confidence.value < self._context.session.least_confidence:
                 text, citations = not_answered(evidence, confidence.unknown)
-                return Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
+                abstained = Answer(text, citations, True, None, evidence, weighed=confidence, abstained=True)
+                return evidence, settled(abstained)
             passages = passages_of(evidence.hits[:CHUNKS], view)
             relevance = self._relevance(query)
             overview = None
             if sums_up(question, evidence.hits):
                 overview = summed_up(evidence.hits, view, whole=query.within is not None)
-        # From here on the state need not stay: a model may write for minutes.
-        problem = None
-        if chosen is not None and evidence.hits:
-            kept = self._context.session.answer_cache
-            try:
-                read = self._distilled(question, strategy, evidence, chosen, clauses)
-                if read.hits:
-                    prompt = self._prompt(read, query)
-                    answer = written_answer(read, prompt, chosen, kept=kept, trace=query.trace, on_text=on_text)
-                    return replace(answer, weighed=confidence)
-                problem = f"language model {chosen.name!r} found nothing about this in what it read."
-            except ModelUnavailableError as error:
-                problem = f"{error}."
-            problem += " This answer is extractive."
-        with query.trace.step("choose sentences") as step:
-            text, citations = overview or extracted(evidence, passages, relevance)
-            why = "no language model is configured" if problem is None else "the language model did not answer"
-            step.detail, step.count = f"extractive: {why}", len(citations)
-        return Answer(text, citations, True, None, evidence, problem=problem, weighed=confidence)
+
+        def answering() -> Generator[str, None, Answer]:
+            # The state need not stay: a model may write for minutes.
+            from ..answering.answer import writing
+            from ..answering.extractive import extracted
+
+            problem = None
+            if chosen is not None and evidence.hits:
+                kept = self._context.session.answer_cache
+                try:
+                    read = self._distilled(question, strategy, evidence, chosen, clauses)
+                    if read.hits:
+                        prompt = self._prompt(read, query)
+                        answer = yield from writing(read, prompt, chosen, kept=kept, trace=query.trace)
+                        return replace(answer, weighed=confidence)
+                    problem = f"language model {chosen.name!r} found nothing about this in what it read."
+                except ModelUnavailableError as error:
+                    problem = f"{error}."
+                problem += " This answer is extractive."
+            with query.trace.step("choose sentences") as step:
+                text, citations = overview or extracted(evidence, passages, relevance)
+                why = "no language model is configured" if problem is None else "the language model did not answer"
+                step.detail, step.count = f"extractive: {why}", len(citations)
+            return Answer(text, citations, True, None, evidence, problem=problem, weighed=confidence)
+
+        return evidence, answering()
 
     def prompt(self, question: str, **clauses: Unpack[Clauses]) -> Prompt:
         """What :meth:`ask` would send to a language model, not sent; the clauses are those of :meth:`retrieve`.

@@ -10,7 +10,7 @@ it. A wrong address, key or name and an answer that is not of the protocol raise
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from .chat_stream import ChatStream, Piece, StreamError
 from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
 from .endpoint import Endpoint
 from .patience import Patience
+from .text_pieces import heard
 
 if TYPE_CHECKING:
     from .http_client import Reply
@@ -84,16 +85,26 @@ class LanguageModel:
     def write(
         self,
         messages: Sequence[Message],
-        on_text: Callable[[str], None] = lambda text: None,
         *,
         response_format: Mapping[str, Any] | None = None,
         may_be_empty: bool = False,
     ) -> Written:
-        """What the model answers; ``on_text`` hears the text as it comes, without the reasoning.
+        """What the model answers.
 
         ``response_format`` is the protocol's field of this name. An answer without text is an error, unless it
         ``may_be_empty``.
         """
+        return heard(self.pieces(messages, response_format=response_format, may_be_empty=may_be_empty))
+
+    def pieces(
+        self,
+        messages: Sequence[Message],
+        *,
+        response_format: Mapping[str, Any] | None = None,
+        may_be_empty: bool = False,
+    ) -> Generator[str, None, Written]:
+        """The pieces of what :meth:`write` gives, as they come, without the reasoning; closed early, the server is
+        stopped."""
         try:
             stream, pieces = self._begun(messages, response_format)
         except ModelError as problem:
@@ -104,7 +115,7 @@ class LanguageModel:
             while (piece := self._next(pieces, text)) is not None:
                 (reasoning if piece.is_reasoning else text).append(piece.text)
                 if not piece.is_reasoning:
-                    on_text(piece.text)
+                    yield piece.text
         finally:
             stream.close()
         if not may_be_empty and not "".join(text).strip():

@@ -1,0 +1,51 @@
+"""Texts that come piece by piece, and what comes of them in the end.
+
+In: a generator of pieces that returns a result. Out: the pieces, and the result after the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Generic, Self, TypeVar
+
+Result = TypeVar("Result")
+
+
+class TextPieces(Iterator[str], Generic[Result]):
+    """The pieces of a text, as they come; a context manager, whose end closes them."""
+
+    def __init__(self, pieces: Generator[str, None, Result]) -> None:
+        self._pieces = pieces
+        self._results: list[Result] = []
+
+    def __next__(self) -> str:
+        try:
+            return next(self._pieces)
+        except StopIteration as end:
+            if not self._results and end.value is not None:
+                self._results.append(end.value)
+            raise StopIteration from None
+
+    @property
+    def result(self) -> Result | None:
+        """What came of it; None before the last piece, and where it was closed before."""
+        return self._results[0] if self._results else None
+
+    def close(self) -> None:
+        """Have no more of it: whoever writes it is stopped."""
+        self._pieces.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def heard(pieces: Generator[str, None, Result], on_text: Callable[[str], object] = lambda text: None) -> Result:
+    """What comes of ``pieces``, each told to ``on_text``; they are closed where that raises."""
+    with TextPieces(pieces) as texts:
+        for text in texts:
+            on_text(text)
+    assert texts.result is not None
+    return texts.result
