@@ -176,7 +176,7 @@ def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> st
     help=f"What the files are: {', '.join(kvstore.FORMATS)}, or units (default: by their names).",
 )
 @click.option(
-    "--include", multiple=True, metavar="PATTERN", help="Of folders, take these files, such as '*.adoc' (repeatable)."
+    "--include", multiple=True, metavar="PATTERN", help="Of folders, take these files, such as '*.wiki' (repeatable)."
 )
 @click.option(
     "--prune", is_flag=True, help="Remove documents whose files vanished from the folders and patterns named."

@@ -306,15 +306,15 @@ def test_an_empty_path_is_wrong_usage(kv: Run, folder: Path) -> None:
 
 
 def test_skipped_files_are_counted_by_suffix_and_included_by_pattern(kv: Run, folder: Path) -> None:
-    (folder / "guide.adoc").write_text("The guide was written by Maria Jensen.")
+    (folder / "guide.wiki").write_text("The guide was written by Maria Jensen.")
     (folder / "photo.png").write_bytes(b"\x89PNG")
     _, _, error = kv("ingest", "s", "docs", "--embedder", "hashing")
-    assert "2 skipped (1 .adoc, 1 .png), 0 failed" in error
-    _, _, error = kv("ingest", "s", "docs", "--include", "*.adoc", "--as", "text")
+    assert "2 skipped (1 .png, 1 .wiki), 0 failed" in error
+    _, _, error = kv("ingest", "s", "docs", "--include", "*.wiki", "--as", "text")
     assert "1 added" in error
     assert "3 skipped (1 .md, 1 .png, 1 .txt)" in error
-    assert "guide.adoc" in kv("shell", "s", "-c", "SELECT key FROM documents")[1]
-    told = kv("shell", "s", "-c", "INGEST 'docs' WITH (include = '*.adoc')")[2]
+    assert "guide.wiki" in kv("shell", "s", "-c", "SELECT key FROM documents")[1]
+    told = kv("shell", "s", "-c", "INGEST 'docs' WITH (include = '*.wiki')")[2]
     assert "skipped: 1 .md, 1 .png, 1 .txt" in told
     assert "two.txt" in kv("ingest", "s", "docs/sub")[2], "the same file under another key"
 

@@ -185,31 +185,31 @@ def test_a_file_ingested_again_under_another_key_is_told(
 
 def test_a_glob_prunes_what_it_covers_and_a_folder_too(store: kvstore.Store, folder: Path) -> None:
     (folder / "four.md").write_text("# Four\n\nA fourth pier.")
-    (folder / "note.adoc").write_text("A note.")
+    (folder / "note.wiki").write_text("A note.")
     store.ingest(folder)
-    store.ingest(folder, include="*.adoc")
+    store.ingest(folder, include="*.wiki")
     (folder / "one.md").unlink()
     (folder / "deep" / "two.txt").unlink()
-    (folder / "note.adoc").unlink()
+    (folder / "note.wiki").unlink()
     assert store.ingest(str(folder / "*.md"), prune=True).removed == 1
-    assert store.keys() == ["deep/two.txt", "four.md", "note.adoc", "three.html"]
+    assert store.keys() == ["deep/two.txt", "four.md", "note.wiki", "three.html"]
     assert store.ingest(folder, format="markdown", prune=True).removed == 0, "it covers Markdown only"
     assert store.ingest(folder, prune=True).removed == 1
-    assert store.ingest([folder], include=["*.adoc", "*.md"], prune=True).removed == 1
+    assert store.ingest([folder], include=["*.wiki", "*.md"], prune=True).removed == 1
     assert store.keys() == ["four.md", "three.html"]
 
 
 def test_skipped_files_are_counted_by_suffix_and_may_be_included(store: kvstore.Store, folder: Path) -> None:
-    for name in ("a.adoc", "b.adoc", "c.xyz", "LICENSE"):
+    for name in ("a.wiki", "b.wiki", "c.xyz", "LICENSE"):
         (folder / name).write_text("Asciidoc has piers.")
     report = store.ingest(folder)
-    assert (report.skipped, report.skips) == (4, "2 .adoc, 1 no suffix, 1 .xyz")
-    assert report.skipped_by == {"suffix .adoc": 2, "suffix .xyz": 1, "no suffix": 1}
-    cursor = store.execute("INGEST ? AS text WITH (include = '*.adoc')", (str(folder),))
+    assert (report.skipped, report.skips) == (4, "2 .wiki, 1 no suffix, 1 .xyz")
+    assert report.skipped_by == {"suffix .wiki": 2, "suffix .xyz": 1, "no suffix": 1}
+    cursor = store.execute("INGEST ? AS text WITH (include = '*.wiki')", (str(folder),))
     assert cursor.fetchall()[0][0] == 2
     assert cursor.message is not None
     assert "1 .xyz" in cursor.message
-    assert store.get("a.adoc").format == "text"  # type: ignore[union-attr]
+    assert store.get("a.wiki").format == "text"  # type: ignore[union-attr]
     for wrong in ("", [""], [7]):
         with pytest.raises(errors.InputError, match="a pattern of files"):
             store.ingest(folder, include=wrong)  # type: ignore[arg-type]
@@ -322,8 +322,8 @@ def test_options_reach_the_reader_and_unknown_formats_are_refused(store: kvstore
     document = store.get("latin.txt")
     assert document is not None
     assert document.text == "café au lait"
-    with pytest.raises(errors.InputError, match="no format 'pptx'"):
-        store.ingest(tmp_path / "latin.txt", format="pptx")
+    with pytest.raises(errors.InputError, match="no format 'visio'"):
+        store.ingest(tmp_path / "latin.txt", format="visio")
 
 
 def test_a_second_process_of_the_same_content_changes_nothing(

@@ -122,8 +122,8 @@ def find_sources(
 def by_reason(skipped: Mapping[str, int]) -> str:
     """Files that were passed over, by reason, the commonest first.
 
-    >>> by_reason({"suffix .png": 2, "no suffix": 1, "suffix .adoc": 2})
-    '2 .adoc, 2 .png, 1 no suffix'
+    >>> by_reason({"suffix .png": 2, "no suffix": 1, "suffix .wiki": 2})
+    '2 .png, 2 .wiki, 1 no suffix'
     """
     found = sorted(skipped.items(), key=lambda pair: (-pair[1], pair[0]))
     return ", ".join(f"{number:,} {reason.removeprefix('suffix ')}" for reason, number in found)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -22,9 +22,21 @@ from typing import BinaryIO, cast
 
 from ...entry_points import PluginGroup
 from ...errors import InputError, ReaderError
+from .code_languages import LANGUAGES
 from .decoding import marked_encoding
 from .plugin_reader import PluginReader, plugin_reader
-from .raw_document import JSON, FormatReader, Item, LeftOut, Origin, RawDocument, RawFact, ReadFailure, ReadOptions
+from .raw_document import (
+    JSON,
+    Enclosed,
+    FormatReader,
+    Item,
+    LeftOut,
+    Origin,
+    RawDocument,
+    RawFact,
+    ReadFailure,
+    ReadOptions,
+)
 
 __all__ = [
     "FORMATS",
@@ -51,10 +63,15 @@ _SNIFFED = 8192
 
 #: The number of the rules by which files are read; raised when a reader makes another text of a file, so that the next
 #: ingest reads again what older readers have read.
-READING = 2
+READING = 3
 
 #: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
 LARGEST_FILE = 256 << 20
+
+
+#: Files within files within a file that are read, and the bytes that all of them may have together.
+_DEEPEST = 3
+_LARGEST_ENCLOSED = 512 << 20
 
 
 @dataclass(frozen=True)
@@ -74,18 +91,35 @@ class _Format:
     reader: FormatReader | None = None
 
 
+#: Bytes of text up to which what a reader does with it takes no time worth another process.
+_SMALL = 1 << 17
+
 _REGISTRY = {
-    "text": _Format("text", "read", (".txt", ".text", ".log", ".rst")),
+    "text": _Format("text", "read", (".txt", ".text", ".log")),
     "markdown": _Format("markdown", "read", (".md", ".markdown")),
     # The parser may take a time that grows with the square of the length: the worst of the shapes tried (those of
     # tests/test_readers.py and 80 others) takes 0.7 s at this size, 46 s at eight times.
-    "html": _Format("html", "read", (".html", ".htm", ".xhtml"), trusted=1 << 17),
+    "html": _Format("html", "read", (".html", ".htm", ".xhtml"), trusted=_SMALL),
+    "rst": _Format("restructured_text", "read", (".rst",), trusted=_SMALL),
+    "asciidoc": _Format("asciidoc", "read", (".adoc", ".asciidoc"), trusted=_SMALL),
     "pdf": _Format("pdf", "read", (".pdf",), trusted=0),
     "docx": _Format("docx", "read", (".docx",), trusted=0),
+    "odt": _Format("odt", "read", (".odt",), trusted=0),
+    "epub": _Format("epub", "read", (".epub",), trusted=0),
+    "pptx": _Format("slides", "read", (".pptx",), trusted=0),
+    "xlsx": _Format("sheets", "read", (".xlsx", ".xlsm"), trusted=0),
+    "rows": _Format("sheets", "read_rows", (".xlsx", ".xlsm"), trusted=0),
+    "rtf": _Format("rtf", "read", (".rtf",), trusted=0),
+    "mail": _Format("mail_messages", "read", (".eml",), trusted=0),
+    "mbox": _Format("mail_messages", "read_mbox", (".mbox",), rows=True, trusted=0),
+    "notebook": _Format("notebook", "read", (".ipynb",), trusted=_SMALL),
+    "code": _Format("source_code", "read", tuple(LANGUAGES), trusted=_SMALL),
     "csv": _Format("tabular", "read_rows", (".csv", ".tsv"), rows=True),
     "jsonl": _Format("json_lines", "read", (".jsonl", ".ndjson"), rows=True),
     "pairs": _Format("tabular", "read_pairs", (".csv", ".tsv")),
     "triples": _Format("triples", "read", (".jsonl", ".ndjson"), rows=True),
+    "gzip": _Format("archives", "read_gzip", (".gz",), rows=True, trusted=0),
+    "zip": _Format("archives", "read_zip", (".zip",), rows=True, trusted=0),
 }
 #: The names that ``INGEST ... AS`` knows, besides those of the texts that systems keep of documents.
 FORMATS = tuple(_REGISTRY)
@@ -195,12 +229,22 @@ def _read_opened(
 ) -> Iterator[Item]:
     try:
         with opened() as stream:
-            yield from _read_stream(stream, origin, format, options)
+            yield from _read_stream(stream, origin, format, options, _Within())
     except OSError as error:
         raise ReaderError(f"{origin.name}: cannot be read: {error.strerror or error}") from None
 
 
-def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions) -> Iterator[Item]:
+@dataclass
+class _Within:
+    """How deep in a file what is read stands, and the bytes of files within it that are read yet."""
+
+    depth: int = 0
+    left: int = _LARGEST_ENCLOSED
+
+
+def _read_stream(
+    stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, within: _Within
+) -> Iterator[Item]:
     start = stream.read(_SNIFFED)
     if not start:
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
@@ -216,7 +260,11 @@ def _read_stream(stream: BinaryIO, origin: Origin, format: str | None, options: 
         raise ReaderError(
             f"{origin.name}: has {size:,} bytes; the limit of a file of this format is {LARGEST_FILE:,}: divide it"
         )
-    yield from _reader(chosen, entry)(stream, origin, options)
+    for item in _reader(chosen, entry)(stream, origin, options):
+        if isinstance(item, Enclosed):
+            yield from _read_enclosed(item, options, within)
+        else:
+            yield item
 
 
 def _reader(format: str, entry: _Format) -> FormatReader:
@@ -224,3 +272,24 @@ def _reader(format: str, entry: _Format) -> FormatReader:
         return entry.reader
     found = getattr(import_module(f".{entry.module}", __package__), entry.function)
     return cast(FormatReader, found(format) if entry is _WRITTEN else found)
+
+
+def _read_enclosed(enclosed: Enclosed, options: ReadOptions, within: _Within) -> Iterator[Item]:
+    """The documents of a file within a file, which if it cannot be read is a failure among its neighbours."""
+    within.left -= enclosed.size
+    if within.depth >= _DEEPEST or within.left < 0:
+        limit = f"{_DEEPEST} files within files" if within.depth >= _DEEPEST else f"{_LARGEST_ENCLOSED:,} bytes"
+        yield ReadFailure(enclosed.name, f"is not read: the limit of what a file encloses is {limit}; unpack it")
+        return
+    within.depth += 1
+    try:
+        data = enclosed.content()
+        origin = Origin(enclosed.name, enclosed.key)
+        for item in _read_stream(io.BytesIO(data), origin, None, options, within):
+            yield replace(item, meta={**enclosed.meta, **item.meta}) if isinstance(item, RawDocument) else item
+    except ReaderError as error:
+        yield ReadFailure(enclosed.name, str(error).removeprefix(f"{enclosed.name}: "))
+    except Exception as error:  # what unpacks it fails in more ways than there are formats
+        yield ReadFailure(enclosed.name, f"is damaged ({type(error).__name__}: {error}); unpack it and save it anew")
+    finally:
+        within.depth -= 1

@@ -8,19 +8,14 @@ or has no text is a ReaderError, and so is the absence of python-docx.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
 from ...extras import required
 from .markdown_blocks import document
+from .packages import Package
 from .raw_document import Origin, RawDocument, ReadOptions
-
-#: Bytes of the largest document, unpacked.
-LARGEST_UNPACKED = 512 << 20
-
-_OLE = b"\xd0\xcf\x11\xe0"
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -29,17 +24,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     docx = required("docx", "documents", reading, package="python-docx", error=ReaderError)
     from .docx_blocks import Body
 
-    if stream.read(4) == _OLE:
-        raise ReaderError(f"{origin.name}: is an old .doc file or locked with a password; save it as an open .docx")
+    packed = Package(stream, origin.name, "DOCX")
     stream.seek(0)
     try:
-        # What is packed small may unpack to any size; no more is unpacked than is declared here.
-        unpacked = sum(entry.file_size for entry in zipfile.ZipFile(stream).infolist())
-        if unpacked > LARGEST_UNPACKED:
-            raise ReaderError(
-                f"{origin.name}: unpacks to {unpacked:,} bytes; the limit is {LARGEST_UNPACKED:,}: divide the document"
-            )
-        stream.seek(0)
         package: Any = docx.Document(stream)
         body = Body(package)
         blocks = body.blocks()
@@ -47,9 +34,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     except (ReaderError, MemoryError):
         raise
     except Exception as error:  # a damaged package fails in zipfile, lxml and python-docx, each in its own ways
-        raise ReaderError(
-            f"{origin.name}: is damaged or no DOCX ({type(error).__name__}: {error}); open it and save it anew"
-        ) from None
+        raise packed.damaged(error) from None
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = " ".join(title.split()) or body.title

@@ -14,17 +14,8 @@ from typing import Any
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsmap, qn
 
-from .markdown_blocks import (
-    Inline,
-    MarkdownBlock,
-    code_block,
-    heading,
-    item_list,
-    one_line,
-    paragraph,
-    pipe_table,
-    quote,
-)
+from .list_nesting import Gathered
+from .markdown_blocks import Inline, MarkdownBlock, heading, one_line, paragraph, pipe_table, quote
 
 _HEADING_STYLE = re.compile(r"heading ([1-9])$")
 _LIST_STYLE = re.compile(r"list (bullet|number)(?: ([2-9]))?$")
@@ -46,61 +37,6 @@ _WRAPPERS = frozenset(
     qn(f"w:{name}")
     for name in ("sdt", "sdtContent", "ins", "moveTo", "hyperlink", "fldSimple", "smartTag", "customXml")
 )
-
-
-class _Gathered:
-    """Blocks, and the list items or lines of code that stand behind them and are not finished yet."""
-
-    def __init__(self) -> None:
-        self._blocks: list[MarkdownBlock] = []
-        self._items: list[tuple[int, str, MarkdownBlock]] = []
-        self._code: list[str] = []
-
-    def add(self, *blocks: MarkdownBlock) -> None:
-        """Add finished blocks."""
-        if self._code:
-            self._blocks.append(code_block("\n".join(self._code)))
-            self._code.clear()
-        start = 0
-        while start < len(self._items):
-            block, start = _nested_list(self._items, start)
-            self._blocks.append(block)
-        self._items.clear()
-        self._blocks += blocks
-
-    def add_code(self, line: str) -> None:
-        """Add a paragraph of code."""
-        if self._items:
-            self.add()
-        self._code.append(line)
-
-    def add_item(self, depth: int, marker: str, block: MarkdownBlock) -> None:
-        """Add a list item."""
-        if self._code:
-            self.add()
-        self._items.append((depth, marker, block))
-
-    def finished(self) -> list[MarkdownBlock]:
-        """All blocks."""
-        self.add()
-        return self._blocks
-
-
-def _nested_list(items: list[tuple[int, str, MarkdownBlock]], start: int) -> tuple[MarkdownBlock, int]:
-    """The list that begins at ``items[start]``, and the index of the first item that is not in it."""
-    level, first_marker, _ = items[start]
-    entries: list[tuple[str, list[MarkdownBlock]]] = []
-    while start < len(items) and items[start][0] >= level:
-        depth, marker, block = items[start]
-        if depth > level:
-            inner, start = _nested_list(items, start)
-            entries[-1][1].append(inner)
-        elif (marker == "-") == (first_marker == "-"):
-            entries.append((marker, [block]))
-            start += 1
-        else:
-            break
-    return item_list(entries), start
 
 
 class Body:
@@ -130,7 +66,7 @@ class Body:
 
     def _gather(self, container: Any, plain: bool = False) -> list[MarkdownBlock]:
         """The blocks of the body, a table cell, a text box or a footnote."""
-        gathered = _Gathered()
+        gathered = Gathered()
         for element in _unwrapped(container):
             if element.tag == _TBL:
                 gathered.add(*self._table(element))
@@ -141,7 +77,7 @@ class Body:
                         gathered.add(*self._gather(box))
         return gathered.finished()
 
-    def _paragraph(self, element: Any, plain: bool, gathered: _Gathered) -> None:
+    def _paragraph(self, element: Any, plain: bool, gathered: Gathered) -> None:
         style = self._style_name(element)
         if _CONTENTS_STYLE.match(style):
             return
@@ -161,7 +97,7 @@ class Body:
         made = [paragraph(text) for text in texts]
         place = self._list_place(element, style)
         if place is not None:
-            gathered.add_item(*place, MarkdownBlock("paragraph", "\n".join(block.text for block in made)))
+            gathered.add_item(*place, [MarkdownBlock("paragraph", "\n".join(block.text for block in made))])
         elif _QUOTE_STYLE.match(style):
             gathered.add(quote(made))
         else:

@@ -52,17 +52,22 @@ _DEEPEST = 5_000
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the page as one document."""
-    markup = _decode(stream.read(), origin.name, options.encoding)
-    if not markup or markup.isspace():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
-    if "xmlns" in markup[:2000]:
-        markup = _closed(markup)
-    _refuse_depth(markup, origin.name)
-    tree = LexborHTMLParser(markup)
-    blocks, left_out = _content(tree, Keep.ALL if options.navigation == "keep" else Keep.CONTENT)
+    tree, blocks, left_out = page(stream.read(), origin.name, options)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
     yield RawDocument(origin.key, _title(tree, blocks), document(blocks) + "\n", {}, "markdown", tuple(left_out))
+
+
+def page(data: bytes, name: str, options: ReadOptions) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[LeftOut]]:
+    """A page's tree, its blocks and what was left out; raises ReaderError, but not for a page without text."""
+    markup = _decode(data, name, options.encoding)
+    if not markup or markup.isspace():
+        raise ReaderError(f"{name}: is empty; there is nothing to store")
+    if "xmlns" in markup[:2000]:
+        markup = _closed(markup)
+    _refuse_depth(markup, name)
+    tree = LexborHTMLParser(markup)
+    return tree, *_content(tree, Keep.ALL if options.navigation == "keep" else Keep.CONTENT)
 
 
 def _content(tree: LexborHTMLParser, keep: Keep) -> tuple[list[MarkdownBlock], list[LeftOut]]:

@@ -68,6 +68,22 @@ Item: TypeAlias = RawDocument | RawFact | ReadFailure
 
 
 @dataclass(frozen=True)
+class Enclosed:
+    """A file within a file, such as an attachment, which is read as if it stood alone.
+
+    ``name`` is what messages call it, ``key`` the key of its document (of its rows: the start of their keys), ``size``
+    its bytes, which ``content`` gives; what that raises makes it unreadable. ``meta`` is put into the metadata of its
+    documents where they have no field of that name.
+    """
+
+    name: str
+    key: str
+    size: int
+    content: Callable[[], bytes]
+    meta: Mapping[str, JSON]
+
+
+@dataclass(frozen=True)
 class Origin:
     """Where bytes come from: ``name`` is what messages call the file, ``key`` the key of its document."""
 
@@ -79,10 +95,11 @@ class Origin:
 class ReadOptions:
     """The options of ``INGEST ... WITH (...)`` that readers know; each reader looks at its own.
 
-    ``encoding``: character encoding of the file, any text codec of Python (all formats but pdf and docx).
+    ``encoding``: character encoding of the file, any text codec of Python (of formats that are text).
     ``delimiter``: what stands between two cells, one character or ``tab`` (csv, pairs).
-    ``text``, ``title``, ``key``: names of the columns or fields that hold them (csv, jsonl).
+    ``text``, ``title``, ``key``: names of the columns or fields that hold them (csv, jsonl, rows).
     ``child``, ``parent``: names of the two columns (pairs). ``tree``: the tree the pairs go into (pairs).
+    ``sheet``: the sheet whose rows are documents, where it is not the first (rows).
     ``navigation``: ``keep`` leaves nothing of a page out, ``drop`` (as without it) what is navigation (html).
     """
 
@@ -94,6 +111,7 @@ class ReadOptions:
     child: str | None = None
     parent: str | None = None
     tree: str | None = None
+    sheet: str | None = None
     navigation: str | None = None
 
     @classmethod
@@ -128,4 +146,4 @@ def _check_encoding(name: str) -> None:
         raise InputError(f"there is no encoding {name!r}; name one such as 'utf-8', 'latin-1' or 'cp1252'") from None
 
 
-FormatReader: TypeAlias = Callable[[BinaryIO, Origin, ReadOptions], Iterator[Item]]
+FormatReader: TypeAlias = Callable[[BinaryIO, Origin, ReadOptions], Iterator[Item | Enclosed]]

@@ -73,7 +73,11 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     ``text``, ``content`` or ``body`` column, else a line ``column: value`` for every other column that is not empty;
     the columns that are neither key, title nor text become metadata, plain numbers as numbers.
     """
-    rows = _rows(stream, origin, options)
+    yield from row_documents(_rows(stream, origin, options), origin, options)
+
+
+def row_documents(rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions) -> Iterator[Item]:
+    """The documents of rows, of which the first is the header: numbered, with their cells or why they have none."""
     header = _header(rows, origin)
     key = _column(header, origin, options.key, "key", _KEY)
     title = _column(header, origin, options.title, "title", _TITLE)

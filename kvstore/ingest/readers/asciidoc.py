@@ -1,0 +1,439 @@
+"""AsciiDoc: the file becomes Markdown, by its structure.
+
+In: bytes in UTF-8 (or as marked or named). Out: one document of format ``markdown``: sections, lists, definitions,
+tables, quotations, listings and literal blocks, admonitions, footnotes and the titles of blocks. Comments, macros that
+hold no text (includes, pictures without a text, tables of contents) and attributes are left out, and attributes that
+the file sets are put in where they are named; nothing is included from elsewhere. Its title is that of its header, its
+metadata the author and the date there. An empty file is a ReaderError; what is not well-formed is read as the
+paragraph it looks like.
+
+Source: the AsciiDoc Language documentation (Eclipse Foundation).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import clean, decode
+from .markdown import first_title
+from .markdown_blocks import (
+    MarkdownBlock,
+    code_block,
+    code_span,
+    document,
+    heading,
+    item_list,
+    one_line,
+    paragraph,
+    pipe_table,
+    quote,
+)
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+
+#: Blocks within blocks that are parsed; what stands deeper is text.
+_DEEPEST = 24
+
+_HEADING = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:\s+\1)?$")
+_ATTRIBUTE = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")
+_BLOCK_ATTRIBUTES = re.compile(r"\[(.*)\]$")
+_BLOCK_TITLE = re.compile(r"\.(?![. \t])(.+)$")
+_BLOCK_MACRO = re.compile(r"(\w[\w-]*)::(\S*?)\[(.*)\]$")
+_DELIMITED = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3,})(\w[\w+#-]*)?$")
+_TABLE = re.compile(r"([|,:!])===+$")
+_ITEM = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)")
+_TERM = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?$")
+_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S)")
+_ADMONITIONS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
+_AUTHOR = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")
+_DATE = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")
+_CELL = re.compile(r"(?:^|(?<=\s)|(?<=\S))(?<!\\)((?:\d+(?:\.\d+)?\+|\.\d+\+|\d+\*)?[<^>]?(?:\.[<^>])?[a-z]?)\|", re.M)
+
+#: Marks are looked for no farther than this from where they open: text may hold any number of what opens one.
+_LINK = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
+_REFERENCE = re.compile(r"<<([^,>]{1,300})(?:,\s*([^>]{1,300}))?>>")
+_MACRO = re.compile(
+    r"(?<!\w)(kbd|btn|menu|footnote|image|icon|indexterm2|indexterm|stem|latexmath|pass):([^\s\[\]]{0,300})\[((?:[^\]\\]|\\.){0,2000})\]"
+)
+_CODE = re.compile(
+    r"``(?=\S)(.{1,500}?)(?<=\S)``|(?<![\w`])[`+]{1,3}(?=[^\s`])([^`\n]{1,500}?)(?<=[^\s`])[`+]{1,3}(?![\w`])"
+)
+_STRONG = re.compile(r"(?<![\w*])\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*(?![\w*])|\*\*(?=\S)(.{1,500}?)(?<=\S)\*\*")
+_EMPHASIS = re.compile(r"(?<![\w_])_(?=\S)([^_\n]{1,500}?)(?<=\S)_(?![\w_])|__(?=\S)(.{1,500}?)(?<=\S)__")
+_MARKED = re.compile(r"(?<!\w)(?:\[[^\]\s]{0,60}\])?#(?=\S)([^#\n]{1,500}?)(?<=\S)#(?!\w)")
+_ANCHOR = re.compile(r"\[\[[^\]]{0,200}\]\]|\[#[\w-]+\](?=\s|$)|\(\(\(.{0,200}?\)\)\)")
+_NAMED = re.compile(r"\{([\w-]{1,100})\}")
+_ENTITIES = {
+    "nbsp": " ",
+    "amp": "&",
+    "lt": "<",
+    "gt": ">",
+    "plus": "+",
+    "empty": "",
+    "sp": " ",
+    "asterisk": "*",
+    "vbar": "|",
+    "apos": "'",
+    "quot": '"',
+    "two-colons": "::",
+    "hash": "#",
+    "backtick": "`",
+    "caret": "^",
+    "tilde": "~",
+}
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = clean(decode(stream.read(), origin.name, options.encoding))
+    if not text or text.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    page = _AsciiDoc()
+    blocks = page.blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
+    written = document(blocks) or document([paragraph(text.strip())])
+    yield RawDocument(origin.key, first_title(written), written + "\n", page.meta, "markdown")
+
+
+class _AsciiDoc:
+    """The blocks of one file; ``meta`` is what its header says."""
+
+    def __init__(self) -> None:
+        self.meta: dict[str, JSON] = {}
+        self._attributes = dict(_ENTITIES)
+        self._footnotes: list[str] = []
+        self._open_marks: list[str] = []  # of the lists that are being read, the outermost first
+
+    def blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
+        """The blocks of lines; those of the whole file have its footnotes last."""
+        if depth > _DEEPEST:
+            text = " ".join(" ".join(lines).split())
+            return [paragraph(text)] if text else []
+        found: list[MarkdownBlock] = []
+        style: list[str] = []  # the attributes of the block to come
+        at = 0
+        while at < len(lines):
+            line = lines[at]
+            if not line:
+                at += 1
+                continue
+            if line.startswith("//") and not line.startswith("///"):
+                at += 1
+                continue
+            if match := _ATTRIBUTE.match(line):
+                self._set(match[1], match[2] or "")
+                at += 1
+                continue
+            if (match := _BLOCK_ATTRIBUTES.match(line)) and not line.startswith("[["):
+                style = [part.strip() for part in match[1].split(",")]
+                at += 1
+                continue
+            if line.startswith("[["):
+                at += 1
+                continue
+            if (match := _BLOCK_TITLE.match(line)) and at + 1 < len(lines) and lines[at + 1]:
+                found.append(paragraph(self._inline(match[1])))
+                at += 1
+                continue
+            at = self._block(lines, at, depth, style, found)
+            style = []
+        if depth == 0:
+            found += [paragraph(f"[{number}] {text}") for number, text in enumerate(self._footnotes, 1)]
+        return found
+
+    def _set(self, name: str, value: str) -> None:
+        if "!" in name:
+            self._attributes.pop(name.strip("!"), None)
+        else:
+            self._attributes[name] = value
+
+    def _block(self, lines: Sequence[str], at: int, depth: int, style: list[str], found: list[MarkdownBlock]) -> int:
+        """Add the block that begins at a line to those found, and give the line behind it."""
+        line = lines[at]
+        if depth == 0 and (match := _HEADING.match(line)):
+            first = not found
+            found.append(heading(len(match[1]), self._inline(match[2], plain=True)))
+            return self._header(lines, at + 1) if first and len(match[1]) == 1 else at + 1
+        if match := _TABLE.match(line):
+            end = next((each for each in range(at + 1, len(lines)) if lines[each] == line), len(lines))
+            found += self._table(lines[at + 1 : end], match[1], style, depth)
+            return end + 1
+        if match := _DELIMITED.match(line):
+            return self._delimited(lines, at, match, depth, style, found)
+        if match := _BLOCK_MACRO.match(line):
+            text = match[3].split(",")[0].strip(' "') if match[1] == "image" else ""
+            if text and "=" not in text:
+                found.append(paragraph(self._inline(text)))
+            return at + 1
+        if line in ("'''", "<<<", "---", "***"):
+            return at + 1
+        if _ITEM.match(line):
+            block, end = self._items(lines, at, depth)
+            found.append(block)
+            return end
+        if _TERM.match(line) and "://" not in line.split("::")[0]:
+            block, end = self._terms(lines, at, depth)
+            found.append(block)
+            return end
+        return self._paragraph(lines, at, style, found)
+
+    def _header(self, lines: Sequence[str], at: int) -> int:
+        """The lines below the title: its author, its revision, and attributes, which the caller reads."""
+        if at < len(lines) and lines[at] and _AUTHOR.fullmatch(lines[at].split(";")[0].strip()):
+            self.meta["author"] = re.sub(r"\s*<[^>]*>", "", lines[at]).replace(";", ",")
+            at += 1
+            if at < len(lines) and (date := _DATE.match(lines[at])):
+                self.meta["date"] = date[1]
+                at += 1
+        return at
+
+    def _paragraph(self, lines: Sequence[str], at: int, style: list[str], found: list[MarkdownBlock]) -> int:
+        end = at
+        while end < len(lines) and lines[end] and (end == at or not self._interrupts(lines[end])):
+            end += 1
+        body = list(lines[at:end])
+        kind = style[0] if style else ""
+        if kind.startswith(("source", "listing", "literal")) or (body[0][0] == " " and not kind):
+            margin = min(len(each) - len(each.lstrip()) for each in body)
+            language = style[1] if kind.startswith("source") and len(style) > 1 else ""
+            found.append(code_block("\n".join(each[margin:] for each in body), language))
+            return end
+        text = self._inline(_joined(each for each in body if not each.startswith("//")))
+        admonition = _ADMONITION.match(text)
+        if admonition:
+            text = f"{admonition[1].capitalize()}: {text[admonition.end() :]}"
+        elif kind in _ADMONITIONS:
+            text = f"{kind.capitalize()}: {text}"
+        if text:
+            block = paragraph(text)
+            found.append(quote([block]) if kind in ("quote", "verse") else block)
+        return end
+
+    @staticmethod
+    def _interrupts(line: str) -> bool:
+        return bool(_DELIMITED.match(line) or _TABLE.match(line) or _BLOCK_ATTRIBUTES.match(line))
+
+    def _delimited(
+        self,
+        lines: Sequence[str],
+        at: int,
+        mark: re.Match[str],
+        depth: int,
+        style: list[str],
+        found: list[MarkdownBlock],
+    ) -> int:
+        fence = mark[1]
+        end = next((each for each in range(at + 1, len(lines)) if lines[each] == fence), len(lines))
+        body = list(lines[at + 1 : end])
+        kind = style[0] if style else ""
+        if fence[0] == "/" and len(fence) >= 4:
+            return end + 1
+        if fence[0] in "-.`" and len(fence) >= 3:
+            language = mark[2] or (style[1] if kind.startswith("source") and len(style) > 1 else "")
+            if any(body):
+                found.append(code_block("\n".join(body), language if re.fullmatch(r"[\w+#.-]+", language) else ""))
+            return end + 1
+        if fence[0] == "+":
+            return end + 1  # what is passed through is markup of another kind
+        blocks = self.blocks(body, depth + 1)
+        if not blocks:
+            return end + 1
+        if kind in _ADMONITIONS:
+            label = kind.capitalize()
+            found += (
+                [MarkdownBlock("paragraph", f"{label}: {blocks[0].text}"), *blocks[1:]]
+                if blocks[0].kind == "paragraph"
+                else [paragraph(f"{label}:"), *blocks]
+            )
+        elif fence[0] == "_" or kind in ("quote", "verse"):
+            said = ", ".join(filter(None, style[1:]))
+            found.append(quote([*blocks, *([paragraph(f"— {self._inline(said)}")] if said else [])]))
+        else:
+            found += blocks
+        return end + 1
+
+    def _items(self, lines: Sequence[str], at: int, depth: int) -> tuple[MarkdownBlock, int]:
+        """A list: items of the same mark are of the same level, and what a ``+`` joins on belongs to the item."""
+        first = _ITEM.match(lines[at])
+        assert first is not None
+        kind = _mark(first[1])
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        self._open_marks.append(kind)
+        while at < len(lines):
+            match = _ITEM.match(lines[at])
+            if match is None or _mark(match[1]) != kind:
+                break
+            end = at + 1
+            text = [lines[at][match.end() :]]
+            while (
+                end < len(lines)
+                and lines[end]
+                and lines[end] != "+"
+                and not self._is_item(lines[end])
+                and not self._interrupts(lines[end])
+            ):
+                text.append(lines[end].strip())
+                end += 1
+            blocks = [MarkdownBlock("paragraph", self._inline(_checked(_joined(text))))]
+            at = self._attached(lines, end, depth, blocks)
+            following = next((each for each in range(at, len(lines)) if lines[each]), len(lines))
+            nested = _ITEM.match(lines[following]) if following < len(lines) else None
+            if nested and _mark(nested[1]) not in self._open_marks and depth < _DEEPEST:
+                inner, at = self._items(lines, following, depth + 1)
+                blocks.append(inner)
+            number = len(items) + 1
+            items.append(("-" if kind[0] in "*-" else f"{number}.", blocks))
+            following = next((each for each in range(at, len(lines)) if lines[each]), len(lines))
+            again = _ITEM.match(lines[following]) if following < len(lines) else None
+            if again is None or _mark(again[1]) != kind:
+                break
+            at = following
+        self._open_marks.pop()
+        return item_list(items), at
+
+    def _terms(self, lines: Sequence[str], at: int, depth: int) -> tuple[MarkdownBlock, int]:
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        while at < len(lines) and (match := _TERM.match(lines[at])):
+            end = at + 1
+            text = [match[3] or ""]
+            if not match[3]:
+                end = next((each for each in range(end, len(lines)) if lines[each]), len(lines))
+            while (
+                end < len(lines)
+                and lines[end]
+                and lines[end] != "+"
+                and not _TERM.match(lines[end])
+                and not self._is_item(lines[end])
+                and not self._interrupts(lines[end])
+                and not _HEADING.match(lines[end])
+            ):
+                text.append(lines[end].strip())
+                end += 1
+            told = self._inline(_joined(text))
+            term = self._inline(match[1])
+            blocks = [MarkdownBlock("paragraph", f"{term}: {told}" if told else f"{term}:")]
+            following = next((each for each in range(end, len(lines)) if lines[each]), len(lines))
+            if following < len(lines) and self._is_item(lines[following]) and depth < _DEEPEST:
+                inner, end = self._items(lines, following, depth + 1)
+                blocks.append(inner)
+            at = self._attached(lines, end, depth, blocks)
+            items.append(("-", blocks))
+            following = next((each for each in range(at, len(lines)) if lines[each]), len(lines))
+            if following == len(lines) or not _TERM.match(lines[following]):
+                break
+            at = following
+        return item_list(items), at
+
+    def _attached(self, lines: Sequence[str], at: int, depth: int, blocks: list[MarkdownBlock]) -> int:
+        """Add what lines with a ``+`` alone join on to an item."""
+        while at + 1 < len(lines) and lines[at] == "+" and depth < _DEEPEST:
+            at += 1
+            style: list[str] = []
+            while at < len(lines) and (match := _BLOCK_ATTRIBUTES.match(lines[at])):
+                style = [part.strip() for part in match[1].split(",")]
+                at += 1
+            if at < len(lines) and lines[at]:
+                at = self._block(lines, at, depth + 1, style, blocks)
+        return at
+
+    @staticmethod
+    def _is_item(line: str) -> bool:
+        return _ITEM.match(line) is not None
+
+    def _table(self, lines: Sequence[str], mark: str, style: list[str], depth: int) -> list[MarkdownBlock]:
+        """A table: its cells are counted off by the columns that its attributes or its first row tell."""
+        joined = ",".join(style)
+        if mark in ",:" or "format=csv" in joined or "format=dsv" in joined:
+            cells = [
+                [self._inline(cell.strip()) for cell in row]
+                for row in csv.reader(filter(None, lines), delimiter=":" if mark == ":" else ",")
+            ]
+            return [pipe_table(cells[0], cells[1:])] if cells else []
+        filled = [line for line in lines if line and not line.startswith("//")]
+        columns = _columns(joined) or (len(_CELL.findall(filled[0])) if filled else 0)
+        cells_of: list[str] = []
+        for match in re.finditer(
+            rf"{_CELL.pattern}((?:[^|\\]|\\.)*?)(?={_CELL.pattern}|\Z)", "\n".join(lines), re.M | re.S
+        ):
+            spec, text = match[1], match[2].replace("\\|", "|").strip("\n")
+            body = [each.strip() for each in text.split("\n")]
+            shown = one_line(self.blocks(body, depth + 1)) if "a" in spec else self._inline(" ".join(text.split()))
+            times = re.match(r"(\d+)[*+]", spec)
+            count = min(int(times[1]), 64) if times else 1
+            cells_of += [shown] * count if "*" in spec else [shown, *[""] * (count - 1)]
+        if not columns or not cells_of:
+            return []
+        rows = [cells_of[start : start + columns] for start in range(0, len(cells_of), columns)]
+        return [pipe_table(rows[0], rows[1:])]
+
+    def _inline(self, text: str, plain: bool = False) -> str:
+        """Running text with its marks as Markdown has them."""
+        kept: list[str] = []
+
+        def keep(code: str) -> str:
+            kept.append(code if plain else code_span(code))
+            return f"\0{len(kept) - 1}\0"
+
+        def macro(match: re.Match[str]) -> str:
+            name, target, inner = match[1], match[2], match[3].replace("\\]", "]")
+            if name == "footnote":
+                self._footnotes.append(self._inline(inner))
+                return f"[{len(self._footnotes)}]"
+            if name in ("indexterm", "icon"):
+                return ""
+            if name == "menu":
+                return " > ".join(filter(None, [target, *(part.strip() for part in inner.split(">"))]))
+            if name == "image":
+                alternative = inner.split(",")[0].strip(' "')
+                return alternative if "=" not in alternative else ""
+            return keep(inner) if name in ("kbd", "stem", "latexmath") else inner
+
+        text = _NAMED.sub(lambda match: self._attributes.get(match[1], match[0]), text)
+        text = _CODE.sub(lambda match: keep(match[1] or match[2]), text)
+        text = _ANCHOR.sub("", text)
+        text = _MACRO.sub(macro, text)
+        text = _LINK.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
+        text = _REFERENCE.sub(lambda match: match[2] or match[1], text)
+        mark = "" if plain else "*"
+        text = _STRONG.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
+        text = _EMPHASIS.sub(lambda match: f"{mark}{match[1] or match[2]}{mark}", text)
+        text = _MARKED.sub(lambda match: match[1], text)
+        text = re.sub(r"\\(?=[*_`#{<\[])", "", text)
+        return re.sub(r"\0(\d+)\0", lambda match: kept[int(match[1])], text).strip()
+
+
+def _mark(mark: str) -> str:
+    """The kind of an item's mark: numbers are alike, and so are letters."""
+    if mark[0] == "<":
+        return "<"
+    return re.sub(r"[a-zA-Z]", "a", re.sub(r"\d+", "1", mark))
+
+
+def _joined(lines: Iterator[str] | Sequence[str]) -> str:
+    """Lines of a paragraph; one that ends with a plus is a line of its own."""
+    text = ""
+    for line in lines:
+        hard = line.endswith(" +")
+        text += (line[:-2] if hard else line).strip() + ("\n" if hard else " ")
+    return text.strip()
+
+
+def _checked(text: str) -> str:
+    """An item of a checklist without its box."""
+    return re.sub(r"^\[[ xX*]\]\s+", "", text)
+
+
+def _columns(style: str) -> int:
+    """The number of columns that the attributes of a table tell, 0 where they tell none."""
+    told = re.search(r'cols\s*=\s*"?([^"\]]+)', style)
+    if told is None:
+        return 0
+    count = 0
+    for part in told[1].split(","):
+        if re.match(r"\s*\w+\s*=", part):
+            break
+        times = re.match(r"\s*(\d+)\*", part)
+        count += min(int(times[1]), 64) if times else 1
+    return count

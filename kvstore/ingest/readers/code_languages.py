@@ -1,0 +1,124 @@
+"""The programming languages whose files are read by their definitions: their suffixes, their grammars, their nodes.
+
+A table of facts and nothing else, so that looking a suffix up loads no grammar.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language: ``name`` as code fences have it, the package and function of its grammar, and the grammar's nodes.
+
+    ``definitions`` are the nodes that define a name; ``wrappers`` those that only stand around one (decorators,
+    exports, templates); of ``bodies`` the definitions within a definition are looked for.
+    """
+
+    name: str
+    package: str
+    definitions: frozenset[str]
+    wrappers: frozenset[str] = frozenset()
+    bodies: frozenset[str] = frozenset()
+    function: str = "language"
+
+
+def _language(
+    name: str, definitions: str, wrappers: str = "", bodies: str = "", package: str = "", function: str = "language"
+) -> Language:
+    split = [frozenset(nodes.split()) for nodes in (definitions, wrappers, bodies)]
+    return Language(name, f"tree_sitter_{package or name}", split[0], split[1], split[2], function)
+
+
+_PYTHON = _language("python", "function_definition class_definition", "decorated_definition", "block")
+_SCRIPT = (
+    "function_declaration generator_function_declaration class_declaration abstract_class_declaration "
+    "method_definition interface_declaration type_alias_declaration enum_declaration internal_module "
+    "function_signature abstract_method_signature"
+)
+_SCRIPT_WRAPPERS = "export_statement expression_statement ambient_declaration"
+_SCRIPT_BODIES = "class_body statement_block"
+_JAVASCRIPT = _language("javascript", _SCRIPT, _SCRIPT_WRAPPERS, _SCRIPT_BODIES)
+_TYPESCRIPT = _language("typescript", _SCRIPT, _SCRIPT_WRAPPERS, _SCRIPT_BODIES, "typescript", "language_typescript")
+_TSX = _language("tsx", _SCRIPT, _SCRIPT_WRAPPERS, _SCRIPT_BODIES, "typescript", "language_tsx")
+_JAVA = _language(
+    "java",
+    "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration "
+    "method_declaration constructor_declaration",
+    "",
+    "class_body interface_body enum_body enum_body_declarations annotation_type_body",
+)
+_C = _language(
+    "c",
+    "function_definition struct_specifier union_specifier enum_specifier type_definition preproc_function_def",
+    "declaration linkage_specification",
+    "declaration_list preproc_ifdef preproc_if preproc_else",
+)
+_CPP = _language(
+    "cpp",
+    "function_definition struct_specifier union_specifier enum_specifier class_specifier namespace_definition "
+    "concept_definition alias_declaration type_definition preproc_function_def",
+    "template_declaration declaration linkage_specification",
+    "field_declaration_list declaration_list preproc_ifdef preproc_if preproc_else",
+)
+_CSHARP = _language(
+    "csharp",
+    "namespace_declaration class_declaration struct_declaration interface_declaration record_declaration "
+    "enum_declaration delegate_declaration method_declaration constructor_declaration property_declaration",
+    "",
+    "declaration_list file_scoped_namespace_declaration",
+    "c_sharp",
+)
+_GO = _language("go", "function_declaration method_declaration type_spec type_alias", "type_declaration")
+_RUST = _language(
+    "rust",
+    "function_item struct_item enum_item union_item trait_item impl_item mod_item macro_definition type_item "
+    "function_signature_item",
+    "",
+    "declaration_list",
+)
+_RUBY = _language("ruby", "class module method singleton_method", "", "body_statement")
+_PHP = _language(
+    "php",
+    "function_definition class_declaration interface_declaration trait_declaration enum_declaration "
+    "method_declaration namespace_definition",
+    "",
+    "declaration_list compound_statement enum_declaration_list",
+    "php",
+    "language_php",
+)
+_KOTLIN = _language(
+    "kotlin",
+    "class_declaration object_declaration function_declaration companion_object type_alias",
+    "",
+    "class_body enum_class_body",
+)
+
+#: By suffix; a header may be C or C++, of whose grammars the second reads both.
+LANGUAGES = {
+    ".py": _PYTHON,
+    ".pyi": _PYTHON,
+    ".js": _JAVASCRIPT,
+    ".mjs": _JAVASCRIPT,
+    ".cjs": _JAVASCRIPT,
+    ".jsx": _JAVASCRIPT,
+    ".ts": _TYPESCRIPT,
+    ".mts": _TYPESCRIPT,
+    ".tsx": _TSX,
+    ".java": _JAVA,
+    ".c": _C,
+    ".h": _CPP,
+    ".cc": _CPP,
+    ".cpp": _CPP,
+    ".cxx": _CPP,
+    ".hh": _CPP,
+    ".hpp": _CPP,
+    ".cs": _CSHARP,
+    ".go": _GO,
+    ".rs": _RUST,
+    ".rb": _RUBY,
+    ".php": _PHP,
+    ".kt": _KOTLIN,
+    ".kts": _KOTLIN,
+}

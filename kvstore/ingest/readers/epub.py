@@ -1,0 +1,184 @@
+"""EPUB: a book becomes one Markdown document, its parts in the order of the spine.
+
+In: an ``.epub`` file (EPUB 2 or 3). Out: one document of format ``markdown``: the pages of the spine, read as HTML with
+nothing left out, but the page that is the table of contents. Headings stand at the level that the book's navigation
+gives their page, and a page without headings gets the one that the navigation calls it by. The title, the author, the
+date, the language, the publisher and the identifier are those of the package. A file that is no EPUB, is damaged or
+locked, or has no text is a ReaderError.
+
+Source: EPUB 3.3 (W3C), sections 4.2.6.3.1 (container), 5 (package) and 7 (navigation); EPUB 2's NCX (OPF 2.0.1, 2.4.1).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import BinaryIO
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from ...errors import ReaderError
+from .html import page
+from .markdown_blocks import MarkdownBlock, document, heading
+from .packages import Package
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+
+_CONTAINER = "META-INF/container.xml"
+_LOCKS = "META-INF/encryption.xml"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_OPF = "{http://www.idpf.org/2007/opf}"
+_NCX = "{http://www.daisy.org/z3986/2005/ncx/}"
+_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
+_META = {"creator": "author", "date": "date", "language": "language", "publisher": "publisher", "identifier": "id"}
+_HEADING = re.compile(r"(#+) (.*)")
+#: Levels of the navigation that are followed.
+_DEEPEST = 6
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the book as one document."""
+    package = Package(stream, origin.name, "EPUB")
+    try:
+        book = _Book(package, origin.name, options)
+        blocks = book.blocks()
+        title, meta = book.title, book.meta
+    except (ReaderError, MemoryError):
+        raise
+    except Exception as error:  # a damaged package fails in zipfile, zlib and XML, each in its own ways
+        raise package.damaged(error) from None
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text (a book of pictures?); there is nothing to store")
+    yield RawDocument(origin.key, title, document(blocks) + "\n", meta, "markdown")
+
+
+class _Book:
+    """A book: ``title`` and ``meta`` are those of its package."""
+
+    def __init__(self, package: Package, name: str, options: ReadOptions) -> None:
+        self._package, self._name = package, name
+        self._options = replace(options, navigation="keep")
+        root = next(
+            (element.get("full-path") for element in package.tree(_CONTAINER).iter() if _local(element) == "rootfile"),
+            None,
+        )
+        if root is None:
+            raise ReaderError(f"{name}: is no EPUB: its container names no package")
+        opf = package.tree(root)
+        folder = posixpath.dirname(root)
+        manifest = {
+            item.get("id", ""): (_place(folder, item.get("href", "")), item) for item in opf.iter(f"{_OPF}item")
+        }
+        self._contents = next(
+            (place for place, item in manifest.values() if "nav" in item.get("properties", "").split()), None
+        )
+        spine = opf.find(f"{_OPF}spine")
+        named = [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF}itemref")]
+        self._pages = [
+            place
+            for place, item in (manifest[each] for each in dict.fromkeys(named) if each in manifest)
+            if item.get("media-type") in _PAGES and place != self._contents
+        ]
+        self._refuse_locked()
+        ncx = manifest.get(spine.get("toc", "")) if spine is not None else None
+        self._navigation = self._read_navigation(ncx[0] if ncx is not None else None)
+        self.title = _text(opf.find(f".//{_DC}title")) or None
+        self.meta: dict[str, JSON] = {}
+        for element, field in _META.items():
+            values = [text for each in opf.iter(f"{_DC}{element}") if (text := _text(each))]
+            if values:
+                self.meta[field] = values[0] if field != "author" else ", ".join(values)
+
+    def blocks(self) -> list[MarkdownBlock]:
+        """All blocks of the book, in the order of its spine."""
+        blocks: list[MarkdownBlock] = []
+        for place in self._pages:
+            if place not in self._package:
+                raise ReaderError(f"{self._name}: is damaged: it lacks its part {place!r}")
+            data = self._package.read(place)
+            if not data.strip():
+                continue
+            _, found, _ = page(data, f"{self._name}/{place}", self._options)
+            blocks += _leveled(found, self._navigation.get(place))
+        return blocks
+
+    def _refuse_locked(self) -> None:
+        """Fonts may be obfuscated; pages may not."""
+        if _LOCKS not in self._package:
+            return
+        locked = {unquote(element.get("URI", "")) for element in self._package.tree(_LOCKS).iter()}
+        if locked & set(self._pages):
+            raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
+
+    def _read_navigation(self, ncx: str | None) -> Mapping[str, tuple[int, str]]:
+        """The level, from 1, and the label by which the navigation first names each page."""
+        found: dict[str, tuple[int, str]] = {}
+        if self._contents is not None and self._contents in self._package:
+            tree = LexborHTMLParser(self._package.read(self._contents).decode("utf-8", "replace"))
+            lists = [nav.css_first("ol") for nav in tree.css("nav") if nav.attributes.get("epub:type", "toc") == "toc"]
+            folder = posixpath.dirname(self._contents)
+            for outermost in lists[:1]:
+                for level, place, label in _listed(outermost, 1):
+                    found.setdefault(_place(folder, place), (level, label))
+        elif ncx is not None and ncx in self._package:
+            points = self._package.tree(ncx).find(f"{_NCX}navMap")
+            folder = posixpath.dirname(ncx)
+            for level, place, label in _points(points, 1):
+                found.setdefault(_place(folder, place), (level, label))
+        return found
+
+
+def _leveled(blocks: list[MarkdownBlock], named: tuple[int, str] | None) -> list[MarkdownBlock]:
+    """The blocks of a page, with its headings at the level that the navigation names it at."""
+    if named is None:
+        return blocks
+    level, label = named
+    marks = [match for block in blocks if block.kind == "heading" and (match := _HEADING.match(block.text))]
+    if not marks:
+        return [heading(min(6, level), label), *blocks] if label else blocks
+    deeper = level - min(len(mark[1]) for mark in marks)
+    return [
+        heading(max(1, min(6, len(mark[1]) + deeper)), mark[2])
+        if block.kind == "heading" and (mark := _HEADING.match(block.text))
+        else block
+        for block in blocks
+    ]
+
+
+def _listed(entries: LexborNode | None, level: int) -> Iterator[tuple[int, str, str]]:
+    """The entries of a navigation list: their levels, where they lead, and their labels."""
+    entry = entries.child if entries is not None else None
+    while entry is not None:
+        if entry.tag == "li":
+            link, below = entry.css_first("a"), entry.css_first("ol")
+            if link is not None:
+                yield level, link.attributes.get("href") or "", " ".join(link.text(deep=True).split())
+            if level < _DEEPEST:
+                yield from _listed(below, level + 1)
+        entry = entry.next
+
+
+def _points(above: Element | None, level: int) -> Iterator[tuple[int, str, str]]:
+    for point in above.findall(f"{_NCX}navPoint") if above is not None else ():
+        content = point.find(f"{_NCX}content")
+        label = _text(point.find(f"{_NCX}navLabel"))
+        if content is not None:
+            yield level, content.get("src", ""), label
+        if level < _DEEPEST:
+            yield from _points(point, level + 1)
+
+
+def _place(folder: str, reference: str) -> str:
+    """A part that a reference leads to from a folder of the package."""
+    return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
+
+
+def _local(element: Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _text(element: Element | None) -> str:
+    return "" if element is None else " ".join("".join(element.itertext()).split())

@@ -1,0 +1,70 @@
+"""List items and lines of code that come one by one become the nested lists and the code blocks they amount to.
+
+In: blocks, items with their depths, and lines of code, in the order of a document. Out: blocks.
+"""
+
+from __future__ import annotations
+
+from .markdown_blocks import MarkdownBlock, code_block, item_list
+
+
+class Gathered:
+    """Blocks, and the list items or lines of code that stand behind them and are not finished yet."""
+
+    def __init__(self) -> None:
+        self._blocks: list[MarkdownBlock] = []
+        self._items: list[tuple[int, str, list[MarkdownBlock]]] = []
+        self._code: list[str] = []
+
+    def add(self, *blocks: MarkdownBlock) -> None:
+        """Add finished blocks."""
+        if self._code:
+            self._blocks.append(code_block("\n".join(self._code)))
+            self._code.clear()
+        start = 0
+        while start < len(self._items):
+            block, start = _nested_list(self._items, start)
+            self._blocks.append(block)
+        self._items.clear()
+        self._blocks += blocks
+
+    def add_code(self, line: str) -> None:
+        """Add a paragraph of code."""
+        if self._items:
+            self.add()
+        self._code.append(line)
+
+    def add_item(self, depth: int, marker: str, blocks: list[MarkdownBlock]) -> None:
+        """Add a list item; ``depth`` counts from 0."""
+        if self._code:
+            self.add()
+        self._items.append((depth, marker, blocks))
+
+    def extend_item(self, blocks: list[MarkdownBlock]) -> None:
+        """Add blocks to the item added last; where there is none they are blocks of their own."""
+        if self._items:
+            self._items[-1][2].extend(blocks)
+        else:
+            self.add(*blocks)
+
+    def finished(self) -> list[MarkdownBlock]:
+        """All blocks."""
+        self.add()
+        return self._blocks
+
+
+def _nested_list(items: list[tuple[int, str, list[MarkdownBlock]]], start: int) -> tuple[MarkdownBlock, int]:
+    """The list that begins at ``items[start]``, and the index of the first item that is not in it."""
+    level, first_marker, _ = items[start]
+    entries: list[tuple[str, list[MarkdownBlock]]] = []
+    while start < len(items) and items[start][0] >= level:
+        depth, marker, blocks = items[start]
+        if depth > level:
+            inner, start = _nested_list(items, start)
+            entries[-1][1].append(inner)
+        elif (marker == "-") == (first_marker == "-"):
+            entries.append((marker, blocks))
+            start += 1
+        else:
+            break
+    return item_list(entries), start

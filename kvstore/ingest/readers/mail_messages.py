@@ -1,0 +1,279 @@
+"""Mail: a message is a document; what is attached to it is read by its suffix, as documents of their own.
+
+In: a message (``.eml``, RFC 5322 and MIME) or a file of many (``.mbox``, RFC 4155; ``>From`` lines as mboxrd has them).
+Out: documents of format ``markdown``: key the message's id, else that of its file (and its number there), title the
+subject, metadata ``from``, ``to``, ``cc``, ``date`` (ISO 8601), ``in_reply_to`` and the names of the ``attachments``.
+The text is that of the plain parts, or of the HTML where there are none; quoted text is a block quotation, and so is a
+signature, behind the word ``Signature:``. Attachments have ``attached_to`` in their metadata. A file that is no mail is
+a ReaderError; in a file of many, a bad message is a ReadFailure and the next one is read.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Container, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from email import policy
+from email.message import Message
+from email.parser import BytesParser
+from email.utils import parsedate_to_datetime
+from functools import partial
+from itertools import count
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import clean
+from .markdown_blocks import MarkdownBlock, document, paragraph, quote
+from .raw_document import JSON, Enclosed, Item, Origin, RawDocument, ReadFailure, ReadOptions
+
+#: Bytes of the largest message of a file of many.
+_LARGEST = 256 << 20
+#: Parts of a message that are looked at, and how deep they stand in one another.
+_MOST_PARTS = 1_000
+_DEEPEST = 20
+
+_HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
+_FROM_LINE = re.compile(rb"From (?:\S|$)")
+_STUFFED = re.compile(rb">+From ")
+_QUOTED = re.compile(r"\s?(?:>\s?)+")
+_FORWARDED = re.compile(r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I)
+_SIGNATURE = re.compile(r"--\s?$")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
+_MESSAGE = BytesParser(policy=policy.default)
+
+
+class _NoMailError(Exception):
+    """Why bytes are no message."""
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | Enclosed]:
+    """Yield the message, and the files attached to it."""
+    try:
+        yield from _message(stream.read(), origin, origin.key, options)
+    except _NoMailError as error:
+        raise ReaderError(f"{origin.name}: {error}") from None
+
+
+def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | Enclosed]:
+    """Yield each message, and the files attached to it."""
+    first = stream.readline(1 << 16)
+    if not first.removeprefix(BOM_UTF8).strip():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    if _FROM_LINE.match(first) is None:
+        raise ReaderError(f"{origin.name}: is no mbox: it does not begin with a line 'From '")
+    for number in count(1):
+        lines: list[bytes] = []
+        size = 0
+        ended = True
+        blank = False
+        for line in stream:
+            if blank and _FROM_LINE.match(line):
+                ended = False
+                break
+            blank = not line.strip()
+            size += len(line)
+            if size <= _LARGEST:
+                lines.append(line[1:] if _STUFFED.match(line) else line)
+        place = f"{origin.name}, message {number}"
+        try:
+            if size > _LARGEST:
+                raise _NoMailError(f"has {size:,} bytes; the limit of a message is {_LARGEST:,}")
+            yield from _message(b"".join(lines), Origin(place, origin.key), f"{origin.key}:{number}", options)
+        except _NoMailError as error:
+            yield ReadFailure(place, str(error))
+        if ended:
+            return
+
+
+def _message(data: bytes, origin: Origin, default_key: str, options: ReadOptions) -> Iterator[Item | Enclosed]:
+    data = data.removeprefix(BOM_UTF8)
+    if not data.strip():
+        raise _NoMailError("is empty; there is nothing to store")
+    if _HEADER.match(data.lstrip()) is None:
+        raise _NoMailError("is no mail: it does not begin with a header such as 'From: ...'")
+    try:
+        message = _MESSAGE.parsebytes(data)
+    except Exception as error:  # what is not standard fails in the parser in more ways than it names
+        raise _NoMailError(f"is damaged ({type(error).__name__}: {error})") from None
+    bodies, attached = _parted(message)
+    blocks = [block for body in bodies for block in _blocks(body, origin.name, options)]
+    subject = _header(message, "Subject")
+    names = [name for name, _ in attached]
+    key = _header(message, "Message-ID").strip("<> ") or default_key
+    meta: dict[str, JSON] = {}
+    for field, header in (("from", "From"), ("to", "To"), ("cc", "Cc"), ("in_reply_to", "In-Reply-To")):
+        value = _header(message, header)
+        if value:
+            meta[field] = value.strip("<> ") if field == "in_reply_to" else value
+    date = _date(_header(message, "Date"))
+    if date:
+        meta["date"] = date
+    if names:
+        meta["attachments"] = list(names)
+    if not blocks and not subject and not attached:
+        raise _NoMailError("has neither a subject nor a text; there is nothing to store")
+    text = document(blocks) + "\n" if blocks else f"{subject or 'A message without text.'}\n"
+    yield RawDocument(key, subject or None, text, meta, "markdown")
+    from . import format_of
+
+    for name, part in attached:
+        if format_of(name) is None:
+            continue  # a picture, or what nobody can read: its name is told
+        content = _payload(part)
+        place = f"{origin.name}/{name}"
+        yield Enclosed(place, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key})
+
+
+def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
+    """The parts that are the text of a message, in order, and those attached to it, each with its name."""
+    bodies: list[Message] = []
+    attached: dict[str, Message] = {}
+    waiting = [(message, 0)]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            break
+        part, depth = waiting.pop()
+        kind = part.get_content_type()
+        if depth > _DEEPEST:
+            continue
+        if kind == "message/rfc822" or part.get_content_disposition() == "attachment" or _file_name(part):
+            name = _file_name(part) or ("message.eml" if kind == "message/rfc822" else "attachment")
+            attached[_unused(name, attached)] = part
+        elif kind == "multipart/alternative":
+            chosen = _alternative(part)
+            waiting += [(chosen, depth + 1)] if chosen is not None else []
+        elif part.is_multipart():
+            inner = [each for each in part.get_payload() if isinstance(each, Message)]
+            waiting += [(each, depth + 1) for each in reversed(inner)]
+        elif kind in ("text/plain", "text/html"):
+            bodies.append(part)
+    return bodies, list(attached.items())
+
+
+def _alternative(part: Message) -> Message | None:
+    """Of the forms of one text the plain one, if it says anything, else the one that comes last (RFC 2046, 5.1.4)."""
+    forms = [each for each in part.get_payload() if isinstance(each, Message)] if part.is_multipart() else []
+    plain = next((each for each in forms if each.get_content_type() == "text/plain" and _text(each).strip()), None)
+    return plain if plain is not None else next(reversed(forms), None)
+
+
+def _file_name(part: Message) -> str:
+    """The name that a part has as a file, without folders; empty where it has none."""
+    with suppress(Exception):  # a name in a broken encoding is none
+        name = part.get_filename()
+        if name:
+            return " ".join(clean(re.split(r"[/\\]", name)[-1]).split()).strip(". ")
+    return ""
+
+
+def _unused(name: str, used: Container[str]) -> str:
+    """A name, with a number before its suffix where it is used already."""
+    path = PurePosixPath(name)
+    return next(
+        each
+        for each in (name, *(f"{path.stem}-{number}{path.suffix}" for number in range(2, _MOST_PARTS + 2)))
+        if each not in used
+    )
+
+
+def _payload(part: Message) -> bytes:
+    if part.get_content_type() == "message/rfc822":
+        inner = part.get_payload()
+        return inner[0].as_bytes() if isinstance(inner, list) and inner and isinstance(inner[0], Message) else b""
+    content = part.get_payload(decode=True)
+    return content if isinstance(content, bytes) else b""
+
+
+def _text(part: Message) -> str:
+    """The text of a part in the character set it names, else in that of most mail that names none."""
+    data = _payload(part)
+    named = str(part.get_content_charset() or "utf-8")
+    for encoding in (named, "utf-8", "cp1252"):
+        with suppress(LookupError, ValueError):
+            return clean(data.decode(encoding)).replace("\0", "")
+    return clean(data.decode("latin-1")).replace("\0", "")
+
+
+def _blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBlock]:
+    text = _text(part)
+    if not text.strip():
+        return []
+    if part.get_content_type() == "text/html":
+        from .html import page
+
+        return page(text.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
+    if (part.get_param("format") or "") == "flowed":
+        text = _unflowed(text)
+    return list(_plain_blocks(text.split("\n")))
+
+
+def _unflowed(text: str) -> str:
+    """Lines that a space ends go on in the next one of the same depth (RFC 3676, 4)."""
+    joined: list[str] = []
+    for line in text.split("\n"):
+        depth = _depth(line)
+        if joined and joined[-1].endswith(" ") and not _SIGNATURE.match(joined[-1]) and _depth(joined[-1]) == depth:
+            joined[-1] += line.lstrip(">").lstrip() if depth else line
+        else:
+            joined.append(line)
+    return "\n".join(joined)
+
+
+def _depth(line: str) -> int:
+    mark = _QUOTED.match(line)
+    return mark[0].count(">") if mark else 0
+
+
+def _plain_blocks(lines: list[str]) -> Iterator[MarkdownBlock]:
+    """The blocks of a plain text: paragraphs, block quotations, and what stands behind the line of a signature."""
+    start = 0
+    while start < len(lines):
+        line = lines[start]
+        end = start + 1
+        if _depth(line):
+            while end < len(lines) and _depth(lines[end]):
+                end += 1
+            inner = [re.sub(r"^\s?>[ ]?", "", each, count=1) for each in lines[start:end]]
+            blocks = list(_plain_blocks(inner)) if _depth(line) < _DEEPEST else [paragraph("\n".join(inner))]
+            if blocks:
+                yield quote(blocks)
+        elif _FORWARDED.match(line.strip()):
+            end = len(lines)
+            yield paragraph(line.strip())
+            blocks = list(_plain_blocks(lines[start + 1 :]))
+            if blocks:
+                yield quote(blocks)
+        elif _SIGNATURE.match(line):
+            while end < len(lines) and not _depth(lines[end]):
+                end += 1
+            signed = [each.strip() for each in lines[start + 1 : end] if each.strip()]
+            if signed:
+                yield quote([paragraph("\n".join(["Signature:", *signed]))])
+        elif line.strip():
+            while (
+                end < len(lines) and lines[end].strip() and not _depth(lines[end]) and not _SIGNATURE.match(lines[end])
+            ):
+                end += 1
+            written = [each if _ITEM.match(each) else paragraph(each.strip()).text for each in lines[start:end]]
+            yield MarkdownBlock("paragraph", "\n".join(written).strip())
+        start = end
+
+
+def _header(message: Message, name: str) -> str:
+    """A header as text, in one line; empty where there is none or it is beyond reading."""
+    with suppress(Exception):  # headers that are not standard fail in the parser in more ways than it names
+        value = message[name]
+        return "" if value is None else " ".join(clean(str(value)).split())
+    with suppress(Exception):
+        raw = dict(message.raw_items())[name]
+        return " ".join(clean(str(raw)).split())
+    return ""
+
+
+def _date(value: str) -> str:
+    with suppress(ValueError, TypeError, IndexError, OverflowError):
+        return parsedate_to_datetime(value).isoformat()
+    return ""

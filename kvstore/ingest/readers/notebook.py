@@ -1,0 +1,109 @@
+"""Notebooks: the cells of a Jupyter notebook become one Markdown document, in their order.
+
+In: an ``.ipynb`` file (nbformat 3 or 4). Out: one document of format ``markdown``: Markdown cells word for word, code
+cells as blocks of code in the notebook's language, and behind each what it gave as text (streams, results, errors) as a
+block of code, or as it is where it is Markdown. Pictures and widgets are left out. The title is that of its metadata,
+else the first heading of level one. A file that is no notebook, or has no text, is a ReaderError.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from ...errors import ReaderError
+from .decoding import clean, decode
+from .markdown import first_title
+from .markdown_blocks import MarkdownBlock, code_block, document, paragraph
+from .raw_document import JSON, Origin, RawDocument, ReadOptions
+
+_TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the notebook as one document."""
+    text = decode(stream.read(), origin.name, options.encoding)
+    if not text or text.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    try:
+        notebook = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ReaderError(f"{origin.name}: is damaged or no notebook ({error}); open it and save it anew") from None
+    cells = _cells(notebook)
+    if cells is None:
+        raise ReaderError(f"{origin.name}: is no notebook: it has no list of cells; save it anew, or read it AS text")
+    metadata = notebook.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    language = _language(metadata)
+    blocks = [block for cell in cells if isinstance(cell, dict) for block in _blocks(cell, language)]
+    if not blocks:
+        raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
+    written = document(blocks)
+    title = metadata.get("title")
+    title = title if isinstance(title, str) and title.strip() else first_title(written)
+    meta: dict[str, JSON] = {"language": language} if language else {}
+    yield RawDocument(origin.key, title, written + "\n", meta, "markdown")
+
+
+def _cells(notebook: Any) -> list[Any] | None:
+    """The cells; those of nbformat 3 stand in worksheets."""
+    if not isinstance(notebook, dict):
+        return None
+    if isinstance(notebook.get("cells"), list):
+        return list(notebook["cells"])
+    sheets = notebook.get("worksheets")
+    if not isinstance(sheets, list):
+        return None
+    return [cell for sheet in sheets if isinstance(sheet, dict) for cell in sheet.get("cells") or ()]
+
+
+def _language(metadata: dict[str, Any]) -> str:
+    for part in ("language_info", "kernelspec"):
+        told = metadata.get(part)
+        name = (told.get("name") if part == "language_info" else told.get("language")) if isinstance(told, dict) else ""
+        if isinstance(name, str) and re.fullmatch(r"[\w+#.-]{1,40}", name):
+            return name.lower()
+    return ""
+
+
+def _blocks(cell: dict[str, Any], language: str) -> Iterator[MarkdownBlock]:
+    kind = cell.get("cell_type")
+    source = _joined(cell.get("source", cell.get("input")))
+    if kind == "code":
+        if source.strip():
+            yield code_block(source, language)
+        outputs = cell.get("outputs")
+        for output in outputs if isinstance(outputs, list) else ():
+            if isinstance(output, dict):
+                yield from _output(output)
+    elif kind == "heading" and source.strip():  # nbformat 3
+        level = cell.get("level")
+        yield MarkdownBlock("heading", f"{'#' * (level if isinstance(level, int) and 0 < level < 7 else 1)} {source}")
+    elif source.strip():
+        yield MarkdownBlock("paragraph", source.strip("\n")) if kind == "markdown" else paragraph(source.strip())
+
+
+def _output(output: dict[str, Any]) -> Iterator[MarkdownBlock]:
+    kind = output.get("output_type")
+    told = output.get("data")
+    data = told if isinstance(told, dict) else output
+    if kind == "stream":
+        text = _joined(output.get("text"))
+    elif kind in ("error", "pyerr"):
+        text = _joined(output.get("traceback"), "\n") or f"{output.get('ename')}: {output.get('evalue')}"
+    elif (written := _joined(data.get("text/markdown"))).strip():
+        yield MarkdownBlock("paragraph", written.strip("\n"))
+        return
+    else:
+        text = _joined(data.get("text/plain", data.get("text")))
+    if text.strip():
+        yield code_block(_TERMINAL_COLOUR.sub("", text))
+
+
+def _joined(lines: Any, between: str = "") -> str:
+    """A text, which notebooks keep whole or in lines."""
+    if isinstance(lines, list):
+        lines = between.join(line for line in lines if isinstance(line, str))
+    return clean(lines).replace("\0", "") if isinstance(lines, str) else ""

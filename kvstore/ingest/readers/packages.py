@@ -1,0 +1,71 @@
+"""Packages: formats whose files are ZIP archives of parts (DOCX, EPUB, ODT, PPTX, XLSX), and ZIP archives themselves.
+
+In: a stream. Out: the archive, opened, once it is known that unpacking it stays within bounds. What is packed small may
+unpack to any size, but never to more than its directory declares; an archive that declares more than
+``LARGEST_UNPACKED`` bytes, or more than ``MOST_PARTS`` parts, is a ReaderError before anything is unpacked.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from ...errors import ReaderError
+from .xml_tree import parsed
+
+#: Bytes of the largest package, unpacked.
+LARGEST_UNPACKED = 512 << 20
+#: Parts of the largest package.
+MOST_PARTS = 100_000
+
+_OLE = b"\xd0\xcf\x11\xe0"
+_ENCRYPTED = 1
+
+
+class Package:
+    """A package of parts, each read when it is asked for; ``kind`` is what messages call the format."""
+
+    def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
+        """Raises ReaderError for what is locked, too large, or no package at all."""
+        stream.seek(0)
+        if stream.read(4) == _OLE:
+            suffix = kind.lower()
+            raise ReaderError(
+                f"{name}: is an old .{suffix.removesuffix('x')} file or locked with a password; save it as an open "
+                f".{suffix}"
+            )
+        stream.seek(0)
+        self._name, self._kind = name, kind
+        try:
+            self._archive = zipfile.ZipFile(stream)
+        except Exception as error:  # a damaged directory fails in more ways than BadZipFile
+            raise self.damaged(error) from None
+        entries = self._archive.infolist()
+        unpacked = sum(entry.file_size for entry in entries)
+        if unpacked > LARGEST_UNPACKED or len(entries) > MOST_PARTS:
+            raise ReaderError(
+                f"{name}: unpacks to {unpacked:,} bytes in {len(entries):,} parts; the limit is {LARGEST_UNPACKED:,} "
+                f"bytes in {MOST_PARTS:,} parts: divide it"
+            )
+        if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+            raise ReaderError(f"{name}: is locked with a password; save it without one")
+        self.parts = tuple(entry for entry in entries if not entry.is_dir())
+        self._names = {entry.filename for entry in self.parts}
+
+    def __contains__(self, part: str) -> bool:
+        """Whether there is a part of this name."""
+        return part in self._names
+
+    def read(self, part: str) -> bytes:
+        """The bytes of a part; raises KeyError where there is none, and what zipfile raises for a damaged one."""
+        return self._archive.read(part)
+
+    def tree(self, part: str) -> Element:
+        """A part of XML; raises as :meth:`read`, and XmlError."""
+        return parsed(self.read(part))
+
+    def damaged(self, error: Exception) -> ReaderError:
+        """What is raised for a package that cannot be read."""
+        shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return ReaderError(f"{self._name}: is damaged or no {self._kind} ({shown}); open it and save it anew")

@@ -1,0 +1,501 @@
+"""reStructuredText: the file becomes Markdown, by its structure.
+
+In: bytes in UTF-8 (or as marked or named). Out: one document of format ``markdown``: sections, lists, definitions,
+fields, options, tables, quotations, literal blocks and code, admonitions, footnotes and what directives describe.
+Comments, targets of links and directives that hold no text (tables of contents, includes, settings of the page) are
+left out; nothing is included from elsewhere. Its title is the first heading of level one. An empty file is a
+ReaderError; what is not well-formed is read as the paragraph it looks like.
+
+Source: the reStructuredText Markup Specification, and Sphinx's directives and roles.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import BinaryIO
+
+from ...errors import ReaderError
+from .decoding import clean, decode
+from .markdown import first_title
+from .markdown_blocks import (
+    MarkdownBlock,
+    code_block,
+    code_span,
+    document,
+    heading,
+    item_list,
+    one_line,
+    paragraph,
+    pipe_table,
+    quote,
+)
+from .raw_document import Origin, RawDocument, ReadOptions
+
+#: Blocks within blocks that are parsed; what stands deeper is text.
+_DEEPEST = 24
+
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{1,}\s*$")
+_DIRECTIVE = re.compile(r"\.\.\s+(?:\|(?P<substituted>[^|]+)\|\s+)?(?P<name>[\w:.+-]+?)\s?::(?:\s+(?P<argument>.*))?$")
+_FOOTNOTE = re.compile(r"\.\.\s+\[(?P<mark>[^\]]+)\]\s*(?P<text>.*)$")
+_EXPLICIT = re.compile(r"\.\.(?:\s|$)|__\s")
+_BULLET = re.compile(r"[-*+•‣⁃](?:\s+|$)")
+_ENUMERATED = re.compile(
+    r"(?:\(?(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\)|(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\.)\s+(?=\S)"
+)
+_FIELD = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
+_OPTION = re.compile(
+    r"((?:--?|/)[\w?@#][\w-]*(?:[ =]?<?[A-Za-z][\w.-]*>?)?"
+    r"(?:, (?:--?|/)[\w?@#][\w-]*(?:[ =]?<?[A-Za-z][\w.-]*>?)?)*)(?:  +(?=\S)|$)"
+)
+_GRID = re.compile(r"\+(?:[-=]+\+)+\s*$")
+_SIMPLE = re.compile(r"=+(?: +=+)+\s*$")
+
+_CODE = frozenset(
+    (
+        "code code-block sourcecode highlight-code parsed-literal ipython prompt doctest testcode testoutput math "
+        "productionlist"
+    ).split()
+)
+_ADMONITIONS = frozenset(
+    (
+        "note warning tip important caution danger attention error hint seealso todo versionadded versionchanged "
+        "deprecated versionremoved"
+    ).split()
+)
+_SAID = {
+    "seealso": "See also",
+    "versionadded": "New in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since version",
+    "versionremoved": "Removed in version",
+}
+_NO_TEXT = frozenset(
+    (
+        "toctree contents include literalinclude raw meta index highlight default-role role currentmodule module "
+        "sectnum target-notes header footer image unicode date title tabularcolumns automodule autosummary "
+        "autoclass autofunction py:currentmodule graphviz digraph plot section-numbering ifconfig-end namespace"
+    ).split()
+)
+_TABLES = frozenset("list-table csv-table table flat-table".split())
+_BOXES = frozenset(
+    (
+        "topic sidebar epigraph highlights pull-quote compound container rubric centered figure only ifconfig "
+        "hlist glossary class"
+    ).split()
+)
+
+#: Marks are looked for no farther than this from where they open: text may hold any number of what opens one.
+_LITERAL = re.compile(r"(?<![\w`])``(?=\S)(.{1,1000}?)(?<=\S)``(?![\w`])", re.S)
+_ROLE = re.compile(r"(?<!\w):([\w:.+-]+):`((?:[^`\\]|\\.){1,1000})`|(?<![\w`])`((?:[^`\\]|\\.){1,1000})`:([\w:.+-]+):")
+_NAMED_LINK = re.compile(r"(?<![\w`])`((?:[^`<\\]|\\.){0,1000}?)\s*<([^>`]{0,2000})>`__?", re.S)
+_REFERENCE = re.compile(
+    r"(?<![\w`])`((?:[^`\\]|\\.){1,1000})`__?(?!\w)|(?<![\w`:./])([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)__?(?![\w`])"
+)
+_CITED = re.compile(r"\[([#*]?[\w.-]*|\*)\]_(?!\w)")
+_STRONG = re.compile(r"(?<![\w*])\*\*(?=\S)([^*\n]{1,500}?)(?<=\S)\*\*(?![\w*])")
+_TITLE_LINK = re.compile(r"(.{0,1000}?)\s*<[^>]*>$", re.S)
+_SUBSTITUTED = re.compile(r"\|(\S(?:[^|\n]{0,200}\S)?)\|(?:__?)?")
+_CODE_ROLES = frozenset(
+    (
+        "code literal samp file kbd command program option envvar class func meth attr mod data const exc obj "
+        "keyword regexp c cpp macro member type var"
+    ).split()
+)
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = clean(decode(stream.read(), origin.name, options.encoding))
+    if not text or text.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
+    page = _RestructuredText(_substitutions(lines))
+    written = document(page.blocks(lines, 0)) or document([paragraph(text.strip())])
+    yield RawDocument(origin.key, first_title(written), written + "\n", {}, "markdown")
+
+
+def _substitutions(lines: Sequence[str]) -> dict[str, str]:
+    """What stands for ``|name|``: the texts that ``replace`` directives define."""
+    found = {}
+    for number, line in enumerate(lines):
+        match = _DIRECTIVE.match(line)
+        if match and match["substituted"] and match["name"] in ("replace", "unicode"):
+            body, _ = _indented(lines, number + 1)
+            found[match["substituted"]] = " ".join([match["argument"] or "", *(each.strip() for each in body)]).strip()
+    return found
+
+
+class _RestructuredText:
+    """The blocks of one file; the levels of sections are those in which their adornments first came."""
+
+    def __init__(self, substitutions: Mapping[str, str]) -> None:
+        self._substitutions = substitutions
+        self._levels: list[str] = []
+
+    def blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
+        """The blocks of lines that stand at one indentation."""
+        if depth > _DEEPEST:
+            text = " ".join(" ".join(lines).split())
+            return [paragraph(text)] if text else []
+        found: list[MarkdownBlock] = []
+        at = 0
+        while at < len(lines):
+            if not lines[at]:
+                at += 1
+                continue
+            at = self._block(lines, at, depth, found)
+        return found
+
+    def _block(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
+        """Add the block that begins at a line to those found, and give the line behind it."""
+        line = lines[at]
+        if line[0] == " ":
+            body, end = _indented(lines, at)
+            blocks = self.blocks(body, depth + 1)
+            if blocks:
+                found.append(quote(blocks))
+            return end
+        if depth == 0 and (end := self._section(lines, at, found)):
+            return end
+        if _EXPLICIT.match(line):
+            return self._explicit(lines, at, depth, found)
+        if line.startswith(">>> "):
+            end = next((each for each in range(at, len(lines)) if not lines[each]), len(lines))
+            found.append(code_block("\n".join(lines[at:end]), "python"))
+            return end
+        if _GRID.match(line) and (rows := _grid(lines, at)):
+            found += self._table(*rows[:2], depth)
+            return rows[2]
+        if _SIMPLE.match(line) and (rows := _simple(lines, at)):
+            found += self._table(*rows[:2], depth)
+            return rows[2]
+        if line.startswith("| ") or line == "|":
+            end = next((e for e in range(at, len(lines)) if lines[e][:1] not in ("|", " ") or not lines[e]), len(lines))
+            text = "\n".join(self._inline(each.lstrip("| ")) for each in lines[at:end])
+            found += [paragraph(part) for part in text.split("\n\n") if part.strip()]
+            return end
+        for pattern, read_items in (
+            (_BULLET, self._items),
+            (_ENUMERATED, self._items),
+            (_FIELD, self._terms),
+            (_OPTION, self._terms),
+        ):
+            if (match := pattern.match(line)) and (pattern is not _ENUMERATED or _is_list(lines, at, match.end())):
+                block, end = read_items(lines, at, pattern, depth)
+                found.append(block)
+                return end
+        if at + 1 < len(lines) and lines[at + 1][:1] == " " and not line.endswith("::"):
+            return self._definitions(lines, at, depth, found)
+        return self._paragraph(lines, at, depth, found)
+
+    def _section(self, lines: Sequence[str], at: int, found: list[MarkdownBlock]) -> int:
+        """A heading or a transition: the line behind it, or 0."""
+        line = lines[at]
+        over = _ADORNMENT.match(line)
+        following = lines[at + 1] if at + 1 < len(lines) else ""
+        below = lines[at + 2] if at + 2 < len(lines) else ""
+        if over and following.strip() and below and _ADORNMENT.match(below) and below[0] == line[0]:
+            style, title, end = line[0] * 2, following.strip(), at + 3
+        elif over and not following and len(line) >= 4:
+            return at + 1  # a transition
+        elif (
+            not over
+            and (under := _ADORNMENT.match(following))
+            and len(following) >= min(4, len(line))
+            and not _EXPLICIT.match(line)
+        ):
+            style, title, end = under[1], line.strip(), at + 2
+        else:
+            return 0
+        if style not in self._levels:
+            self._levels.append(style)
+        found.append(heading(min(6, self._levels.index(style) + 1), self._inline(title, plain=True)))
+        return end
+
+    def _paragraph(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
+        end = at
+        while end < len(lines) and lines[end] and (end == at or lines[end][0] != " "):
+            end += 1
+        text = "\n".join(lines[at:end])
+        literal = text.endswith("::")
+        if literal:
+            text = text[:-2].rstrip() if text == "::" or text[:-2].endswith((" ", "\n")) else text[:-1]
+        if text.strip():
+            found.append(paragraph(self._inline(" ".join(text.split()))))
+        if not literal:
+            return max(end, at + 1)
+        body, after = _indented(lines, end)
+        if not body and end + 1 < len(lines) and lines[end + 1] and not lines[end + 1][0].isalnum():
+            # A literal block that is not indented begins every line with the same mark.
+            after = next((e for e in range(end + 1, len(lines)) if lines[e][:1] != lines[end + 1][0]), len(lines))
+            body = list(lines[end + 1 : after])
+        if any(body):
+            found.append(code_block("\n".join(body)))
+        return max(after, end, at + 1)
+
+    def _items(self, lines: Sequence[str], at: int, pattern: re.Pattern[str], depth: int) -> tuple[MarkdownBlock, int]:
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        while at < len(lines):
+            if not lines[at]:
+                at += 1
+                continue
+            match = pattern.match(lines[at])
+            if match is None or lines[at][0] == " ":
+                break
+            body, end = _indented(lines, at + 1)
+            blocks = self.blocks([lines[at][match.end() :], *body], depth + 1)
+            number = len(items) + 1
+            items.append(("-" if pattern is _BULLET else f"{number}.", blocks or [MarkdownBlock("paragraph", "")]))
+            at = end
+        return item_list(items), at
+
+    def _terms(self, lines: Sequence[str], at: int, pattern: re.Pattern[str], depth: int) -> tuple[MarkdownBlock, int]:
+        """Fields, or options of a command, each an item ``term: definition``."""
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        while at < len(lines):
+            if not lines[at]:
+                at += 1
+                continue
+            match = pattern.match(lines[at])
+            if match is None:
+                break
+            body, end = _indented(lines, at + 1)
+            term = code_span(match[1]) if pattern is _OPTION else self._inline(match[1])
+            items.append(("-", _defined(term, self.blocks([lines[at][match.end() :], *body], depth + 1))))
+            at = end
+        return item_list(items), at
+
+    def _definitions(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
+        items: list[tuple[str, list[MarkdownBlock]]] = []
+        while at + 1 < len(lines) and lines[at] and lines[at][0] != " " and lines[at + 1][:1] == " ":
+            if _EXPLICIT.match(lines[at]):
+                break
+            body, end = _indented(lines, at + 1)
+            items.append(("-", _defined(self._inline(lines[at]), self.blocks(body, depth + 1))))
+            at = next((each for each in range(end, len(lines)) if lines[each]), len(lines))
+        found.append(item_list(items))
+        return at
+
+    def _explicit(self, lines: Sequence[str], at: int, depth: int, found: list[MarkdownBlock]) -> int:
+        """A directive, a footnote, the target of a link, or a comment."""
+        line = lines[at]
+        body, end = _indented(lines, at + 1)
+        footnote = _FOOTNOTE.match(line)
+        if footnote:
+            text = one_line(self.blocks([footnote["text"], *body], depth + 1))
+            found.append(paragraph(f"[{footnote['mark'].lstrip('#')}] {text}"))
+            return end
+        directive = _DIRECTIVE.match(line)
+        if directive is None or directive["substituted"]:
+            return end
+        name = directive["name"].lower()
+        short = name.rpartition(":")[2]
+        argument = (directive["argument"] or "").strip()
+        body, fields = _without_fields(body)
+        if short in _CODE:
+            code = "\n".join(body).strip("\n")
+            shown = argument if short == "math" or not code else ""
+            if code or shown:
+                language = argument if code and re.fullmatch(r"[\w+#.-]+", argument) and short != "math" else ""
+                found.append(code_block("\n".join(filter(None, [shown, code])), language))
+        elif short in _ADMONITIONS or short == "admonition":
+            label = _SAID.get(short, short.capitalize())
+            blocks = self.blocks([*([] if short == "admonition" else [argument]), *body], depth + 1)
+            label = self._inline(argument) if short == "admonition" else label
+            found += _labelled(label, blocks)
+        elif short in _TABLES:
+            found += self._table_directive(short, argument, body, fields, depth)
+        elif short in _NO_TEXT:
+            if "alt" in fields:
+                found.append(paragraph(self._inline(fields["alt"])))
+        elif short in _BOXES:
+            title = "" if short in ("figure", "only", "ifconfig", "class", "container") else argument
+            if title:
+                found.append(paragraph(self._inline(title)))
+            found += self.blocks(body, depth + 1)
+        else:  # what Sphinx describes: functions, classes, options; and directives that nobody knows
+            blocks = self.blocks(body, depth + 1)
+            if argument:
+                found.append(item_list([("-", _defined(code_span(argument), blocks))]))
+            else:
+                found += blocks
+        return end
+
+    def _table_directive(
+        self, name: str, argument: str, body: list[str], fields: Mapping[str, str], depth: int
+    ) -> list[MarkdownBlock]:
+        found = [paragraph(self._inline(argument))] if argument else []
+        if name == "csv-table":
+            rows = [[self._inline(cell.strip()) for cell in row] for row in csv.reader(filter(None, body))]
+            header = next(csv.reader([fields["header"]]), []) if fields.get("header") else []
+            return [*found, pipe_table(header, rows)] if rows or header else found
+        if name == "table":
+            return found + self.blocks(body, depth + 1)
+        rows = []
+        for row in _entries(body):
+            rows.append([one_line(self.blocks(cell, depth + 2)) for cell in _entries(row)])
+        rows = [row for row in rows if any(row)]
+        return [*found, pipe_table(rows[0], rows[1:])] if rows else found
+
+    def _table(self, head: list[list[list[str]]], rows: list[list[list[str]]], depth: int) -> list[MarkdownBlock]:
+        shown = [[one_line(self.blocks(cell, depth + 1)) for cell in row] for row in [*head, *rows]]
+        shown = [row for row in shown if any(row)]
+        return [pipe_table(shown[0], shown[1:])] if shown else []
+
+    def _inline(self, text: str, plain: bool = False) -> str:
+        """Running text with its marks as Markdown has them."""
+        kept: list[str] = []
+
+        def keep(code: str) -> str:
+            kept.append(code if plain else code_span(code))
+            return f"\0{len(kept) - 1}\0"
+
+        def role(match: re.Match[str]) -> str:
+            name, told = (match[1] or match[4]).rpartition(":")[2], match[2] or match[3]
+            titled = _TITLE_LINK.fullmatch(told)
+            shown = (titled[1] if titled and titled[1] else told).replace("\\", "")
+            if shown.startswith(("~", "!")):
+                shown = shown[1:].rpartition(".")[2] if shown[0] == "~" else shown[1:]
+            return keep(shown) if name in _CODE_ROLES and "`" not in shown and shown else shown
+
+        def substituted(match: re.Match[str]) -> str:
+            return self._substitutions.get(match[1], match[0])
+
+        if "|" in text and self._substitutions:
+            text = _SUBSTITUTED.sub(substituted, text)
+        if "`" in text:
+            text = _LITERAL.sub(lambda match: keep(match[1]), text)
+            text = _ROLE.sub(role, text)
+            text = _NAMED_LINK.sub(lambda match: match[1] or match[2], text)
+        if "_" in text:
+            text = _CITED.sub(lambda match: f"[{match[1].lstrip('#')}]", text)
+            text = _REFERENCE.sub(lambda match: match[1] or match[2], text)
+        if "`" in text:
+            text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: keep(match[1]), text)
+        text = _STRONG.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
+        text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)
+        return re.sub(r"\0(\d+)\0", lambda match: kept[int(match[1])], text)
+
+
+def _indented(lines: Sequence[str], at: int) -> tuple[list[str], int]:
+    """The lines from here that are indented, or blank between such, without their indentation; and the line behind."""
+    end = last = at
+    while end < len(lines) and (not lines[end] or lines[end][0] == " "):
+        end += 1
+        if lines[end - 1]:
+            last = end
+    body = list(lines[at:last])
+    margin = min((len(line) - len(line.lstrip()) for line in body if line), default=0)
+    body = [line[margin:] for line in body]
+    return body, last if any(body) else at
+
+
+def _is_list(lines: Sequence[str], at: int, width: int) -> bool:
+    """Whether an enumerator begins an item: the line below is blank, indented, or the next item; not a sentence."""
+    below = lines[at + 1] if at + 1 < len(lines) else ""
+    return not below or below.startswith(" ") or _ENUMERATED.match(below) is not None
+
+
+def _defined(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    """An item ``term: definition``."""
+    if blocks and blocks[0].kind == "paragraph":
+        return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
+    return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks]
+
+
+def _labelled(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    """An admonition: ``Note: …`` before its first paragraph."""
+    return _defined(label, blocks) if blocks else [paragraph(label)]
+
+
+def _without_fields(body: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The content of a directive, and the options that stand before it."""
+    fields: dict[str, str] = {}
+    at = 0
+    while at < len(body) and (match := _FIELD.match(body[at])):
+        fields[match[1]] = body[at][match.end() :].strip()
+        at += 1
+        while at < len(body) and body[at].startswith(" "):
+            fields[match[1]] += f" {body[at].strip()}"
+            at += 1
+    return (body[at:], fields) if fields else (body, fields)
+
+
+def _entries(lines: Sequence[str]) -> Iterator[list[str]]:
+    """The items of a bullet list, each its lines without the bullet."""
+    at = 0
+    while at < len(lines):
+        match = _BULLET.match(lines[at])
+        if match is None:
+            at += 1
+            continue
+        _, end = _indented(lines, at + 1)
+        width = match.end()
+        first = lines[at][width:]
+        # What stands below the bullet keeps its indentation among itself.
+        rest = [line[width:] if line[:width].isspace() else line.lstrip() for line in lines[at + 1 : end]]
+        yield [first, *rest]
+        at = max(end, at + 1)
+
+
+_DrawnRows = tuple[list[list[list[str]]], list[list[list[str]]], int]
+
+
+def _simple(lines: Sequence[str], at: int) -> _DrawnRows | None:
+    """A simple table: the rows of its head, its other rows (cells as lines), and the line behind it."""
+    borders = [each for each in range(at, len(lines)) if re.fullmatch(r"=[= ]*", lines[each])]
+    blank = next(
+        (each for each in range(at, len(lines)) if not lines[each] and each > at and each - 1 in borders[1:]),
+        len(lines),
+    )
+    borders = [each for each in borders if each < blank]
+    if len(borders) < 2:
+        return None
+    starts = [match.start() for match in re.finditer(r"=+", lines[at])]
+    ends = [*starts[1:], 10**6]
+
+    def rows(first: int, last: int) -> list[list[list[str]]]:
+        found: list[list[list[str]]] = []
+        for line in lines[first:last]:
+            if re.fullmatch(r"[-= ]*", line):
+                continue
+            cells = [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+            if found and not cells[0]:
+                for held, cell in zip(found[-1], cells, strict=True):
+                    held.append(cell)
+            else:
+                found.append([[cell] for cell in cells])
+        return found
+
+    if len(borders) == 2:
+        return [], rows(borders[0] + 1, borders[1]), borders[1] + 1
+    return rows(borders[0] + 1, borders[1]), rows(borders[1] + 1, borders[-1]), borders[-1] + 1
+
+
+def _grid(lines: Sequence[str], at: int) -> _DrawnRows | None:
+    """A grid table, cells that span rows or columns read as the parts they are drawn over."""
+    end = at
+    while end < len(lines) and lines[end][:1] in ("+", "|"):
+        end += 1
+    table = lines[at:end]
+    if len(table) < 3 or not _GRID.match(table[-1]):
+        return None
+    bounds = sorted({place for line in table if _GRID.match(line) for place, mark in enumerate(line) if mark == "+"})
+    rows: list[list[list[str]]] = []
+    head = 0
+    cells: list[list[str]] = [[] for _ in bounds[1:]]
+    for line in table[1:]:
+        if _GRID.match(line):
+            rows.append(cells)
+            cells = [[] for _ in bounds[1:]]
+            if "=" in line:
+                head = len(rows)
+            continue
+        start = 0
+        for column in range(1, len(bounds)):
+            if column == len(bounds) - 1 or line[bounds[column] : bounds[column] + 1] in ("|", "+"):
+                cells[start].append(line[bounds[start] + 1 : bounds[column]].strip(" |"))
+                start = column
+    return rows[:head], rows[head:], end

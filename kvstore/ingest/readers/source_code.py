@@ -1,0 +1,156 @@
+"""Source code: a file becomes Markdown, a section a definition, its name the heading and its text a block of code.
+
+In: a file of one of the languages of :mod:`.code_languages`, in UTF-8 (or as marked or named). Out: one document of
+format ``markdown``: the text of the file, word for word and in its order, in fenced blocks of code. A definition
+(function, class, method, type) begins a section whose heading is its name, after those of what it stands in
+(``Store.open``); comments and decorators above it belong to it. What stands between definitions goes under the name of
+what it stands in, at the top level under that of the file. The names of the definitions are so names as those of other
+headings are. Damaged code is cut where the parser still finds definitions. Needs tree-sitter and its grammars
+(``kvstore[documents]``); without them, and for an empty file, a ReaderError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib import import_module
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+from ...errors import ReaderError
+from .code_languages import LANGUAGES, Language
+from .decoding import clean, decode
+from .markdown_blocks import MarkdownBlock, code_block, document, heading
+from .raw_document import Origin, RawDocument, ReadOptions
+
+#: Definitions within definitions that have sections of their own, and characters of one that is worth cutting.
+_DEEPEST = 4
+_WORTH_CUTTING = 600
+_NAMED_BY = ("name", "declarator", "type")
+
+
+def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
+    """Yield the file's one document."""
+    text = clean(decode(stream.read(), origin.name, options.encoding))
+    if not text or text.isspace():
+        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    path = PurePosixPath(origin.name)
+    language = LANGUAGES.get(path.suffix.lower())
+    if language is None:
+        known = ", ".join(LANGUAGES)
+        raise ReaderError(f"{origin.name}: is of no language that is read AS code (suffixes: {known}); read it AS text")
+    try:
+        parser = _parser(language)
+    except ImportError:
+        raise ReaderError(
+            f"{origin.name}: reading {language.name} needs tree-sitter; pip install 'kvstore[documents]'"
+        ) from None
+    data = text.encode()
+    blocks = list(_sections(parser.parse(data).root_node, data, path.name, language))
+    yield RawDocument(origin.key, path.name, document(blocks) + "\n", {"language": language.name}, "markdown")
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _parser(language: Language) -> Any:
+    """The parser of a language; raises ImportError."""
+    import tree_sitter
+
+    grammar = getattr(import_module(language.package), language.function)()
+    return tree_sitter.Parser(tree_sitter.Language(grammar))
+
+
+def _marks(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Where text begins to stand in other definitions: the byte, and their names, the outermost first."""
+    for start, definition, end in _definitions(node, language):
+        inner = (*names, _name(definition, data))
+        yield start, inner
+        if end - start >= _WORTH_CUTTING and len(inner) < _DEEPEST:
+            yield from _marks(definition, data, language, inner)
+        yield end, names
+
+
+def _definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
+    """The outermost definitions in a node: where each begins with what is said above it, and where it ends."""
+    above: int | None = None
+    row = -2
+    for child in node.children:
+        if "comment" in child.type or child.type in ("attribute_item", "attribute_list"):
+            if above is None or child.start_point[0] > row + 1:
+                above = child.start_byte
+            row = child.end_point[0]
+            continue
+        start = above if above is not None and child.start_point[0] <= row + 1 else child.start_byte
+        above = None
+        if child.type in language.definitions and _is_defining(child):
+            yield start, child, child.end_byte
+        elif child.type in language.wrappers:
+            inner = _within(child, language)
+            if inner is not None:
+                yield start, inner, child.end_byte
+        elif child.type in language.bodies:
+            yield from _definitions(child, language)
+        elif child.type == "lexical_declaration" and (named := _assigned_function(child)) is not None:
+            yield start, named, child.end_byte
+
+
+def _is_defining(node: Any) -> bool:
+    """Whether a node has a body or is one by itself: ``struct point p;`` only uses a type."""
+    return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
+
+
+def _within(node: Any, language: Language) -> Any | None:
+    """The definition that a wrapper stands around, or None."""
+    for child in node.named_children:
+        if child.type in language.definitions and _is_defining(child):
+            return child
+        if child.type in language.wrappers and (inner := _within(child, language)) is not None:
+            return inner
+        if child.type == "lexical_declaration" and (named := _assigned_function(child)) is not None:
+            return named
+    return None
+
+
+def _assigned_function(node: Any) -> Any | None:
+    """The declarator of ``const name = () => ...``, or None."""
+    for child in node.named_children:
+        value = child.child_by_field_name("value")
+        if value is not None and value.type in ("arrow_function", "function_expression", "function", "class"):
+            return child
+    return None
+
+
+def _name(node: Any, data: bytes) -> str:
+    """What a definition is called."""
+    receiver = node.child_by_field_name("receiver")
+    found = next((each for field in _NAMED_BY if (each := node.child_by_field_name(field)) is not None), None)
+    for _ in range(_DEEPEST * 2):  # a declarator stands in a declarator: int (*name(void))(int)
+        if found is None or "declarator" not in found.type:
+            break
+        found = found.child_by_field_name("declarator") or next(iter(found.named_children), None)
+    if found is None:
+        found = next((child for child in node.named_children if "identifier" in child.type), node)
+    name = " ".join(data[found.start_byte : found.end_byte].decode("utf-8", "replace").split())
+    name = name.partition("{")[0].partition("(")[0].strip()[:200] if found is node else name[:200]
+    if node.child_by_field_name("name") is None and found.type.startswith("generic"):  # impl<T> Store<T>
+        name = name.partition("<")[0]
+    if receiver is not None:  # Go: func (s *Store) Open()
+        words = data[receiver.start_byte : receiver.end_byte].decode("utf-8", "replace").strip("()").split()
+        if words:
+            name = f"{words[-1].lstrip('*').partition('[')[0]}.{name}"
+    return name or node.type
+
+
+def _sections(root: Any, data: bytes, file: str, language: Language) -> Iterator[MarkdownBlock]:
+    """A heading and a block of code for every part of the file that stands in other definitions than that before it."""
+    parts: list[tuple[int, tuple[str, ...]]] = []
+    marks = [(0, ()), *_marks(root, data, language, ())]
+    for (start, names), (end, _) in pairwise([*marks, (len(data), ())]):
+        # Brackets, and blank lines, belong to what stands above them.
+        if not parts or (parts[-1][1] != names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace")))):
+            parts.append((start, names))
+    for (start, names), (end, _) in pairwise([*parts, (len(data), ())]):
+        code = data[start:end].decode("utf-8", "replace")
+        if code.strip():
+            yield heading(min(6, len(names) + 1), ".".join(names) or file)
+            yield code_block(code, language.name)

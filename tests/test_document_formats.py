@@ -1,0 +1,697 @@
+# ruff: noqa: E501 -- markup is read best with its lines whole
+"""Readers of books, office files, mail, notebooks, source code and archives: files as several producers write them,
+whose words must come through in their order; and damaged ones, locked ones and bombs."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore.errors import ReaderError
+from kvstore.ingest.readers import RawDocument, ReadFailure, read_bytes
+from kvstore.ingest.readers.code_languages import LANGUAGES
+
+PROSE = (
+    "The lighthouse of Portland was lit in 1716. Its keeper wrote down every ship.",
+    "Übergroße Schiffe fuhren an der Küste von 東京 vorbei, 12.5 Meilen weit.",
+    "In winter the lamp burned sixteen hours; in summer, only eight.",
+)
+
+
+def read(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> list[Any]:
+    return list(read_bytes(data.encode() if isinstance(data, str) else data, key, format, options))
+
+
+def one(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> RawDocument:
+    (document,) = read(data, key, format, **options)
+    assert isinstance(document, RawDocument)
+    return document
+
+
+def packed(parts: dict[str, str | bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+def kept(source: str, text: str) -> float:
+    """The share of the source's words that stand in the text in their order."""
+    wanted, found = words(source), words(text)
+    blocks = SequenceMatcher(None, wanted, found, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) / len(wanted)
+
+
+def headings(text: str) -> list[str]:
+    return re.findall(r"^#+ .*$", text, re.M)
+
+
+# --- EPUB ------------------------------------------------------------------------------------------------------------
+
+CONTAINER = (
+    '<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
+    '<rootfiles><rootfile full-path="{}" media-type="application/oebps-package+xml"/></rootfiles></container>'
+)
+
+
+def page(body: str) -> str:
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><body>{body}</body></html>'
+    )
+
+
+def book(
+    pages: dict[str, str],
+    *,
+    folder: str = "OEBPS/",
+    nav: str = "",
+    ncx: str = "",
+    spine: tuple[str, ...] = (),
+    **more: str,
+) -> bytes:
+    items = "".join(
+        f'<item id="i{number}" href="{name}" media-type="application/xhtml+xml"/>' for number, name in enumerate(pages)
+    )
+    items += '<item id="nav" href="nav.xhtml" properties="nav" media-type="application/xhtml+xml"/>' if nav else ""
+    items += '<item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/>' if ncx else ""
+    order = spine or tuple(f"i{number}" for number in range(len(pages)))
+    opf = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/" version="3.0">'
+        "<metadata><dc:title>The Keeper</dc:title><dc:creator>Ada</dc:creator><dc:creator>Bea</dc:creator>"
+        f"<dc:date>1901</dc:date></metadata><manifest>{items}</manifest>"
+        f"<spine{' toc=' + chr(34) + 'ncx' + chr(34) if ncx else ''}>"
+        + "".join(f'<itemref idref="{each}"/>' for each in order)
+        + "</spine></package>"
+    )
+    parts: dict[str, str | bytes] = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": CONTAINER.format(f"{folder}content.opf"),
+        f"{folder}content.opf": opf,
+        **{folder + name.replace("%20", " "): page(body) for name, body in pages.items()},
+        **more,
+    }
+    if nav:
+        parts[f"{folder}nav.xhtml"] = page(f'<nav xmlns:epub="e" epub:type="toc">{nav}</nav>')
+    if ncx:
+        parts[f"{folder}toc.ncx"] = f'<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap>{ncx}</navMap></ncx>'
+    return packed(parts)
+
+
+BODIES = [f"<p>{text}</p>" for text in PROSE]
+BOOKS = {
+    "navigation of EPUB 3": book(
+        {"a.xhtml": BODIES[0], "b.xhtml": f"<h1>Two</h1>{BODIES[1]}", "c.xhtml": f"<h1>Deep</h1>{BODIES[2]}"},
+        nav="<ol><li><a href='a.xhtml'>One</a></li><li><a href='b.xhtml'>Two</a>"
+        "<ol><li><a href='c.xhtml'>Deep</a></li></ol></li></ol>",
+    ),
+    "navigation of EPUB 2": book(
+        {"a.html": BODIES[0], "b.html": BODIES[1], "c.html": BODIES[2]},
+        folder="",
+        ncx="<navPoint><navLabel><text>One</text></navLabel><content src='a.html'/></navPoint>"
+        "<navPoint><navLabel><text>Two</text></navLabel><content src='b.html'/><navPoint><navLabel><text>Deep</text>"
+        "</navLabel><content src='c.html#x'/></navPoint></navPoint>",
+    ),
+    "names with spaces": book(
+        {
+            "part%20one.xhtml": f"<h1>One</h1>{BODIES[0]}",
+            "t/b.xhtml": f"<h1>Two</h1>{BODIES[1]}<h2>Deep</h2>{BODIES[2]}",
+        }
+    ),
+    "another order of the spine": book(
+        {
+            "c.xhtml": f"<h2>Deep</h2>{BODIES[2]}",
+            "a.xhtml": f"<h1>One</h1>{BODIES[0]}",
+            "b.xhtml": f"<h1>Two</h1>{BODIES[1]}",
+        },
+        spine=("i1", "i2", "i0"),
+    ),
+    "fonts obfuscated": book(
+        {"a.xhtml": f"<h1>One</h1>{BODIES[0]}<h1>Two</h1>{BODIES[1]}<h2>Deep</h2>{BODIES[2]}"},
+        **{"META-INF/encryption.xml": "<encryption><CipherReference URI='OEBPS/font.otf'/></encryption>"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_a_book_is_read_in_the_order_of_its_spine(name: str) -> None:
+    document = one(BOOKS[name], "keeper.epub")
+    assert headings(document.text) == ["# One", "# Two", "## Deep"]
+    assert kept(" ".join(PROSE), document.text) == 1
+    assert (document.title, document.meta) == ("The Keeper", {"author": "Ada, Bea", "date": "1901"})
+
+
+def test_a_book_whose_pages_are_locked_is_refused() -> None:
+    locked = book({"a.xhtml": "x"}, **{"META-INF/encryption.xml": "<e><CipherReference URI='OEBPS/a.xhtml'/></e>"})
+    with pytest.raises(ReaderError, match="digital rights"):
+        read(locked, "a.epub")
+
+
+# --- ODT -------------------------------------------------------------------------------------------------------------
+
+ODF = (
+    " ".join(
+        f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for short, name in (
+            ("office", "office"),
+            ("text", "text"),
+            ("table", "table"),
+            ("style", "style"),
+            ("draw", "drawing"),
+        )
+    )
+    + ' xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/"'
+)
+
+
+def odt(body: str, styles: str = "", **more: str) -> bytes:
+    content = (
+        f'<?xml version="1.0"?><office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>'
+        f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
+    )
+    return packed({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content, **more})
+
+
+ODTS = {
+    "headings and notes": (
+        f'<text:h text:outline-level="1">One</text:h><text:p>{PROSE[0]}<text:note><text:note-citation>1</text:note-citation>'
+        f"<text:note-body><text:p>{PROSE[2]}</text:p></text:note-body></text:note></text:p>"
+        f'<text:h text:outline-level="2">Two</text:h><text:p>{PROSE[1]}</text:p>',
+        f"# One\n\n{PROSE[0]}[1]\n\n## Two\n\n{PROSE[1]}\n\n[1] {PROSE[2]}\n",
+    ),
+    "lists in lists": (
+        "<text:list text:style-name='L1'><text:list-item><text:p>one</text:p><text:list><text:list-item><text:p>inner"
+        "</text:p></text:list-item></text:list></text:list-item><text:list-item><text:p>two</text:p></text:list-item>"
+        "</text:list>",
+        "- one\n  1. inner\n- two\n",
+    ),
+    "a table": (
+        "<table:table><table:table-header-rows><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell>"
+        "<table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table-header-rows>"
+        "<table:table-row><table:table-cell table:number-columns-repeated='2'><text:p>x</text:p></table:table-cell>"
+        "<table:table-cell table:number-columns-repeated='16000'/></table:table-row></table:table>",
+        "| a | b |\n| --- | --- |\n| x | x |\n",
+    ),
+    "code, quotation and emphasis": (
+        "<text:p text:style-name='Preformatted_20_Text'>def f():</text:p><text:p text:style-name='P1'>"
+        "<text:s text:c='4'/>return 1</text:p><text:p text:style-name='Quotations'>Said.</text:p>"
+        "<text:p>a <text:span text:style-name='T1'>bold</text:span> word</text:p>",
+        "```\ndef f():\n    return 1\n```\n\n> Said.\n\na *bold* word\n",
+    ),
+    "what is left out": (
+        "<text:table-of-content><text:index-body><text:p>One 1</text:p></text:index-body></text:table-of-content>"
+        "<text:tracked-changes><text:changed-region><text:deletion><text:p>gone</text:p></text:deletion>"
+        "</text:changed-region></text:tracked-changes><text:section><text:p>kept<office:annotation><text:p>remark</text:p>"
+        "</office:annotation></text:p></text:section><text:p><draw:frame><draw:text-box><text:p>boxed</text:p>"
+        "</draw:text-box></draw:frame></text:p>",
+        "kept\n\nboxed\n",
+    ),
+}
+STYLES = (
+    "<style:style style:name='P1' style:parent-style-name='Preformatted_20_Text'/><style:style style:name='T1'>"
+    "<style:text-properties fo:font-weight='bold'/></style:style><text:list-style style:name='L1'>"
+    "<text:list-level-style-bullet text:level='1'/><text:list-level-style-number text:level='2' style:num-format='1'/>"
+    "</text:list-style>"
+)
+
+
+@pytest.mark.parametrize("name", ODTS)
+def test_a_text_of_opendocument_becomes_markdown(name: str) -> None:
+    body, text = ODTS[name]
+    assert one(odt(body, STYLES), "a.odt").text == text
+
+
+def test_the_title_of_a_text_is_that_of_its_properties() -> None:
+    meta = f"<office:document-meta {ODF}><dc:title>Named</dc:title></office:document-meta>"
+    assert one(odt("<text:h>Shown</text:h>", **{"meta.xml": meta}), "a.odt").title == "Named"
+    assert one(odt("<text:h>Shown</text:h>"), "a.odt").title == "Shown"
+
+
+# --- slides, sheets, RTF ---------------------------------------------------------------------------------------------
+
+
+def slides(make: Callable[[Any], None]) -> bytes:
+    pptx = pytest.importorskip("pptx")
+    presentation = pptx.Presentation()
+    make(presentation)
+    stream = io.BytesIO()
+    presentation.save(stream)
+    return stream.getvalue()
+
+
+def test_slides_are_sections_with_lists_tables_charts_groups_and_notes() -> None:
+    pytest.importorskip("pptx")
+    from pptx.chart.data import CategoryChartData
+    from pptx.enum.chart import XL_CHART_TYPE
+
+    def make(presentation: Any) -> None:
+        first = presentation.slides.add_slide(presentation.slide_layouts[1])
+        first.shapes.title.text = "Lighthouses"
+        frame = first.placeholders[1].text_frame
+        frame.text = PROSE[0]
+        inner = frame.add_paragraph()
+        inner.text, inner.level = "An inner point", 1
+        first.notes_slide.notes_text_frame.text = PROSE[1]
+        second = presentation.slides.add_slide(presentation.slide_layouts[6])
+        second.shapes.add_textbox(0, 0, 1, 1).text_frame.text = PROSE[2]
+        table = second.shapes.add_table(2, 2, 0, 0, 1, 1).table
+        for cell, text in zip(table.iter_cells(), ("name", "height", "Portland", "41"), strict=True):
+            cell.text = text
+        group = second.shapes.add_group_shape()
+        group.shapes.add_textbox(0, 0, 1, 1).text_frame.text = "Grouped"
+        data = CategoryChartData()
+        data.categories = ["1901", "1902"]
+        data.add_series("Ships", (3, 4.5))
+        second.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 1, 1, data)
+
+    document = one(slides(make), "a.pptx")
+    assert document.title == "Lighthouses"
+    assert document.text == (
+        f"## Lighthouses\n\n- {PROSE[0]}\n  - An inner point\n\nNotes: {PROSE[1]}\n\n## Slide 2\n\n{PROSE[2]}\n\n"
+        "| name | height |\n| --- | --- |\n| Portland | 41 |\n\nGrouped\n\n"
+        "|  | Ships |\n| --- | --- |\n| 1901 | 3 |\n| 1902 | 4.5 |\n"
+    )
+
+
+def sheet_of_openpyxl() -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    import datetime
+
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    sheet.title = "Ships"
+    for row in (
+        ["id", "text", "built"],
+        ["s1", PROSE[0], datetime.date(1901, 2, 3)],
+        ["s2", "a|b", 4.5],
+        [None],
+        ["s3", True],
+    ):
+        sheet.append(row)
+    stream = io.BytesIO()
+    workbook.save(stream)
+    return stream.getvalue()
+
+
+def sheet_of_xlsxwriter() -> bytes:
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    import datetime
+
+    stream = io.BytesIO()
+    workbook = xlsxwriter.Workbook(stream)
+    sheet = workbook.add_worksheet("Ships")
+    date = workbook.add_format({"num_format": "yyyy-mm-dd"})
+    for row, cells in enumerate((["id", "text", "built"], ["s1", PROSE[0]], ["s2", "a|b", 4.5], [], ["s3", True])):
+        sheet.write_row(row, 0, cells)
+    sheet.write_datetime(1, 2, datetime.datetime(1901, 2, 3), date)
+    workbook.close()
+    return stream.getvalue()
+
+
+def sheet_by_hand() -> bytes:
+    def cell(text: str) -> str:
+        return f'<c t="inlineStr"><is><t>{text}</t></is></c>'
+
+    rows = "".join(
+        f"<row>{cells}</row>"
+        for cells in (
+            cell("id") + cell("text") + cell("built"),
+            cell("s1") + cell(PROSE[0]) + cell("1901-02-03"),
+            cell("s2") + cell("a|b") + "<c><v>4.5</v></c>",
+            "",
+            cell("s3") + '<c t="b"><v>1</v></c>',
+        )
+    )
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    kinds = "http://schemas.openxmlformats.org/package/2006"
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    return packed(
+        {
+            "[Content_Types].xml": f'<Types xmlns="{kinds}/content-types"><Default Extension="xml" ContentType="application/xml"/>'
+            f'<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
+            f'<Override PartName="/xl/s.xml" ContentType="{kind}.worksheet+xml"/></Types>',
+            "_rels/.rels": f'<Relationships xmlns="{kinds}/relationships"><Relationship Id="r1" Type="{office}/officeDocument" '
+            'Target="xl/workbook.xml"/></Relationships>',
+            "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets><sheet name="Ships" sheetId="1" r:id="r1"/>'
+            "</sheets></workbook>",
+            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{kinds}/relationships"><Relationship Id="r1" '
+            f'Type="{office}/worksheet" Target="s.xml"/></Relationships>',
+            "xl/s.xml": f'<worksheet xmlns="{main}"><dimension ref="A1:ZZ1"/><sheetData>{rows}</sheetData></worksheet>',
+        }
+    )
+
+
+@pytest.mark.parametrize("make", [sheet_of_openpyxl, sheet_of_xlsxwriter, sheet_by_hand])
+def test_a_sheet_is_a_table_or_its_rows_are_documents(make: Callable[[], bytes]) -> None:
+    data = make()
+    document = one(data, "a.xlsx")
+    assert (document.key, document.title) == ("a.xlsx", "Ships")
+    assert document.text == (
+        f"| id | text | built |\n| --- | --- | --- |\n| s1 | {PROSE[0]} | 1901-02-03 |\n| s2 | a\\|b | 4.5 |\n"
+        "| s3 | TRUE |\n"
+    )
+    rows = read(data, "a.xlsx", "rows", sheet="Ships")
+    assert [(row.key, row.text, row.meta) for row in rows] == [
+        ("s1", PROSE[0], {"built": "1901-02-03"}),
+        ("s2", "a|b", {"built": 4.5}),
+        ("s3", "TRUE", {}),
+    ]
+    with pytest.raises(ReaderError, match="no sheet 'Boats'; .* one of: Ships"):
+        read(data, "a.xlsx", "rows", sheet="Boats")
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        r"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\info{\title The Keeper}}\f0 Keepers wrote.\par \'dcber alles\par}",
+        r"{\rtf1\ansi\uc1{\info{\title The Keeper}{\author A}}{\stylesheet{\s1 heading;}}\pard Keepers wrote.\par\u220?ber alles\par }",
+        "{\\rtf1\\mac\\ansicpg10000\n{\\info{\\title The Keeper}}\n{\\*\\generator X;}\nKeepers wrote.\\par\n\\'86ber alles\\par}",
+        r"{\rtf1\ansi\deff0{\colortbl;\red0\green0\blue0;}{\info {\title The Keeper}}{\b Keepers} wrote.\par {\i\'dcber} alles}",
+        r"{\rtf1\ansi\ansicpg1252{\info{\title The Keeper}}{\*\bkmkstart a}Keepers wrote.{\*\bkmkend a}\line\par \'dcber alles\par\par}",
+    ],
+)
+def test_rich_text_becomes_paragraphs(markup: str) -> None:
+    document = one(markup, "a.rtf")
+    assert (document.title, document.format) == ("The Keeper", "text")
+    assert document.text == "Keepers wrote.\n\nÜber alles\n"
+
+
+# --- mail ------------------------------------------------------------------------------------------------------------
+
+
+def message(**headers: str) -> EmailMessage:
+    mail = EmailMessage()
+    for name, value in {"Subject": "Ships", "From": "Ada <a@x.org>", "To": "b@x.org", **headers}.items():
+        mail[name.replace("_", "-")] = value
+    return mail
+
+
+def test_a_mail_has_its_headers_as_metadata_and_marks_quotations_and_signatures() -> None:
+    mail = message(Message_ID="<m1@x.org>", Date="Fri, 01 Mar 2024 10:00:00 +0100", In_Reply_To="<m0@x.org>")
+    mail.set_content(
+        f"Dear Bea,\n{PROSE[1]}\n\nOn Monday Bea wrote:\n> {PROSE[0]}\n> > older\n\n- one\n- two\n\n-- \nAda\n#1 Street\n"
+    )
+    document = one(mail.as_bytes(), "inbox/1.eml")
+    assert (document.key, document.title) == ("m1@x.org", "Ships")
+    assert document.meta == {
+        "from": "Ada <a@x.org>",
+        "to": "b@x.org",
+        "in_reply_to": "m0@x.org",
+        "date": "2024-03-01T10:00:00+01:00",
+    }
+    assert document.text == (
+        f"Dear Bea,\n{PROSE[1]}\n\nOn Monday Bea wrote:\n\n> {PROSE[0]}\n>\n> > older\n\n- one\n- two\n\n"
+        "> Signature:\n> Ada\n> #1 Street\n"
+    )
+
+
+def test_attachments_are_read_by_their_suffixes_and_bad_ones_fail_alone() -> None:
+    mail = message()
+    mail.set_content("See these.")
+    mail.add_alternative("<p>See <b>these</b>.</p>", subtype="html")
+    mail.add_attachment("# Plan\n\nText.", filename="plan.md")
+    mail.add_attachment(b"\x89PNG", maintype="image", subtype="png", filename="a.png")
+    mail.add_attachment(b"%PDF-broken", maintype="application", subtype="pdf", filename="../b.pdf")
+    inner = message(Subject="Inner", Message_ID="<i@x>")
+    inner.set_content("Forwarded.")
+    mail.add_attachment(inner)
+    found = read(mail.as_bytes(), "m.eml")
+    documents = [item for item in found if isinstance(item, RawDocument)]
+    assert [(each.key, each.title, each.text) for each in documents] == [
+        ("m.eml", "Ships", "See these.\n"),
+        ("m.eml/plan.md", "Plan", "# Plan\n\nText.\n"),
+        ("i@x", "Inner", "Forwarded.\n"),
+    ]
+    assert documents[0].meta["attachments"] == ["plan.md", "a.png", "b.pdf", "message.eml"]
+    assert documents[1].meta == {"attached_to": "m.eml"}
+    (failure,) = [item for item in found if isinstance(item, ReadFailure)]
+    assert failure.place == "m.eml/b.pdf" and "no PDF" in failure.reason
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"Subject: =?utf-8?q?S=C3=BCd?=\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: "
+        b"quoted-printable\r\n\r\nZw=C3=B6lf Sch=\r\niffe\r\n",
+        b"Subject: =?windows-1252?B?U/xk?=\nContent-Type: text/plain; charset=windows-1252\n\nZw\xf6lf Schiffe\n",
+        "Subject: Süd\nContent-Type: text/plain; charset=unknown-8bit\n\nZwölf Schiffe\n".encode(),
+        b"Subject: =?utf-8?b?U8O8ZA==?=\nContent-Type: text/html; charset=utf-8\n\n<p>Zw&ouml;lf <i></i>Schiffe\n",
+        b"Subject: =?utf-8?b?U8O8ZA==?=\nContent-Type: text/plain; charset=utf-8; format=flowed\n\nZw\xc3\xb6lf \nSchiffe\n",
+    ],
+)
+def test_the_words_of_a_mail_come_through_whatever_wrote_it(raw: bytes) -> None:
+    document = one(raw, "a.eml")
+    assert (document.title, document.text) == ("Süd", "Zwölf Schiffe\n")
+
+
+def test_a_mailbox_is_cut_into_messages() -> None:
+    first, second = message(Message_ID="<1@x>"), message(Subject="Two")
+    first.set_content("One.\n\n>From the deck\n")
+    second.set_content("Two.")
+    data = (
+        b"From a@x Mon\n" + first.as_bytes() + b"\nFrom b@x Tue\nno header at all\n\nFrom b@x Tue\n" + second.as_bytes()
+    )
+    found = read(data, "all.mbox")
+    assert [(each.key, each.text) for each in (found[0], found[2])] == [
+        ("1@x", "One.\n\nFrom the deck\n"),
+        ("all.mbox:3", "Two.\n"),
+    ]
+    assert found[1].place == "all.mbox, message 2" and "no mail" in found[1].reason
+
+
+# --- notebooks, source code, archives --------------------------------------------------------------------------------
+
+
+def notebook(**fields: object) -> str:
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# Ships\n", "\n", PROSE[0]]},
+        {
+            "cell_type": "code",
+            "metadata": {},
+            "source": "print(1)",
+            "outputs": [
+                {"output_type": "stream", "name": "stdout", "text": ["1\n"]},
+                {"output_type": "execute_result", "data": {"text/plain": "42", "text/html": "<b>42</b>"}},
+                {"output_type": "display_data", "data": {"image/png": "AAAA"}},
+                {"output_type": "error", "ename": "E", "evalue": "v", "traceback": ["\x1b[0;31mE: v\x1b[0m"]},
+            ],
+        },
+    ]
+    return json.dumps({"nbformat": 4, "cells": cells, "metadata": {"language_info": {"name": "python"}}, **fields})
+
+
+def test_a_notebook_is_its_cells_and_what_they_gave() -> None:
+    document = one(notebook(), "a.ipynb")
+    assert (document.title, document.meta) == ("Ships", {"language": "python"})
+    assert document.text == (
+        f"# Ships\n\n{PROSE[0]}\n\n```python\nprint(1)\n```\n\n```\n1\n```\n\n```\n42\n```\n\n```\nE: v\n```\n"
+    )
+    old = {
+        "nbformat": 3,
+        "worksheets": [
+            {
+                "cells": [
+                    {"cell_type": "heading", "level": 2, "source": "Old"},
+                    {"cell_type": "code", "input": ["x = 1"], "outputs": []},
+                ]
+            }
+        ],
+    }
+    assert one(json.dumps(old), "a.ipynb").text == "## Old\n\n```\nx = 1\n```\n"
+
+
+SOURCES = {
+    ".py": "import os\n\n# Opens.\n@cached\ndef open_store(path):\n    return path\n\n\nclass Store:\n    x = 1\n\nLAST = 2\n",
+    ".js": "import x from 'y';\nfunction open_store(path) { return path; }\nclass Store {}\n",
+    ".ts": "import x from 'y';\nexport const open_store = (path: string) => path;\nexport class Store<T> {}\n",
+    ".java": "package x;\n/** Opens. */\nclass open_store {}\nclass Store {\n  int x;\n}\n",
+    ".c": "#include <x.h>\nstatic int *open_store(int a)\n{\n  return 0;\n}\nstruct Store { int x; };\n",
+    ".cpp": "#include <x>\ntemplate <class T> int open_store(T a) { return 0; }\nclass Store { int x; };\n",
+    ".cs": "using System;\nclass open_store { }\nclass Store { int x; }\n",
+    ".go": "package x\n\n// Opens.\nfunc open_store(p string) error { return nil }\n\ntype Store struct{ a int }\n",
+    ".rs": "use x;\n/// Opens.\nfn open_store() {}\npub struct Store<T> { a: T }\n",
+    ".rb": "require 'x'\ndef open_store(path)\n  path\nend\nclass Store\nend\n",
+    ".php": "<?php\n$x = 1;\nfunction open_store($path) { return $path; }\nclass Store {}\n",
+    ".kt": "package x\n\nfun open_store(a: Int): Int {\n    return a\n}\n\nclass Store(val b: Int)\n",
+}
+
+
+@pytest.mark.parametrize("suffix", SOURCES)
+def test_source_code_is_cut_at_definitions_whose_names_are_headings(suffix: str) -> None:
+    document = one(SOURCES[suffix], f"src/a{suffix}")
+    assert headings(document.text.replace("#include", "include").replace("# Opens", "Opens"))[:3] == [
+        "# a" + suffix,
+        "## open_store",
+        "## Store",
+    ]
+    code = "".join(re.findall(r"^```\w+\n(.*?)^```$", document.text, re.M | re.S))
+    assert code.split() == SOURCES[suffix].split()
+    assert document.meta == {"language": LANGUAGES[suffix].name}
+
+
+def test_methods_of_a_long_class_have_sections_of_their_own() -> None:
+    text = (
+        "class Store:\n    def open(self):\n        "
+        + "x = 1\n        " * 100
+        + "\n    def close(self):\n        pass\n"
+    )
+    document = one(text, "a.py")
+    assert headings(document.text) == ["## Store", "### Store.open", "### Store.close"]
+    broken = one("def broken(:\n  return\n\ndef whole():\n    pass\n", "b.py").text
+    assert headings(broken)[-1] == "## whole" and broken.count("return") == 1
+
+
+def test_names_of_definitions_are_entities(tmp_path: Path) -> None:
+    (tmp_path / "engine.py").write_text(SOURCES[".py"] + "\n\nclass CuckooFilter:\n    pass\n")
+    with kvstore.open(tmp_path / "store", embedder="hashing") as store:
+        assert store.ingest(tmp_path / "engine.py").added == 1
+        assert "engine.py" in {place.document for place in store.lookup("CuckooFilter")}
+
+
+def test_archives_are_read_file_by_file() -> None:
+    data = packed(
+        {"b/two.md": "# Two", "a.txt": "one", ".hidden.txt": "x", "__MACOSX/a.txt": "x", "c.bin": "x", "d.pdf": "x"}
+    )
+    found = read(data, "all.zip")
+    assert [(each.key, each.text) for each in found[:2]] == [("all.zip/a.txt", "one"), ("all.zip/b/two.md", "# Two")]
+    assert found[2].place == "all.zip/d.pdf"
+    assert one(gzip.compress(b"# T"), "notes/a.md.gz").title == "T"
+    rows = read(gzip.compress(b"id,text\n1,a\n,b\n"), "rows.csv.gz")
+    assert [each.key for each in rows] == ["1", "rows.csv.gz:3"]
+    with pytest.raises(ReaderError, match="no file of a known suffix"):
+        read(packed({"a.bin": b"x"}), "a.zip")
+
+
+# --- rst, AsciiDoc ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("=====\nTitle\n=====\n\nOne\n---\n\nText ``code`` :class:`~a.B` `link <u>`_ ref_ [1]_.\n\n.. [1] Note.\n",
+         "# Title\n\n## One\n\nText `code` `B` link ref [1].\n\n[1] Note.\n"),
+        ("* one\n  more\n\n  - in\n\n* two\n\n1. a\n2. b\n", "- one more\n  - in\n- two\n\n1. a\n2. b\n"),
+        ("term\n  what it is\n\n:field: value\n\n-v, --verbose  tell\n", "- term: what it is\n\n- field: value\n\n- `-v, --verbose`: tell\n"),
+        ("So::\n\n    a\n      b\n\n.. code:: sql\n\n   SELECT 1\n", "So:\n\n```\na\n  b\n```\n\n```sql\nSELECT 1\n```\n"),
+        (".. note:: Take care.\n\n.. toctree::\n\n   a\n\n.. comment\n\n.. function:: open(path)\n\n   Opens.\n", "Note: Take care.\n\n- `open(path)`: Opens.\n"),
+        ("+---+----+\n| a | b  |\n+===+====+\n| 1 | x  |\n|   | y  |\n+---+----+\n\n== ==\nA  B\n== ==\n1  2\n== ==\n",
+         "| a | b |\n| --- | --- |\n| 1 | x y |\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"),
+        (".. |x| replace:: the name\n\nSay |x|.\n\n    quoted\n\n>>> 1\n1\n", "Say the name.\n\n> quoted\n\n```python\n>>> 1\n1\n```\n"),
+    ],
+)  # fmt: skip
+def test_restructured_text_becomes_markdown(markup: str, text: str) -> None:
+    assert one(markup, "a.rst").text == text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("= Title\nAda L <a@x>\nv1, 2024-03-01\n:v: 9\n\n== One\n\nText `code` *bold* {v} https://x[link] <<id,there>>.\n",
+         "# Title\n\n## One\n\nText `code` *bold* 9 link there.\n"),
+        ("* one\nmore\n** in\n* two\n+\n----\ncode\n----\n", "- one more\n  - in\n\n- two\n\n  ```\n  code\n  ```\n"),
+        (". a\n. b\n\n//\n\nterm:: what it is\nother::\n  more\n", "1. a\n2. b\n\n- term: what it is\n- other: more\n"),
+        ("[source,sql]\n----\nSELECT 1\n----\n\n....\nraw\n....\n\n literal\n", "```sql\nSELECT 1\n```\n\n```\nraw\n```\n\n```\nliteral\n```\n"),
+        ("NOTE: Take care.\n\n[WARNING]\n====\nDanger.\n====\n\n____\nSaid.\n____\n", "Note: Take care.\n\nWarning: Danger.\n\n> Said.\n"),
+        ('.Cap\n[cols="1,2"]\n|===\n|A |B\n\n|1\n|two words\n|===\n', "Cap\n\n| A | B |\n| --- | --- |\n| 1 | two words |\n"),
+        ("a footnote:[Small.] b\n\n// gone\n\ninclude::other.adoc[]\n", "a [1] b\n\n[1] Small.\n"),
+    ],
+)  # fmt: skip
+def test_asciidoc_becomes_markdown(markup: str, text: str) -> None:
+    assert one(markup, "a.adoc").text == text
+
+
+# --- damaged, locked, bombs ------------------------------------------------------------------------------------------
+
+SAMPLES: dict[str, Callable[[], bytes]] = {
+    "a.epub": lambda: BOOKS["navigation of EPUB 3"],
+    "a.odt": lambda: odt(ODTS["headings and notes"][0]),
+    "a.xlsx": sheet_by_hand,
+    "a.pptx": lambda: slides(lambda each: each.slides.add_slide(each.slide_layouts[0])),
+    "a.rtf": lambda: rb"{\rtf1\ansi Text.\par}",
+    "a.eml": lambda: message().as_bytes() + b"\nText.\n",
+    "a.mbox": lambda: b"From a@x\n" + message().as_bytes() + b"\nText.\n",
+    "a.ipynb": lambda: notebook().encode(),
+    "a.py": lambda: SOURCES[".py"].encode(),
+    "a.md.gz": lambda: gzip.compress(b"# T"),
+    "a.zip": lambda: packed({"a.md": "# T", "b.odt": odt("<text:p>x</text:p>")}),
+    "a.rst": lambda: b"T\n=\n\n.. note:: x\n",
+    "a.adoc": lambda: b"= T\n\n|===\n|a\n|===\n",
+}
+
+
+@pytest.mark.parametrize("key", SAMPLES)
+def test_damaged_files_are_refused_with_their_name_or_read_in_part(key: str) -> None:
+    whole = SAMPLES[key]()
+    step = max(1, len(whole) // 25)
+    for end in range(0, len(whole), step):
+        flipped = bytearray(whole)
+        flipped[end] ^= 0x55
+        for data in (whole[:end], bytes(flipped), whole[end:]):
+            try:
+                read(data, key)
+            except ReaderError as error:
+                assert str(error).startswith(key), error
+
+
+@given(
+    st.sampled_from(["rst", "asciidoc", "mail", "mbox", "notebook", "rtf"]),
+    st.text(st.sampled_from("ab =-*.:|`_+>[]{}<~#\n\\'"), max_size=80),
+)
+@settings(max_examples=400, deadline=None)
+def test_any_text_is_read_or_refused(format: str, text: str) -> None:
+    opening = {"mail": "Subject: x\n\n", "mbox": "From a\n", "rtf": r"{\rtf1 "}.get(format, "")
+    try:
+        for item in read(opening + text, "a", format):
+            assert item.text.strip() if isinstance(item, RawDocument) else item.reason
+    except ReaderError as error:
+        assert str(error).startswith("a: ")
+
+
+def test_bombs_are_refused_before_they_are_unpacked() -> None:
+    zeros = bytes(1 << 24)
+    inner = packed({f"{number}.txt": zeros for number in range(8)})
+    middle = packed({f"{number}.zip": inner for number in range(8)})
+    found = read(packed({f"{number}.zip": middle for number in range(8)}), "a.zip")
+    assert all(isinstance(item, ReadFailure) for item in found[1:]) and any("limit" in item.reason for item in found)
+    with pytest.raises(ReaderError, match="unpacks to"):
+        read(packed({f"{number}.txt": bytes(1 << 26) for number in range(9)}), "a.zip")
+    deep = "<text:section>" * 300 + "x" + "</text:section>" * 300
+    with pytest.raises(ReaderError, match="200 deep"):
+        read(odt(deep), "a.odt")
+    entities = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>'
+    with pytest.raises(ReaderError, match="entities of its own"):
+        read(packed({"content.xml": entities}), "a.odt")
+    with pytest.raises(ReaderError, match="old .od file|locked"):
+        read(b"\xd0\xcf\x11\xe0" + bytes(100), "a.odt")
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    for module in ("pptx", "openpyxl", "striprtf", "tree_sitter"):
+        monkeypatch.setitem(sys.modules, module, None)
+    from kvstore.ingest.readers import source_code
+
+    source_code._parser.cache_clear()
+    for key, data in (("a.pptx", b"PK"), ("a.xlsx", b"PK"), ("a.rtf", rb"{\rtf1 x}"), ("a.go", b"package x")):
+        with pytest.raises(ReaderError, match=r"pip install 'kvstore\[documents\]'"):
+            read(data, key)
