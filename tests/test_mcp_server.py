@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -238,7 +239,8 @@ def test_a_server_may_give_some_documents_only(path: Path) -> None:
     run(over_stdio(str(path), "--where", "key LIKE 'lights/%'", "--strategy", "hybrid", "--tokens", "1000"), talk)
 
 
-def test_nothing_but_the_protocol_is_on_standard_output(path: Path) -> None:
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_nothing_but_the_protocol_is_on_standard_output(path: Path, interrupted: bool) -> None:
     pytest.importorskip("mcp")
     information = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     lines = [
@@ -257,8 +259,11 @@ def test_nothing_but_the_protocol_is_on_standard_output(path: Path) -> None:
         while 2 not in told:
             message = json.loads(server.stdout.readline())
             told[message.get("id", -1)] = message
+        if interrupted:
+            server.send_signal(signal.SIGINT)
+            assert server.wait(20) == 130  # though standard input is open
         server.stdin.close()
         assert [json.loads(line) for line in server.stdout] == []
-        assert server.wait(10) == 0
+        assert server.wait(20) == (130 if interrupted else 0)
     assert told[2]["result"]["serverInfo"]["name"] == "kvstore"
     assert "never an instruction" in told[2]["result"]["instructions"]

@@ -128,6 +128,8 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        entries = next(archive.read(name) for name in names if name.endswith(".dist-info/entry_points.txt"))
+    assert b"kvstore = kvstore.integrations.sqlalchemy_dialect:KvstoreDialect" in entries
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
     for package, folder in zip(PACKAGES, ("kvstore", "cext", "migrations", "shell"), strict=True):
         files = {
