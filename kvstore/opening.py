@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import kvstore_migrations
 
+# Before anything here imports numpy:
+from . import numpy_start  # noqa: F401
 from .arguments import checked
 from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError

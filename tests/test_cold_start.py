@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import kvstore
-from kvstore.systems import STRATEGIES
+from kvstore.systems import STRATEGIES, SYSTEMS
 from kvstore.systems.deferred_strategy import DeferredStrategy
 
 #: A process that opens a store and finds something.
@@ -20,6 +21,12 @@ print(*sys.modules)
 #: Packages that nothing of this needs, each the first of many.
 UNASKED = (
     "kvstore.answering",
+    "kvstore.changes.changes",
+    "kvstore.database.index_worker",
+    "kvstore.database.transaction",
+    "kvstore.extraction",
+    "kvstore.structures.filter.entity_filter",
+    "kvstore.structures.forest.forest",
     "asyncio",
     "email",
     "httpx",
@@ -40,6 +47,14 @@ def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path)
     assert [name for name in UNASKED if any(one == name or one.startswith(f"{name}.") for one in loaded)] == []
     searching = {type(strategy.strategy).__module__ for strategy in STRATEGIES.values()}  # type: ignore[attr-defined]
     assert searching.intersection(loaded) == {"kvstore.systems.lexical.strategy"}
+    folders = {f"kvstore.systems.{name}" for name in SYSTEMS}
+    assert folders.intersection(loaded) == {"kvstore.systems.lexical"}
+
+
+def test_a_store_that_is_opened_leaves_the_environment_as_it_was() -> None:
+    asking = "import os; had = dict(os.environ); import kvstore; kvstore.open; assert had == dict(os.environ)"
+    for environment in ({}, {"OPENBLAS_THREAD_TIMEOUT": "22"}):
+        subprocess.run([sys.executable, "-c", asking], env={**os.environ, **environment}, check=True)
 
 
 def test_a_strategy_is_what_it_is_whether_or_not_it_was_asked_before() -> None:

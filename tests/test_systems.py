@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +27,7 @@ from kvstore.structures.documents.documents import DocumentRecord
 from kvstore.structures.logical import Logical
 from kvstore.structures.ranking import best
 from kvstore.structures.state import State
-from kvstore.systems import register, structures
+from kvstore.systems import SYSTEMS, outline_of, outlines, register, structures
 from kvstore.systems.contract import Delta, Description, DumpRow, LmdbTable, System
 from kvstore.systems.sql_table import listed
 
@@ -379,3 +381,12 @@ def test_without_a_folder_for_what_it_makes_check_says_so(
         patch.setattr("tempfile.tempdir", "/nowhere")
         (problem,) = store.check()
     assert "TMPDIR" in problem
+
+
+def test_the_line_of_each_folder_says_what_its_system_has() -> None:
+    """What is known of a system before it is imported is what it says itself."""
+    said = "import kvstore.systems as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.outlines()))))"
+    unimported = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
+    known = [(name, tuple(outline_of(system))) for name, system in SYSTEMS.items()]
+    assert unimported.replace("mappingproxy({})", "{}").strip() == str(known)
+    assert outlines() == [outline_of(system) for system in SYSTEMS.values()]

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..errors import KvstoreError
 from ..storage.environment import CompactReport, Environment, WriteTransaction, WriteView
-from ..structures.derived_parts import DerivedPartWriter
-from ..structures.documents.chunks import ChunkWriter
-from ..structures.vectors.vectors import VectorWriter
-from ..systems.kept_derivations import stored_derivations
+
+if TYPE_CHECKING:
+    from ..structures.derived_parts import DerivedPartWriter
+    from ..structures.documents.chunks import ChunkWriter
+    from ..structures.vectors.vectors import VectorWriter
 
 #: Vector blocks that one commit empties; it holds those that take their vectors in memory.
 BLOCKS = 32
@@ -86,6 +88,11 @@ def _occupied(environment: Environment) -> int:
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:
     """Empty some vector blocks of each space; False when there was none to empty."""
+    from ..structures.derived_parts import DerivedPartWriter
+    from ..structures.documents.chunks import ChunkWriter
+    from ..structures.vectors.vectors import VectorWriter
+    from ..systems.kept_derivations import stored_derivations
+
     derived = [DerivedPartWriter(view, one.derivation, dimension) for one in stored_derivations(view)]
     spaces: list[tuple[VectorWriter, ChunkWriter | DerivedPartWriter]]
     spaces = [(VectorWriter(view, dimension), ChunkWriter(view)), *((parts.vectors, parts) for parts in derived)]

@@ -19,6 +19,7 @@ from .open_store import OpenStore
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
     from ..retrieval.reranking import Rerank
+    from .index_worker import Indexing
 
 
 class Context:
@@ -36,7 +37,6 @@ class Context:
         self.settings = store.settings
         self.hits = store.hits
         self.open_indexes = store.open_indexes
-        self.indexing = store.indexing
         self.filter_cache = store.filter_cache
         self.state_of = store.state_of
         self.embed = store.embed
@@ -49,6 +49,11 @@ class Context:
         if self.closed and not self.store.environment.closed:
             raise ClosedError(f"{self.store.environment.path}: this handle was closed; open the store again")
         return self.store.environment
+
+    @property
+    def indexing(self) -> Indexing:
+        """What makes and extends the indexes of the store."""
+        return self.store.indexing
 
     @property
     def embedder_given(self) -> bool:

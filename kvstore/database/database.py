@@ -21,21 +21,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy.typing as npt
 
-from ..arguments import check_options, check_path, check_text, check_whole
-from ..changes.pending import embedded, prepare
+from ..arguments import check_options, check_path, check_text, check_whole, checked
 from ..errors import ClosedError, InputError, ReadOnlyError
-from ..extraction.validation import validate
 from ..settings import TIME_LIMIT, FixedSettings, SessionSettings
 from ..storage.environment import CompactReport
 from ..structures.documents.allowed import Allowed
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from .context import Context
-from .ingest_destination import IngestDestination
 from .open_store import OpenStore
 from .queryable import Queryable
 from .snapshot import Snapshot
-from .transaction import Transaction
 
 if TYPE_CHECKING:
     from ..changes.facts import ExportReport, ImportReport
@@ -48,6 +44,7 @@ if TYPE_CHECKING:
     from ..structures.indexes.generation_building import WritingForecast
     from ..structures.indexes.index_building import IndexProgress
     from .model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport, ModelExtraction
+    from .transaction import Transaction
 
 _log = logging.getLogger("kvstore")
 
@@ -55,40 +52,66 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def as_in(
-    method: Callable[Concatenate[Transaction, Parameters], Result],
-) -> Callable[[Callable[..., Result]], Callable[Concatenate[Database, Parameters], Result]]:
-    """A method of a database is called, and documented, as this one of a transaction is."""
+class _AsInTransaction:
+    """A method of a database that is called, and documented, as one of a transaction is; made when it is first asked
+    for, because whoever only reads needs no transaction."""
+
+    def __init__(self, of: Callable[[type[Transaction]], Callable[..., Any]], does: Callable[..., Any]) -> None:
+        self._of = of
+        self._does = does
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, database: Database | None, owner: type | None = None) -> Callable[..., Any]:
+        from .transaction import Transaction
+
+        made = checked(_declared_as(self._of(Transaction), self._does))
+        setattr(self._owner, self._name, made)
+        found: Callable[..., Any] = getattr(owner if database is None else database, self._name)
+        return found
+
+
+def _declared_as(method: Callable[..., Any], does: Callable[..., Any]) -> Callable[..., Any]:
+    """What a function does, called as a method of a transaction, which it is given first."""
     signature = inspect.signature(method)
     about, _, more = (inspect.getdoc(method) or "").partition("\n\n")
 
-    def declared(function: Callable[..., Result]) -> Callable[Concatenate[Database, Parameters], Result]:
-        @wraps(method)
-        def call(self: Database, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
-            try:
-                signature.bind(self, *args, **named)
-            except TypeError as error:
-                raise TypeError(f"{method.__name__}() {error}") from None
-            return function(self, *args, **named)
+    @wraps(method)
+    def call(self: Database, /, *args: Any, **named: Any) -> Any:
+        try:
+            signature.bind(self, *args, **named)
+        except TypeError as error:
+            raise TypeError(f"{method.__name__}() {error}") from None
+        return does(method, self, *args, **named)
 
-        call.__module__, call.__qualname__ = __name__, f"Database.{method.__name__}"
-        call.__doc__ = f"{about}\n\nIn a transaction of its own.\n\n{more}".rstrip()
-        return call
+    call.__module__, call.__qualname__ = __name__, f"Database.{method.__name__}"
+    call.__doc__ = f"{about}\n\nIn a transaction of its own.\n\n{more}".rstrip()
+    return call
+
+
+def as_in(
+    of: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]],
+) -> Callable[[Callable[..., Result]], Callable[Concatenate[Database, Parameters], Result]]:
+    """A method of a database is called, and documented, as this one of a transaction is."""
+
+    def declared(function: Callable[..., Result]) -> Any:
+        return _AsInTransaction(of, lambda method, self, *args, **named: function(self, *args, **named))
 
     return declared
 
 
 def one_shot(
-    method: Callable[Concatenate[Transaction, Parameters], Result], *, models: bool = False
+    of: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]], *, models: bool = False
 ) -> Callable[Concatenate[Database, Parameters], Result]:
     """A method of a transaction as one of a database, which begins a transaction for it and commits that."""
 
-    @as_in(method)
-    def call(self: Database, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
+    def call(method: Callable[..., Result], self: Database, *args: Any, **named: Any) -> Result:
         with self.transaction(models=models) as transaction:
             return method(transaction, *args, **named)
 
-    return call
+    found: Any = _AsInTransaction(of, call)
+    return found  # type: ignore[no-any-return]
 
 
 class Database(Queryable):
@@ -234,6 +257,8 @@ class Database(Queryable):
         ...     transaction.delete("tea"), transaction.keys(), store.keys()
         (True, ['coffee'], ['coffee', 'tea'])
         """
+        from .transaction import Transaction
+
         self._require_writable()
         if models:
             self._context.load_models()
@@ -273,7 +298,7 @@ class Database(Queryable):
 
     # Changes, each in a transaction of its own
 
-    @as_in(Transaction.put)
+    @as_in(lambda transaction: transaction.put)
     def put(
         self,
         key: str,
@@ -283,6 +308,9 @@ class Database(Queryable):
         origin: str | None = None,
         **about: Any,
     ) -> bool:
+        from ..changes.pending import embedded, prepare
+        from ..extraction.validation import validate
+
         # Everything that takes time is done before the writer's lock keeps others waiting.
         self._require_writable()
         given = validate(key, text, **about)
@@ -296,18 +324,18 @@ class Database(Queryable):
         with self.transaction(models=False) as transaction:
             return transaction._put(document)
 
-    update = one_shot(Transaction.update, models=True)
-    delete = one_shot(Transaction.delete)
-    delete_many = one_shot(Transaction.delete_many)
-    delete_where = one_shot(Transaction.delete_where)
-    set_origins = one_shot(Transaction.set_origins)
-    put_triples = one_shot(Transaction.put_triples)
-    put_edge = one_shot(Transaction.put_edge)
-    delete_edge = one_shot(Transaction.delete_edge)
-    alias = one_shot(Transaction.alias)
-    drop_alias = one_shot(Transaction.drop_alias)
-    merge = one_shot(Transaction.merge)
-    unmerge = one_shot(Transaction.unmerge)
+    update = one_shot(lambda transaction: transaction.update, models=True)
+    delete = one_shot(lambda transaction: transaction.delete)
+    delete_many = one_shot(lambda transaction: transaction.delete_many)
+    delete_where = one_shot(lambda transaction: transaction.delete_where)
+    set_origins = one_shot(lambda transaction: transaction.set_origins)
+    put_triples = one_shot(lambda transaction: transaction.put_triples)
+    put_edge = one_shot(lambda transaction: transaction.put_edge)
+    delete_edge = one_shot(lambda transaction: transaction.delete_edge)
+    alias = one_shot(lambda transaction: transaction.alias)
+    drop_alias = one_shot(lambda transaction: transaction.drop_alias)
+    merge = one_shot(lambda transaction: transaction.merge)
+    unmerge = one_shot(lambda transaction: transaction.unmerge)
 
     # Files in and out
 
@@ -348,6 +376,7 @@ class Database(Queryable):
         (1, [], ['milk.md'])
         """
         from ..ingest.pipeline import ingest
+        from .ingest_destination import IngestDestination
 
         self._require_writable("open it for writing to ingest")
         check_options("options", options)
@@ -385,6 +414,7 @@ class Database(Queryable):
         (1, 1, 1, 0)
         """
         from ..ingest.forecast import forecast
+        from .ingest_destination import IngestDestination
 
         check_options("options", options)
         return forecast(

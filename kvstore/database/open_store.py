@@ -12,15 +12,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..changes.compaction import Growth
 from ..errors import KvstoreError, LockTimeoutError
-from ..models.embedder import Embedder, open_embedder
-from ..models.language import open_language
-from ..settings import FixedSettings
 from ..storage.change_buffer import SOON_READ
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
@@ -29,8 +27,12 @@ from ..structures.filter.temperatures import HitCounts
 from ..structures.forest.place_cache import PlaceCache
 from ..structures.open_indexes import OpenIndexes
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
-from .index_worker import Indexing
+
+if TYPE_CHECKING:
+    from ..models.embedder import Embedder
+    from ..settings import FixedSettings
+    from ..structures.vectors.vectors import Matrix
+    from .index_worker import Indexing
 
 _log = logging.getLogger("kvstore")
 
@@ -43,7 +45,6 @@ class OpenStore:
         self.settings = settings
         self.hits = HitCounts()
         self.open_indexes = OpenIndexes(environment)
-        self.indexing = Indexing(self.open_indexes, settings, self.embed)
         self.place_cache = PlaceCache()
         self.filter_cache = FilterCache()
         self.growth = Growth(environment)
@@ -55,6 +56,13 @@ class OpenStore:
         #: Whether the embedder is an object of the program's own, which no other process has.
         self.embedder_given = embedder is not None
         self._embedder_lock = threading.Lock()
+
+    @cached_property
+    def indexing(self) -> Indexing:
+        """What makes and extends its indexes; whoever only reads needs none."""
+        from .index_worker import Indexing
+
+        return Indexing(self.open_indexes, self.settings, self.embed)
 
     def leave(self, handle: object, temperature_sort: bool) -> None:
         """Close with the last handle; raises TransactionError where snapshots stay open, and stays open."""
@@ -69,7 +77,8 @@ class OpenStore:
                 raise
 
     def _close(self, temperature_sort: bool) -> None:
-        self.indexing.stop()
+        if "indexing" in vars(self):
+            self.indexing.stop()
         # Counts may be lost, data never; whoever writes now must not be kept waiting.
         last: list[Callable[[], None]] = [partial(self.flush, temperature_sort, 0), self._merge_buffer]
         for finish in () if self.environment.readonly else (*last, self.growth.settle):
@@ -118,6 +127,8 @@ class OpenStore:
         """The store's embedder, loaded when first asked for."""
         with self._embedder_lock:
             if self._embedder is None:
+                from ..models.embedder import open_embedder
+
                 self._embedder = open_embedder(self.settings.embedder)
             return self._embedder
 
@@ -153,6 +164,8 @@ class OpenStore:
 
     def require_language(self) -> None:
         """Load the language pipeline, if the store has one; raises LanguageError where it cannot be."""
+        from ..models.language import open_language
+
         pipeline = open_language(self.settings.language)
         if pipeline is not None:
             pipeline.load()

@@ -17,28 +17,10 @@ import numpy.typing as npt
 
 from ..arguments import check_clauses, check_methods, check_text, check_whole, is_text
 from ..errors import InputError, ModelUnavailableError
-from ..retrieval.decomposition import decompose
-from ..retrieval.evidence import Evidence, Hit, Location, Relative, Relatives, Step
-from ..retrieval.expansion import expand
-from ..retrieval.filling import filled
-from ..retrieval.lookup import lookup
-from ..retrieval.overview import asks_overview
 from ..retrieval.query import FILL, SEARCH_TOP, Clauses, Query, Strategy, check_options
-from ..retrieval.recognition import recognise
-from ..sql.nearby import near_names, no_entity
 from ..structures.counters import Counters
-from ..structures.documents.document_triples import Triple, Triples
-from ..structures.indexes.generations import GenerationIndex, Outline, OutlineRow, bound_generation, outline_rows
-from ..structures.indexes.index import IndexStatus
-from ..structures.indexes.index_reading import statuses
-from ..structures.indexes.indexes import Indexes
-from ..structures.names.aliases import Alias
-from ..structures.state import State
-from ..structures.vectors.vectors import Matrix, cosines, unit_rows
+from ..structures.vectors.vectors import cosines, unit_rows
 from ..systems import INDEXES, index_named, overview_strategies, strategy_named
-from ..text.normalize import entity_key
-from ..text.words import stemmer
-from .context import Context
 
 #: Rows that a method can be asked for at most.
 MOST_ROWS = 2**31 - 1
@@ -52,6 +34,14 @@ if TYPE_CHECKING:
     from ..answering.extractive import Relevance
     from ..answering.prompt import Prompt
     from ..models.llm import LanguageModel
+    from ..retrieval.evidence import Evidence, Hit, Location, Relative
+    from ..structures.documents.document_triples import Triple
+    from ..structures.indexes.generations import OutlineRow
+    from ..structures.indexes.index import IndexStatus
+    from ..structures.names.aliases import Alias
+    from ..structures.state import State
+    from ..structures.vectors.vectors import Matrix
+    from .context import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +172,8 @@ class Queryable(ABC):
         >>> store.triples("tea")
         []
         """
+        from ..structures.documents.document_triples import Triples
+
         with self.state() as view:
             record = view.documents.find(key)
             return [] if record is None else list(Triples(view.lmdb).of(record.id).triples)
@@ -221,6 +213,8 @@ class Queryable(ABC):
         >>> store.names("ind"), store.names("dar")
         (['India'], ['Darjeeling'])
         """
+        from ..text.normalize import entity_key
+
         check_whole("limit", limit, 0, MOST_ROWS)
         with self.state() as view:
             return [record.name for record in islice(view.entities.beginning(entity_key(prefix)), limit)]
@@ -233,6 +227,9 @@ class Queryable(ABC):
         >>> [(place.tree, place.parent) for place in store.lookup("Darjeeling")]
         [('places', 'India')]
         """
+        from ..retrieval.lookup import lookup
+        from ..text.normalize import entity_key
+
         if not names:
             raise InputError("LOOKUP takes one name or more, and there is none; name an entity")
         check_whole("limit", limit, 1)
@@ -272,6 +269,11 @@ class Queryable(ABC):
         >>> [(relative.level, relative.relative) for relative in store.expand("Darjeeling", direction="up")]
         [(0, 'Darjeeling'), (-1, 'India')]
         """
+        from ..retrieval.evidence import Relatives
+        from ..retrieval.expansion import expand
+        from ..sql.nearby import no_entity
+        from ..text.normalize import entity_key
+
         names = (entity,) if entity is not None else self._context.last_lookup
         if not names:
             raise InputError("EXPAND without an entity expands the last LOOKUP, and there was none; name an entity")
@@ -327,6 +329,8 @@ class Queryable(ABC):
         >>> [(index.kind, index.state) for index in store.indexes()]
         [('entities', 'exact'), ('lexical', 'exact'), ('vectors', 'exact')]
         """
+        from ..structures.indexes.index_reading import statuses
+
         with self.state() as view:
             return statuses(view, INDEXES.values())
 
@@ -339,6 +343,8 @@ class Queryable(ABC):
         >>> [(row.level, row.count) for row in store.outline("topics")]
         [(0, 2)]
         """
+        from ..structures.indexes.generations import GenerationIndex, Outline, bound_generation, outline_rows
+
         check_whole("depth", depth, 1, MOST_ROWS)
         index = index_named(kind)
         if not isinstance(index, GenerationIndex) or not index.outlined:
@@ -381,6 +387,8 @@ class Queryable(ABC):
         ['Darjeeling']
         """
         check_whole("limit", limit, 1, MOST_ROWS)
+        from ..sql.nearby import near_names
+
         with self.state() as view:
             return near_names(view, name, limit)
 
@@ -602,8 +610,13 @@ class Queryable(ABC):
     def _evidence(self, strategy: Strategy, query: Query) -> Evidence:
         """What a strategy finds; where the question asks for an overview and it gives none, with a hint at those that
         do."""
+        from ..retrieval.evidence import Step
+        from ..retrieval.overview import asks_overview
+
         evidence = strategy.retrieve(query)
         if query.fill != "none" and len(evidence.hits) < query.top:
+            from ..retrieval.filling import filled
+
             evidence = filled(evidence, query, strategy_named(query.fill))
         if getattr(strategy, "overview", False) or not asks_overview(query.question):
             return evidence
@@ -642,6 +655,9 @@ class Queryable(ABC):
         """What scores statements by the question; by words alone in a store whose vectors are the user's own."""
         from ..answering.confidence import question_rarities
         from ..answering.extractive import Relevance
+        from ..retrieval.decomposition import decompose
+        from ..retrieval.recognition import recognise
+        from ..text.words import stemmer
 
         view = query.view
         stem = stemmer(view.settings.stemmer)
@@ -661,7 +677,11 @@ class Queryable(ABC):
     def _lacking_index(view: State, strategy: Strategy) -> str | None:
         """The kind of index that a strategy needs and a store has not."""
         needed: str | None = getattr(strategy, "needs", None)
-        return needed if needed is not None and Indexes(view.lmdb).get(index_named(needed)) is None else None
+        if needed is None:
+            return None
+        from ..structures.indexes.indexes import Indexes
+
+        return needed if Indexes(view.lmdb).get(index_named(needed)) is None else None
 
     def _asked(
         self,

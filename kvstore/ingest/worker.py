@@ -166,7 +166,7 @@ def main(memory: int) -> None:
         results.flush()
 
     try:
-        with Environment.open(job.store, readonly=True, create=False, buffered=job.buffered) as environment:
+        with Environment.open(job.store, readonly=True, create=False, buffered=frozenset(job.buffered)) as environment:
             store = _StoreAtHand(environment)
             work_on(job, send, memory, lambda: (waiting.get(), store))
     except KvstoreError as error:

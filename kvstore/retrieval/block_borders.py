@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..structures.documents.documents import DocumentRecord, Documents, Section
 from ..text.blocks import after_marker, parts
+
+if TYPE_CHECKING:
+    from ..structures.documents.documents import DocumentRecord, Documents, Section
 
 #: Bytes before and after a place that are read of a section longer than both.
 _AROUND = 4000

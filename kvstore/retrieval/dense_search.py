@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..structures.documents.allowed import Allowed
-from ..structures.indexes.vector_search import nearest_chunks
 from ..structures.ranking import Ranking
 from ..structures.reading import ReadRequest
 from ..structures.state import State
@@ -27,6 +26,8 @@ class Nearest(ReadRequest[tuple[Ranking, str]]):
     exact: bool = False
 
     def fetch(self, state: State) -> tuple[Ranking, str]:
+        from ..structures.indexes.vector_search import nearest_chunks
+
         return nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
 
     def placed(self, answer: tuple[Ranking, str]) -> Iterable[int]:

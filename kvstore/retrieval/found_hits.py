@@ -7,13 +7,15 @@ that each is there for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..structures.ranking import Ranking
 from ..text.words import token_count
 from .evidence import Hit, HitKind, TextSpan
 from .passage_reading import ChunkPassage
-from .segments import Segment
+
+if TYPE_CHECKING:
+    from ..structures.ranking import Ranking
+    from .segments import Segment
 
 #: Why a chunk is there: one text for all, or by the chunk's id, or told of its passage.
 Why = str | Mapping[int, str] | Callable[[ChunkPassage], str]

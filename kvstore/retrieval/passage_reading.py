@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..structures.documents.chunks import GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
 from ..structures.reading import ReadRequest
-from ..structures.state import State
 from .evidence import AbstractNote
+
+if TYPE_CHECKING:
+    from ..structures.state import State
 
 
 class ChunkPassage:

@@ -22,15 +22,17 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..arguments import Option
-from ..structures.documents.chunks import ChunkRecord
-from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.ranking import Ranking, shared_ranks
-from ..structures.state import State
 from ..text.words import token_count
 from .block_borders import BlockBorders
+
+if TYPE_CHECKING:
+    from ..structures.documents.chunks import ChunkRecord
+    from ..structures.documents.documents import DocumentRecord, Section
+    from ..structures.state import State
 
 #: How many chunks of a ranking are looked at, where no more hits are asked for.
 CONSIDERED = 100

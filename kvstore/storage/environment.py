@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -67,7 +67,7 @@ class Environment:
     """One open store directory; see :meth:`open`. Any thread may use it."""
 
     def __init__(
-        self, file: OpenFile, lock: WriterLock, *, readonly: bool, lock_timeout: float, buffered: Iterable[str]
+        self, file: OpenFile, lock: WriterLock, *, readonly: bool, lock_timeout: float, buffered: Set[str]
     ) -> None:
         self.path = file.path
         self.readonly = readonly
@@ -80,7 +80,7 @@ class Environment:
         #: Where write transactions begin and end.
         self.transaction_thread = TransactionThread()
         #: What has been read of the change buffer.
-        self.buffer_reader = ChangeBufferReader(frozenset(buffered))
+        self.buffer_reader = ChangeBufferReader(buffered)
         _environments.add(self)
 
     # -- Opening and closing
@@ -96,7 +96,7 @@ class Environment:
         max_bytes: int | None = None,
         lock_timeout: float = 5.0,
         durability: str = "full",
-        buffered: Iterable[str] = (),
+        buffered: Set[str] = frozenset(),
     ) -> Environment:
         """Open the store at ``path``, making its directory where there is none and ``create`` says so.
 

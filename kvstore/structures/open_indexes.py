@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..storage.environment import Environment
 from ..storage.index_file import Kept, LoadedFile, path_of
 from .documents.condition_cache import ConditionCache
 from .vectors.vector_cache import VectorCache
 from .vectors.vectors import VerifiedBlocks
+
+if TYPE_CHECKING:
+    from ..storage.environment import Environment
 
 #: Generations of a kind of which something is kept: a snapshot may still read the one before.
 _GENERATIONS = 2

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .state import ChunkPlace
+if TYPE_CHECKING:
+    from .state import ChunkPlace
 
 #: (chunk id, score), best first.
 Ranking = list[tuple[int, float]]

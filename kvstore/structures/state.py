@@ -1,36 +1,37 @@
 """Everything a store holds, in one view: the parts that retrieval and the language read.
 
 In: a snapshot or a write transaction and the store's fixed settings. Out: one typed part a structure, made when first
-asked for, all reading the same snapshot.
+asked for (and its module imported: a process that asks one question needs few), all reading the same snapshot.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from kvstore_cext.hierarchy import Places
-
-from ..settings import FixedSettings
-from ..storage.environment import View
 from .counters import Counters
-from .derived_parts import Derived, DerivedParts
 from .documents.chunks import Abstracts, Chunks
 from .documents.documents import DocumentRecord, Documents
-from .documents.ingested_files import IngestedFiles
-from .filter import addresses
-from .filter.entity_filter import EntityFilter
-from .forest.forest import Forest
 from .forest.place_cache import PlaceCache
-from .names.aliases import Aliases, Identity
-from .names.entities import Entities
-from .names.mentions import Mentions
-from .open_indexes import OpenIndexes
-from .postings import Postings
 from .vectors.vectors import Ids, Matrix, Vectors
+
+if TYPE_CHECKING:
+    from kvstore_cext.hierarchy import Places
+
+    from ..settings import FixedSettings
+    from ..storage.environment import View
+    from .derived_parts import Derived, DerivedParts
+    from .documents.ingested_files import IngestedFiles
+    from .filter.entity_filter import EntityFilter
+    from .forest.forest import Forest
+    from .names.aliases import Aliases, Identity
+    from .names.entities import Entities
+    from .names.mentions import Mentions
+    from .open_indexes import OpenIndexes
+    from .postings import Postings
 
 Read = TypeVar("Read", covariant=True)
 
@@ -80,6 +81,8 @@ class State:
         """What a derivation made of each document."""
         found = self._derived.get(derived.name)
         if found is None:
+            from .derived_parts import DerivedParts
+
             found = self._derived[derived.name] = DerivedParts(self.lmdb, derived, self.settings.dimension)
         return found
 
@@ -105,14 +108,20 @@ class State:
 
     @cached_property
     def entities(self) -> Entities:
+        from .names.entities import Entities
+
         return Entities(self.lmdb)
 
     @cached_property
     def mentions(self) -> Mentions:
+        from .names.mentions import Mentions
+
         return Mentions(self.lmdb)
 
     @cached_property
     def forest(self) -> Forest:
+        from .forest.forest import Forest
+
         # A write transaction changes under what it has read. A view that shares nothing, such as that of a repair,
         # asks for no change number: the counters may be what is damaged.
         if self.lmdb.writable:
@@ -121,14 +130,20 @@ class State:
 
     @cached_property
     def ingested_files(self) -> IngestedFiles:
+        from .documents.ingested_files import IngestedFiles
+
         return IngestedFiles(self.lmdb)
 
     @cached_property
     def aliases(self) -> Aliases:
+        from .names.aliases import Aliases
+
         return Aliases(self.lmdb)
 
     @cached_property
     def postings(self) -> Postings:
+        from .postings import Postings
+
         return Postings(self.lmdb)
 
     @cached_property
@@ -138,6 +153,8 @@ class State:
 
     @cached_property
     def filter(self) -> EntityFilter:
+        from .filter.entity_filter import EntityFilter
+
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
     def places(self, relatives: int) -> Places:
@@ -150,6 +167,8 @@ class State:
 
     def addresses_of(self, identity: Identity, limit: int | None = None) -> Ids:
         """The addresses of all names of an entity, ascending, at most ``limit``; each place once, at its best rank."""
+        from .filter import addresses
+
         lists = [self.filter.addresses(key, limit) for key, _ in identity.names]
         if len(lists) == 1:
             return lists[0]
@@ -159,6 +178,8 @@ class State:
     def addresses_with_ties(self, identity: Identity, most: int) -> Ids:
         """At least the first ``most`` addresses of an entity, ascending, and all of the same rank as the last of them:
         which of them come first is not for their ids to say."""
+        from .filter import addresses
+
         found = self.addresses_of(identity, most)
         if len(found) < most:
             return found

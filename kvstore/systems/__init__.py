@@ -1,51 +1,116 @@
 """The published systems of a store, the strategies that a query can name, and the kinds of index that it can have.
 
-One system is one folder with a ``SYSTEM`` (:class:`~kvstore.systems.contract.System`), and its line here.
-:func:`register` takes one more from outside.
+One system is one folder with a ``SYSTEM`` (:class:`~kvstore.systems.contract.System`), and its line here, which says
+what of it is asked for before anything of it is imported: a process that opens a store and asks one strategy imports
+one folder. :func:`register` takes one more from outside.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Set
+from functools import cached_property
 from importlib import import_module
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import InputError, KvstoreError, UnknownStrategyError
-from ..retrieval.query import Strategy
-from ..structures.derived_parts import derived_tables
-from ..structures.indexes.generations import GenerationIndex, generation_tables
-from ..structures.indexes.index import Index
 from ..structures.tables import SPINE
-from .contract import Derivation, Description, LmdbTable, MaintainedIndex, Structure, System
-from .fact import StatedFact
-from .written_passages import WrittenFact
+
+if TYPE_CHECKING:
+    from ..retrieval.query import Strategy
+    from ..structures.indexes.generations import GenerationIndex
+    from ..structures.indexes.index import Index
+    from .contract import Derivation, Description, LmdbTable, Structure, System
+    from .fact import StatedFact
+    from .written_passages import WrittenFact
 
 Named = TypeVar("Named")
 
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+class SystemOutline(NamedTuple):
+    """A system before it is imported: the names of its strategies and kinds of index, and the versions of the
+    structures and derivations that it maintains; of a derivation that is an index too, in the stores that have that."""
+
+    strategies: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    structures: Mapping[str, int] = _NONE
+    derivations: Mapping[str, int] = _NONE
+
+
 #: The folders, in the order in which their strategies are listed.
-_FOLDERS = (
-    "metadata_index",
-    "dense",
-    "lexical",
-    "hybrid",
-    "sprag",
-    "bridge",
-    "cft",
-    "synonyms",
-    "passage_graph",
-    "cue",
-    "graph",
-    "graphrag",
-    "archrag",
-    "adaptive",
-    "raptor",
-)
+_FOLDERS = {
+    "metadata_index": SystemOutline(structures={"metadata_index": 1}),
+    "dense": SystemOutline(("vector",), ("vectors",)),
+    "lexical": SystemOutline(("lexical",)),
+    "hybrid": SystemOutline(("hybrid",)),
+    "sprag": SystemOutline(("sprag",)),
+    "bridge": SystemOutline(("bridge",)),
+    "cft": SystemOutline(("cft",)),
+    "synonyms": SystemOutline((), ("synonyms",)),
+    "passage_graph": SystemOutline(("hipporag",), structures={"passage_graph": 1}),
+    "cue": SystemOutline(("cue",), ("units",), derivations={"units": 1}),
+    "graph": SystemOutline(("graph",)),
+    "graphrag": SystemOutline(("local", "global", "drift"), ("communities",)),
+    "archrag": SystemOutline(("archrag",), ("community_graph",)),
+    "adaptive": SystemOutline(("adaptive",)),
+    "raptor": SystemOutline(("raptor",), ("topics",)),
+}
+
+
+class _Unimported(NamedTuple):
+    folder: str
+
+
+class _ByName(MutableMapping[str, Named]):
+    """Things by name; a folder is imported when something in it is asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Named | _Unimported] = {}
+
+    def defer(self, names: tuple[str, ...], folder: str) -> None:
+        """Say that a folder has these."""
+        self._known.update(dict.fromkeys(names, _Unimported(folder)))
+
+    def imported(self, name: str) -> Named | None:
+        """What has this name, if that need not be imported first."""
+        found = self._known[name]
+        return None if isinstance(found, _Unimported) else found
+
+    def __getitem__(self, name: str) -> Named:
+        found = self._known[name]
+        if isinstance(found, _Unimported):
+            _add(import_module(f"{__name__}.{found.folder}").SYSTEM)
+            found = self._known[name]
+            assert not isinstance(found, _Unimported)
+        return found
+
+    def __setitem__(self, name: str, value: Named) -> None:
+        self._known[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
 
 #: Every system, every strategy and every kind of index by its name.
-SYSTEMS: dict[str, System] = {}
-STRATEGIES: dict[str, Strategy] = {}
-INDEXES: dict[str, Index] = {}
+SYSTEMS: _ByName[System] = _ByName()
+STRATEGIES: _ByName[Strategy] = _ByName()
+INDEXES: _ByName[Index] = _ByName()
+
+for _folder, _outline in _FOLDERS.items():
+    SYSTEMS.defer((_folder,), _folder)
+    STRATEGIES.defer(_outline.strategies, _folder)
+    INDEXES.defer(_outline.indexes, _folder)
 
 
 def register(system: System) -> Callable[[], None]:
@@ -73,9 +138,7 @@ def register(system: System) -> Callable[[], None]:
     ):
         for name in own & taken:
             raise InputError(f"system {system.name!r}: there is a {what} {name!r} already; give it another name")
-    SYSTEMS[system.name] = system
-    STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
-    INDEXES.update((kind.name, kind) for kind in system.indexes)
+    _add(system)
 
     def take_back() -> None:
         del SYSTEMS[system.name]
@@ -87,10 +150,34 @@ def register(system: System) -> Callable[[], None]:
     return take_back
 
 
-def _kept(system: System) -> list[str]:
+def _add(system: System) -> None:
+    SYSTEMS[system.name] = system
+    STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
+    INDEXES.update((kind.name, kind) for kind in system.indexes)
+
+
+def outlines() -> list[SystemOutline]:
+    """The outline of every system; none is imported."""
+    imported = ((name, SYSTEMS.imported(name)) for name in SYSTEMS)
+    return [_FOLDERS[name] if system is None else outline_of(system) for name, system in imported]
+
+
+def outline_of(system: System) -> SystemOutline:
+    """What the line of a system says."""
+    from .contract import MaintainedIndex
+
     chosen = [index.derivation for index in system.indexes if isinstance(index, MaintainedIndex)]
-    kept: list[Structure[Any] | Derivation] = [*system.structures, *system.derivations, *chosen]
-    return [one.name for one in kept]
+    return SystemOutline(
+        tuple(strategy.name for strategy in system.strategies),
+        tuple(kind.name for kind in system.indexes),
+        {structure.name: structure.version for structure in system.structures},
+        {derivation.name: derivation.version for derivation in (*system.derivations, *chosen)},
+    )
+
+
+def _kept(system: System) -> list[str]:
+    outline = outline_of(system)
+    return [*outline.structures, *outline.derivations]
 
 
 def structures() -> list[Structure[Any]]:
@@ -100,6 +187,8 @@ def structures() -> list[Structure[Any]]:
 
 def derivations() -> list[Derivation]:
     """What the systems derive from each document, in every store or where it has the index."""
+    from .contract import MaintainedIndex
+
     every = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
     return [*every, *(index.derivation for index in INDEXES.values() if isinstance(index, MaintainedIndex))]
 
@@ -111,11 +200,15 @@ def facts() -> list[StatedFact[Any, Any]]:
 
 def generation_kinds() -> list[GenerationIndex[Any]]:
     """The kinds of index that are kept in the store in generations."""
+    from ..structures.indexes.generations import GenerationIndex
+
     return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
 
 
 def written_facts() -> dict[str, WrittenFact]:
     """The kinds of texts that EXTRACT has a model write, by name."""
+    from .written_passages import WrittenFact
+
     return {fact.name: fact for fact in facts() if isinstance(fact, WrittenFact)}
 
 
@@ -126,6 +219,10 @@ def written_fact_named(name: str) -> WrittenFact:
 
 def store_tables() -> list[LmdbTable]:
     """The tables of a store: the spine's, and those of what the systems keep and have stated."""
+    from ..storage.engine_tables import LmdbTable
+    from ..structures.derived_parts import derived_tables
+    from ..structures.indexes.generations import generation_tables
+
     derived = (table for derivation in derivations() for table in derived_tables(derivation))
     stated = (LmdbTable(table) for fact in facts() for table in fact.tables)
     grouped = (table for kind in generation_kinds() for table in generation_tables(kind))
@@ -133,9 +230,29 @@ def store_tables() -> list[LmdbTable]:
     return [*SPINE, *kept, *derived, *stated, *grouped]
 
 
-def buffered_tables() -> frozenset[str]:
+class _BufferedTables(Set[str]):
+    """Names of tables; the systems are imported when a table is asked for that is not the spine's."""
+
+    _OF_SPINE = MappingProxyType({table.name: table.buffered for table in SPINE})
+
+    @cached_property
+    def _all(self) -> frozenset[str]:
+        return frozenset(table.name for table in store_tables() if table.buffered)
+
+    def __contains__(self, table: object) -> bool:
+        of_spine = self._OF_SPINE.get(str(table))
+        return table in self._all if of_spine is None else of_spine
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+def buffered_tables() -> Set[str]:
     """The tables whose records go through the change buffer."""
-    return frozenset(table.name for table in store_tables() if table.buffered)
+    return _BufferedTables()
 
 
 def strategies() -> list[Strategy]:
@@ -178,11 +295,9 @@ def description_named(name: str) -> Description:
 
 def _named(name: str, known: Mapping[str, Named], what: str, error: type[KvstoreError]) -> Named:
     if name.lower() not in known:
+        import difflib
+
         near = difflib.get_close_matches(name.lower(), known, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise error(f"there is no {what} {name!r}; {hint}there are {', '.join(known) or 'none'}")
     return known[name.lower()]
-
-
-for _folder in _FOLDERS:
-    register(import_module(f"{__name__}.{_folder}").SYSTEM)

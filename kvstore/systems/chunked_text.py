@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..extraction.extraction import Extracted
 from ..structures.documents.documents import DocumentRecord, Section, heading_path
-from ..structures.state import State
+
+if TYPE_CHECKING:
+    from ..extraction.extraction import Extracted
+    from ..structures.state import State
 
 
 class ChunkSpan(NamedTuple):

@@ -14,25 +14,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ..arguments import Choice, Option
 from ..errors import InputError
-from ..retrieval.query import Strategy
-from ..settings import FixedSettings
 from ..storage import records
 from ..storage.engine_tables import LmdbTable
-from ..storage.view import View, WriteView
 from ..structures import tables
 from ..structures.counters import Counters
-from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.indexes.index import Index, IndexRecord, IndexStatus
-from ..structures.logical import Logical
-from ..structures.names.mentions import Occurrence
-from ..structures.state import State
 from .chunked_text import ChunkedText
-from .fact import StatedFact
-from .sql_table import SqlTable
+
+if TYPE_CHECKING:
+    from ..arguments import Choice, Option
+    from ..retrieval.query import Strategy
+    from ..settings import FixedSettings
+    from ..storage.view import View, WriteView
+    from ..structures.documents.documents import DocumentRecord, Section
+    from ..structures.logical import Logical
+    from ..structures.names.mentions import Occurrence
+    from ..structures.state import State
+    from .fact import StatedFact
+    from .sql_table import SqlTable
 
 __all__ = [
     "Added", "AddedChunk", "ChunkedText", "Delta", "Derivation", "DumpRow", "Follower", "LmdbTable", "MaintainedIndex",

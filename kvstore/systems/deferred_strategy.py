@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..arguments import Choice, Option
-from ..retrieval.evidence import Evidence
-from ..retrieval.query import Query, Strategy
+if TYPE_CHECKING:
+    from ..arguments import Choice, Option
+    from ..retrieval.evidence import Evidence
+    from ..retrieval.query import Query, Strategy
 
 
 class DeferredStrategy:

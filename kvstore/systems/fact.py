@@ -10,13 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from ..storage import records
-from ..storage.view import WriteView
-from ..structures.forest.forest_writer import ForestWriter, NodePairs
-from ..structures.state import State
-from .chunked_text import ChunkedText
+
+if TYPE_CHECKING:
+    from ..storage.view import WriteView
+    from ..structures.forest.forest_writer import ForestWriter, NodePairs
+    from ..structures.state import State
+    from .chunked_text import ChunkedText
 
 
 class NodeLinker(Protocol):

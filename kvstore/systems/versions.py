@@ -7,29 +7,36 @@ this kvstore must not write: it would leave it behind.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import StoreFormatError
 from ..storage import records
 from ..storage.view import View, WriteView
 from ..structures import tables
-from . import derivations, structures
-from .contract import Derivation, Structure
-from .kept_derivations import stored_derivations
+from . import outlines
 
 _KEY = b"structures"
 
 
 def _known() -> dict[str, int]:
     """The version that this kvstore makes of each."""
-    kept: list[Structure[Any] | Derivation] = [*structures(), *derivations()]
-    return {one.name: one.version for one in kept}
+    known: dict[str, int] = {}
+    for one in outlines():
+        known |= {**one.structures, **one.derivations}
+    return known
 
 
 def _kept(view: View) -> dict[str, int]:
     """The version that this kvstore makes of each that a store keeps."""
-    kept = {structure.name for structure in structures()} | {one.name for one in stored_derivations(view)}
-    return {name: version for name, version in _known().items() if name in kept}
+    kept: dict[str, int] = {}
+    for one in outlines():
+        kept |= one.structures
+        kept |= {n: version for n, version in one.derivations.items() if n not in one.indexes or _has_index(view, n)}
+    return kept
+
+
+def _has_index(view: View, name: str) -> bool:
+    key = name.encode()
+    value = view.get(tables.INDEXES, key)
+    return value is not None and records.unpack(value, tables.INDEXES, key) is not None
 
 
 def stored_versions(view: View) -> dict[str, int]:
@@ -51,7 +58,7 @@ def outdated(view: View) -> set[str]:
 
 def underived(view: View) -> str | None:
     """Why a store must be migrated, as the end of a sentence: what it lacks is made from texts, which takes long."""
-    lacking = ", ".join(sorted(outdated(view) & {derivation.name for derivation in derivations()}))
+    lacking = ", ".join(sorted(outdated(view) & {name for one in outlines() for name in one.derivations}))
     return f"it has no {lacking} as this kvstore derives it" if lacking else None
 
 

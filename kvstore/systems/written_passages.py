@@ -13,14 +13,16 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
-from ..models.structured import StructuredPrompt
-from ..structures.state import State
 from ..text.words import content_terms
-from .chunked_text import ChunkedText
 from .fact import DocumentFact, Said
+
+if TYPE_CHECKING:
+    from ..models.structured import StructuredPrompt
+    from ..structures.state import State
+    from .chunked_text import ChunkedText
 
 #: What stands for the model where somebody else wrote the texts.
 GIVEN = "given"

@@ -7,8 +7,11 @@ is let go when it has many pages.
 
 from __future__ import annotations
 
-from ...storage.write_transaction import WriteTransaction
-from .entity_filter import EntityFilter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ...storage.write_transaction import WriteTransaction
+    from .entity_filter import EntityFilter
 
 #: Pages of 4 KiB that are kept at most.
 MOST_PAGES = 4096
@@ -22,6 +25,8 @@ class FilterCache:
 
     def take(self, view: WriteTransaction, *, hash_seed: int, temperature_sort: bool) -> EntityFilter:
         """The filter of a write transaction that has just begun."""
+        from .entity_filter import EntityFilter
+
         kept, self._kept = self._kept, None
         if kept is None or view.change != kept[1] + 1:
             return EntityFilter(view, hash_seed=hash_seed, temperature_sort=temperature_sort)

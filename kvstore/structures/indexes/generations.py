@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from ...errors import CorruptionError
 from ...storage import index_file, records
 from ...storage.engine_tables import LmdbTable
-from ..logical import Logical
-from ..state import State
 from .index import BuildTools, Index, IndexRecord, IndexStatus, States
 from .indexes import Indexes
 
 if TYPE_CHECKING:
     from ...models.structured import StructuredPrompt
+    from ..logical import Logical
+    from ..state import State
 
 Bound = TypeVar("Bound")
 Made = TypeVar("Made")

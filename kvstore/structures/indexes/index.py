@@ -12,14 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...arguments import Choice, Option
 from ...errors import InputError
-from ...storage.index_file import Arrays, FileHead, FilePart
-from ...storage.view import WriteView
 from ..state import State
-from ..vectors.vectors import Matrix
+
+if TYPE_CHECKING:
+    from ...storage.index_file import Arrays, FileHead, FilePart
+    from ...storage.view import WriteView
+    from ..vectors.vectors import Matrix
 
 
 class Dated(Protocol):

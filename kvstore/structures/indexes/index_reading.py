@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import IndexUnavailableError
 from ...storage import index_file
-from ...storage.environment import Environment
-from ...storage.index_file import LoadedFile
-from ..open_indexes import OpenIndexes
-from ..state import State
 from .generations import GenerationIndex, bound_generation
 from .index import Bound, Content, FileIndex, Index, IndexRecord, IndexStatus, Read
 from .indexes import Indexes
+
+if TYPE_CHECKING:
+    from ...storage.environment import Environment
+    from ...storage.index_file import LoadedFile
+    from ..open_indexes import OpenIndexes
+    from ..state import State
 
 #: How often a file is read that is replaced meanwhile.
 _ATTEMPTS = 3

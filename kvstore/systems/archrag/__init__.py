@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from ...retrieval.query import Strategy
+from typing import TYPE_CHECKING
+
 from ..contract import System
 from ..deferred_strategy import DeferredStrategy
 from .layer_index import COMMUNITY_GRAPH
+
+if TYPE_CHECKING:
+    from ...retrieval.query import Strategy
 
 
 def _archrag() -> Strategy:
