@@ -21,6 +21,7 @@ import click
 import kvstore
 from kvstore.settings import TIME_LIMIT, FixedSettings
 
+from . import command_completion as completing
 from .masking import guarded
 from .plugin_commands import CommandGroup
 
@@ -31,7 +32,7 @@ MODES = ("table", "box", "json", "jsonl", "csv", "tsv", "markdown", "line")
 FAILED = 1
 INTERRUPTED = 130
 
-_STORE = click.argument("store", type=click.Path(path_type=Path))
+_STORE = click.argument("store", type=click.Path(path_type=Path), shell_complete=completing.folders)
 _MODE = click.option("--mode", type=click.Choice(MODES), help="How results are written (terminal: table, else tsv).")
 
 #: Seconds to wait for another writer.
@@ -55,6 +56,14 @@ _LOCK_TIMEOUT = click.option(
     show_default=True,
     help="How long a change waits for another writer.",
 )
+_PARAMETERS = click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of :NAME in statements, such as year=2024 (repeatable): a number, or else text.",
+)
 
 
 def _with_settings(command: Callable[..., int]) -> Callable[..., int]:
@@ -62,6 +71,18 @@ def _with_settings(command: Callable[..., int]) -> Callable[..., int]:
     for option in reversed(_SETTINGS):
         command = option(command)
     return command
+
+
+def _known_formats() -> list[str]:
+    from kvstore import language
+
+    return list(language.formats())
+
+
+def _known_strategies() -> list[str]:
+    from kvstore import language
+
+    return language.strategy_names()
 
 
 @click.group(
@@ -77,7 +98,16 @@ def cli() -> None:
 @cli.command()
 @_STORE
 @click.option("-c", "--command", "commands", multiple=True, metavar="SQL", help="Run this and leave (repeatable).")
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Run a script and leave; - is stdin.")
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=completing.files,
+    help="Run a script and leave; - is stdin.",
+)
+@_PARAMETERS
 @_MODE
 @click.option("--readonly", is_flag=True, help="Open to read only; a missing store is not made.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure; an open transaction is rolled back.")
@@ -89,6 +119,7 @@ def shell(
     store: Path,
     commands: tuple[str, ...],
     files: tuple[str, ...],
+    parameters: tuple[str, ...],
     mode: str | None,
     readonly: bool,
     bail: bool,
@@ -102,6 +133,7 @@ def shell(
     """Talk to STORE: interactively, or by a script from -c, -f or standard input. Makes a missing store."""
 
     given = _given_settings(settings, language, stemmer)
+    values = _given_parameters(parameters)
 
     def open_store() -> kvstore.Store:
         return _open(
@@ -109,11 +141,11 @@ def shell(
         )
 
     if not commands and not files and sys.stdin.isatty():
-        return _converse(store, open_store, mode=mode, bail=bail, warn=not no_warn)
+        return _converse(store, open_store, values, mode=mode, bail=bail, warn=not no_warn)
     from .console import Bail, Console, Leave
     from .dot_commands import run_command
 
-    console = Console(open_store(), mode=mode, bail=bail, run_command=run_command)
+    console = Console(open_store(), mode=mode, bail=bail, parameters=values, run_command=run_command)
     try:
         _run_scripts(console, commands, files)
     except (Bail, Leave):
@@ -123,7 +155,15 @@ def shell(
     return FAILED if console.failed else 0
 
 
-def _converse(store: Path, open_store: Callable[[], kvstore.Store], *, mode: str | None, bail: bool, warn: bool) -> int:
+def _converse(
+    store: Path,
+    open_store: Callable[[], kvstore.Store],
+    parameters: Mapping[str, Any],
+    *,
+    mode: str | None,
+    bail: bool,
+    warn: bool,
+) -> int:
     from .background_opening import Opening, collecting_nothing
 
     with collecting_nothing():
@@ -135,7 +175,7 @@ def _converse(store: Path, open_store: Callable[[], kvstore.Store], *, mode: str
         # It is made, or there is no conversation: both are settled before the prompt.
         opening.begin()
         opening.store()
-    console = Console(opening, mode=mode, bail=bail, run_command=run_command)
+    console = Console(opening, mode=mode, bail=bail, parameters=parameters, run_command=run_command)
     try:
         return converse(console, opening, warn=warn)
     finally:
@@ -165,19 +205,33 @@ def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> st
     return form
 
 
-@cli.command()
-@_STORE
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option(
+_FORMAT = click.option(
     "--as",
     "form",
     callback=_known_format,
     metavar="FORMAT",
+    shell_complete=completing.words(_known_formats),
     help=f"What the files are: {', '.join(kvstore.FORMATS)}, or units (default: by their names).",
 )
-@click.option(
+_INCLUDE = click.option(
     "--include", multiple=True, metavar="PATTERN", help="Of folders, take these files, such as '*.wiki' (repeatable)."
 )
+_READER_OPTIONS = click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Option of the reader (repeatable): encoding; of rows key, text, title (names of columns or fields) and "
+    "delimiter; of pairs child, parent, tree.",
+)
+
+
+@cli.command()
+@_STORE
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=completing.files)
+@_FORMAT
+@_INCLUDE
 @click.option(
     "--prune", is_flag=True, help="Remove documents whose files vanished from the folders and patterns named."
 )
@@ -209,15 +263,7 @@ def _known_format(_: click.Context, __: click.Parameter, form: str | None) -> st
     metavar="MEGABYTES",
     help="What a worker may take (default: its share of half of the machine's memory).",
 )
-@click.option(
-    "-o",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Option of the reader (repeatable): encoding; of rows key, text, title (names of columns or fields) and "
-    "delimiter; of pairs child, parent, tree.",
-)
+@_READER_OPTIONS
 def ingest(
     store: Path,
     paths: tuple[str, ...],
@@ -268,13 +314,96 @@ def ingest(
         if not quiet:
             if report.known:
                 _tell(f"{report.known:,} files were ingested before and are as they were")
-            counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
-            skipped = f"{report.skipped} skipped" + (f" ({report.skips})" if report.skipped else "")
-            counts += f"{report.removed} removed, {skipped}, {len(report.failures)} failed"
-            _tell(f"{counts}; {report.chunks} chunks in {report.seconds:.1f} s")
+            _tell(_counted(report))
             for remark in report.remarks:
                 _tell(remark)
         return FAILED if report.failures else 0
+
+
+def _counted(report: kvstore.IngestReport) -> str:
+    counts = f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
+    skipped = f"{report.skipped} skipped" + (f" ({report.skips})" if report.skipped else "")
+    counts += f"{report.removed} removed, {skipped}, {len(report.failures)} failed"
+    return f"{counts}; {report.chunks} chunks in {report.seconds:.1f} s"
+
+
+@cli.command()
+@_STORE
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    metavar="FOLDER...",
+    type=click.Path(path_type=Path),
+    shell_complete=completing.folders,
+)
+@_FORMAT
+@_INCLUDE
+@click.option("--no-prune", is_flag=True, help="Keep documents whose files vanish.")
+@click.option("--embedder", metavar="NAME", help="Embedder of a new store; must agree with that of an old one.")
+@_with_settings
+@_LOCK_TIMEOUT
+@click.option(
+    "--debounce",
+    type=click.FloatRange(0, 60, min_open=True),
+    metavar="SECONDS",
+    default=0.5,
+    show_default=True,
+    help="How long nothing may change before what changed is ingested, in one commit.",
+)
+@click.option(
+    "--poll",
+    type=click.FloatRange(0, 86400, min_open=True),
+    metavar="SECONDS",
+    help="Look at the folders so often, in place of being told by the system (2 without the extra watch).",
+)
+@_READER_OPTIONS
+def watch(
+    store: Path,
+    folders: tuple[Path, ...],
+    form: str | None,
+    include: tuple[str, ...],
+    no_prune: bool,
+    embedder: str | None,
+    settings: tuple[str, ...],
+    language: str | None,
+    stemmer: str | None,
+    lock_timeout: float,
+    debounce: float,
+    poll: float | None,
+    options: tuple[str, ...],
+) -> int:
+    """Keep STORE, which is made where it is missing, like FOLDER... while the files there change; Ctrl-C ends it."""
+    from .watching import follow, watcher
+
+    for folder in folders:
+        if not folder.is_dir():
+            raise click.BadParameter(f"{folder} is no folder; name one that is there", param_hint="FOLDER")
+    given = dict(_named(option, "-o") for option in options)
+    made_with = _given_settings(settings, language, stemmer)
+    told: set[str] = set()
+
+    def tell(report: kvstore.IngestReport) -> None:
+        failures = {f"{failure.place}: {failure.reason}" for failure in report.failures}
+        for text in sorted(failures - told):
+            _tell(text)
+        told.clear()
+        told.update(failures)
+        if report.added or report.changed or report.removed:
+            _tell(_counted(report))
+
+    with _open(store, create=True, embedder=embedder, settings=made_with, lock_timeout=lock_timeout) as opened:
+
+        def ingest() -> kvstore.IngestReport:
+            return opened.ingest(list(folders), format=form, prune=not no_prune, include=include, options=given)
+
+        try:
+            changes = watcher(folders, store, quiet=debounce, every=poll)
+            _tell(f"watching {', '.join(map(str, folders))}; Ctrl-C ends it")
+            follow(changes, ingest, tell, lambda error: _tell(f"error: {error}; trying again"))
+        except KeyboardInterrupt:
+            _tell("no longer watching")
+        return 0
 
 
 def _named(text: str, hint: str) -> tuple[str, str]:
@@ -282,6 +411,13 @@ def _named(text: str, hint: str) -> tuple[str, str]:
     if not equals or not name:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=hint)
     return name, value
+
+
+def _given_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
+    from .console import parameter_value
+
+    named = dict(_named(parameter, "-p") for parameter in parameters)
+    return {name.removeprefix(":"): parameter_value(value) for name, value in named.items()}
 
 
 def _given_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
@@ -298,12 +434,18 @@ def _given_settings(settings: tuple[str, ...], language: str | None, stemmer: st
 @cli.command()
 @_STORE
 @click.argument("question")
-@click.option("--using", metavar="STRATEGY", help="How evidence is found; SHOW STRATEGIES lists the ways.")
+@click.option(
+    "--using",
+    metavar="STRATEGY",
+    shell_complete=completing.words(_known_strategies),
+    help="How evidence is found; SHOW STRATEGIES lists the ways.",
+)
 @click.option("--top", type=click.IntRange(1), help="Chunks of evidence.")
 @click.option("--depth", type=click.IntRange(0), help="Levels of abstracts to expand.")
 @click.option("--model", metavar="NAME", help="Language model that answers (default: $KVSTORE_LLM_MODEL, else none).")
 @click.option("--where", metavar="CONDITION", help="Ask of these documents only, such as \"key LIKE 'hr/%'\".")
 @click.option("--within", type=click.IntRange(1), metavar="TOKENS", help="The most that the evidence may hold.")
+@_PARAMETERS
 @click.option("--json", "as_json", is_flag=True, help="The same as --mode json.")
 @_MODE
 def ask(
@@ -315,6 +457,7 @@ def ask(
     model: str | None,
     where: str | None,
     within: int | None,
+    parameters: tuple[str, ...],
     as_json: bool,
     mode: str | None,
 ) -> int:
@@ -327,11 +470,12 @@ def ask(
     clauses: dict[str, Any] = {"USING": using, "DEPTH": depth, "TOP": top, "MODEL": model, "WITHIN": within}
     with _open(store, readonly=True) as opened:
         given = {name: value for name, value in clauses.items() if value is not None}
-        statement = "ASK ?" + "".join(f" {name} ?" + " TOKENS" * (name == "WITHIN") for name in given)
+        statement = "ASK :_QUESTION" + "".join(f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in given)
         # In parentheses, so that it is one condition and no more.
         statement += "" if where is None else f" WHERE ({where}\n)"
-        console = Console(opened, mode="json" if as_json else mode)
-        console.run(ScriptItem(statement), parameters=(question, *given.values()))
+        values = {f"_{name}": value for name, value in {"QUESTION": question, **given}.items()}
+        console = Console(opened, mode="json" if as_json else mode, parameters=_given_parameters(parameters) | values)
+        console.run(ScriptItem(statement))
         return FAILED if console.failed else 0
 
 
@@ -396,6 +540,20 @@ def migrate(store: Path, no_backup: bool) -> int:
         _tell(f"lost: {loss}")
     _tell(f"{store}: the format is current now" if done.changed else f"{store}: nothing to do, the format is current")
     return FAILED if done.rebuilt is not None and done.rebuilt.lost else 0
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(completing.SHELLS))
+def completion(shell: str) -> int:
+    """Print what makes SHELL complete this command: bash, zsh or fish.
+
+    \b
+    source <(kvstore completion bash)               in ~/.bashrc
+    source <(kvstore completion zsh)                in ~/.zshrc, after compinit
+    kvstore completion fish | source                in ~/.config/fish/config.fish
+    """
+    print(completing.completion_script(cli, shell))
+    return 0
 
 
 @cli.command()
@@ -494,6 +652,9 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # characters that the terminal lacks are escaped, not refused
             stream.reconfigure(errors="backslashreplace")
+    question = completing.asked()
+    if question is not None:
+        return completing.answer(cli, question)
     with guarded():
         return _run(arguments)
 

@@ -28,7 +28,8 @@ _EXPRESSION_WORDS = frozenset(
 _INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit", "delimiter", "navigation")
 _DIRECTIONS = frozenset({"UP", "DOWN", "BOTH"})
 _CLAUSES = _DIRECTIONS | {
-    "DEPTH", "IN", "LIMIT", "META", "MODEL", "SOURCE", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH", "WITHIN",
+    "DEPTH", "IN", "LIMIT", "META", "MODEL", "SOURCE", "TABLE", "TEXT", "TITLE", "TOP", "USING", "WHERE", "WITH",
+    "WITHIN",
 }  # fmt: skip
 _MOST = 50
 
@@ -65,7 +66,7 @@ class Catalog(Protocol):
         ...
 
     def commands(self) -> Mapping[str, str]:
-        """Dot commands and what each takes: a command, path, table, mode, switch, or nothing."""
+        """Dot commands and what each takes: a command, path, table, mode, switch, keys, or nothing."""
         ...
 
     def modes(self) -> Sequence[str]:
@@ -174,6 +175,8 @@ def _names(words: Sequence[str], catalog: Catalog) -> Iterator[tuple[str, str]]:
             word for word in catalog.strategies() if words[0] != "SEARCH" or word in ("vector", "lexical", "hybrid")
         ]
         yield from ((strategy, "strategy") for strategy in wanted)
+    elif last == "TABLE":
+        yield from ((table, "table") for table in catalog.tables())
     elif last == "DESCRIBE":
         yield from ((table, "table") for table in catalog.tables())
         yield from ((kind, "kind") for kind in language.described_kinds())
@@ -237,6 +240,7 @@ def _command_completions(before: str, start: int, catalog: Catalog) -> Iterator[
         "table": list(catalog.tables()),
         "mode": catalog.modes(),
         "switch": ("on", "off"),
+        "keys": ("emacs", "vi"),
     }
     takes = commands.get(command, "")
     found = catalog.paths(argument) if takes == "path" else candidates.get(takes, ())

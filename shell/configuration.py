@@ -15,6 +15,8 @@ from pathlib import Path
 from .console import Console
 from .render import MODES
 
+#: Whose keys edit what is typed.
+KEYS = ("emacs", "vi")
 _DEFAULT = """\
 # Settings of `kvstore shell`. Take the # from a line to change one.
 [main]
@@ -30,6 +32,9 @@ _DEFAULT = """\
 
 # Ask before a statement that deletes by condition: on or off.
 # warn = on
+
+# Edit what is typed with the keys of: {keys}.
+# keys = emacs
 
 # Show long results with this command; off never does. Without a setting it is $PAGER, else less.
 # pager = less -SRXF
@@ -55,6 +60,12 @@ def _warn(console: Console, value: str) -> None:
         console.confirm = None
 
 
+def _keys(console: Console, value: str) -> None:
+    if value not in KEYS:
+        raise ValueError(f"there are no keys of {value}; there are those of {' and '.join(KEYS)}")
+    console.keys = value
+
+
 def _pager(console: Console, value: str) -> None:
     console.pager = None if value.lower() == "off" else value
 
@@ -64,6 +75,7 @@ _SETTINGS: Mapping[str, Callable[[Console, str], None]] = {
     "timer": _timer,
     "prompt": _prompt,
     "warn": _warn,
+    "keys": _keys,
     "pager": _pager,
 }
 
@@ -88,7 +100,7 @@ def configure(console: Console) -> None:
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_DEFAULT.format(modes=", ".join(MODES)), encoding="utf-8")
+            path.write_text(_DEFAULT.format(modes=", ".join(MODES), keys=", ".join(KEYS)), encoding="utf-8")
         parser.read_string(path.read_text(encoding="utf-8"))
     except OSError:
         return  # a home that cannot be written to is no reason to complain at every start

@@ -7,12 +7,14 @@ everything else (messages, problems, errors) on the error stream. What fails is 
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,6 +25,9 @@ from . import render
 from .background_opening import Opening
 from .pager import Paged
 from .script import ScriptError, ScriptItem, pieces_of
+
+_WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
+_REAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 #: How deep .read may call .read.
 _DEEPEST_READ = 16
@@ -47,6 +52,7 @@ class Console:
         bail: bool = False,
         out: TextIO | None = None,
         confirm: Callable[[str], bool] | None = None,
+        parameters: Mapping[str, Any] | None = None,
         run_command: Callable[[Console, str], None] | None = None,
     ) -> None:
         self._store = store
@@ -58,6 +64,10 @@ class Console:
         #: Asks before a statement that is hard to undo; None never asks.
         self.confirm = confirm
         self.timer = False
+        #: The values of ``:name`` in statements.
+        self.parameters: dict[str, Any] = dict(parameters or {})
+        #: Whose keys edit what is typed: emacs or vi.
+        self.keys = "emacs"
         #: The prompt, ``\\d`` in it for the store's name, and that of further lines; None: as wide as the prompt.
         self.prompt = "kvstore> "
         self.continuation: str | None = None
@@ -105,13 +115,13 @@ class Console:
         except ScriptError as error:
             self.fail(f"{name}: {error}" if name else str(error))
 
-    def run(self, piece: ScriptItem, name: str = "", parameters: Sequence[Any] = ()) -> None:
+    def run(self, piece: ScriptItem, name: str = "") -> None:
         """Run one piece; a failure is told, with the script's ``name`` and the line where it has one."""
         try:
             if piece.is_command and self._run_command is not None:
                 self._run_command(self, piece.text)
             else:
-                self._statement(piece, parameters)
+                self._statement(piece)
         except (Leave, Bail, BrokenPipeError):
             raise
         except Exception as error:
@@ -119,7 +129,23 @@ class Console:
                 raise
             self.fail(_placed(error, piece, name) if name else described(error))
 
-    def _statement(self, piece: ScriptItem, parameters: Sequence[Any]) -> None:
+    def repeat(self) -> bool:
+        """Run the last statement again; whether it could be run."""
+        failed, self.failed = self.failed, False
+        self.run(ScriptItem(self.last))
+        done, self.failed = not self.failed, self.failed or failed
+        return done
+
+    @contextmanager
+    def without_pager(self) -> Iterator[None]:
+        """Results are shown as they come."""
+        pager, self.pager = self.pager, None
+        try:
+            yield
+        finally:
+            self.pager = pager
+
+    def _statement(self, piece: ScriptItem) -> None:
         if self.confirm is not None and _is_sweeping(piece.text) and not self.confirm(piece.text):
             self.tell("not run")
             return
@@ -127,7 +153,7 @@ class Console:
         # Put where it stands in its script, so that an error names that place.
         text = "\n" * (piece.line - 1) + " " * (piece.column - 1) + piece.text
         self.last = piece.text
-        with self._execute(text, parameters) as cursor:
+        with self._execute(text) as cursor:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:
                 self.tell(cursor.message)
@@ -139,7 +165,7 @@ class Console:
             if cursor.failed:
                 self.fail()
 
-    def _execute(self, text: str, parameters: Sequence[Any]) -> kvstore.Cursor:
+    def _execute(self, text: str) -> kvstore.Cursor:
         from .progress import ProgressLine
         from .streaming import AnswerStream
 
@@ -148,7 +174,7 @@ class Console:
         answer = AnswerStream(self.out, self.width) if streams and self.width is not None else None
         try:
             return self.store.execute(
-                text, parameters, progress=line.show, on_text=None if answer is None else answer.show
+                text, self.parameters, progress=line.show, on_text=None if answer is None else answer.show
             )
         except KeyboardInterrupt:
             line.close()
@@ -260,6 +286,22 @@ def described(error: Exception) -> str:
 def _is_sweeping(statement: str) -> bool:
     """Whether a statement may delete much that was not named."""
     return [word.upper() for word in statement.split()[:2]] == ["DELETE", "FROM"]
+
+
+def parameter_value(text: str) -> str | int | float:
+    """The value that ``text`` stands for: a number where it is written as numbers are, else a text, as it is or in
+    single quotes.
+
+    >>> parameter_value("2024"), parameter_value("-1.5"), parameter_value("007"), parameter_value("'2024'")
+    (2024, -1.5, '007', '2024')
+    """
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _REAL.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    return text
 
 
 def state_folder() -> Path:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import difflib
 import shlex
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +19,15 @@ from pathlib import Path
 from kvstore.language import literal
 from kvstore.language import name as identifier
 
-from .configuration import config_file, switch
-from .console import Console, Leave, state_folder
+from .configuration import KEYS, config_file, switch
+from .console import Console, Leave, parameter_value, state_folder
 from .pager import default_pager
+from .psql_commands import hint
 from .render import MODES
 from .script import ScriptItem
+
+#: Seconds between two runs of a statement that is watched.
+_WATCHED = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Command:
 
 def run_command(console: Console, line: str) -> None:
     """Run a dot command; raises ValueError for one that does not exist or is used wrongly, Leave for ``.quit``."""
+    if line.startswith("\\"):
+        raise ValueError(hint(line))
     try:
         words = shlex.split(line[1:])
     except ValueError as error:
@@ -144,6 +152,40 @@ def _edit(console: Console, arguments: list[str]) -> None:
     console.draft = (text if edited is None else edited).strip()
 
 
+def _keys(console: Console, arguments: list[str]) -> None:
+    if arguments:
+        if arguments[0] not in KEYS:
+            raise ValueError(f"there are no keys of {arguments[0]}; there are those of {' and '.join(KEYS)}")
+        console.keys = arguments[0]
+    console.tell(f"keys {console.keys}")
+
+
+def _parameter(console: Console, arguments: list[str]) -> None:
+    if len(arguments) == 2:
+        console.parameters[arguments[0].removeprefix(":")] = parameter_value(arguments[1])
+        return
+    chosen = [name for name in console.parameters if not arguments or name == arguments[0].removeprefix(":")]
+    for name in chosen:
+        print(f":{name} = {literal(console.parameters[name])}", file=console.out)
+
+
+def _watch(console: Console, arguments: list[str]) -> None:
+    try:
+        pause = float(arguments[0]) if arguments else _WATCHED
+        times = int(arguments[1]) if len(arguments) > 1 else None
+    except ValueError:
+        pause, times = -1.0, None
+    if not (0 <= pause < threading.TIMEOUT_MAX) or (times is not None and times < 1):
+        raise ValueError("usage: .watch [SECONDS [TIMES]], such as .watch 5")
+    if not console.last:
+        raise ValueError("there is no statement to run again; run one, and then .watch")
+    ran = 0
+    with console.without_pager():
+        while console.repeat() and (ran := ran + 1) != times:
+            console.tell(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C ends it")
+            time.sleep(pause)
+
+
 def _import(console: Console, arguments: list[str]) -> None:
     path, *rest = arguments
     # sqlite3 names a table here; the only one that can be filled is documents.
@@ -175,6 +217,7 @@ def _show(console: Console, arguments: list[str]) -> None:
         "mode": console.mode,
         "output": "stdout" if console.out is sys.stdout else console.out.name,
         "prompt": repr(console.prompt),
+        "keys": console.keys,
         "pager": console.pager or "off",
         "config": config_file(),
         "timer": "on" if console.timer else "off",
@@ -219,6 +262,9 @@ _ALL = (
     Command("timer", "[on|off]", "tell how long each statement took", _timer, most=1, takes="switch"),
     Command("bail", "on|off", "stop a script at the first failure", _bail, 1, 1, takes="switch"),
     Command("pager", "[COMMAND|on|off]", "show long results with $PAGER, or another command", _pager, most=9),
+    Command("parameter", "[NAME [VALUE]]", "the values of :NAME in statements; a number, or text", _parameter, most=2),
+    Command("watch", "[SECONDS [TIMES]]", "run the last statement again and again, until Ctrl-C", _watch, most=2),
+    Command("keys", "[emacs|vi]", "edit what is typed with the keys of Emacs or of vi", _keys, most=1, takes="keys"),
     Command("prompt", "[MAIN [CONTINUE]]", "change the prompts; \\d is the store's name", _prompt, most=2),
     Command("history", "[N]", "the last statements typed (20)", _history, most=1),
     Command("print", "[TEXT]...", "write text among the results", _echo, most=1000),

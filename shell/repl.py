@@ -15,10 +15,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import Application, PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, ThreadedCompleter
 from prompt_toolkit.completion import Completion as Choice
 from prompt_toolkit.document import Document
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -38,7 +40,7 @@ from .dot_commands import COMMANDS
 from .masking import masked, masked_lines
 from .pager import default_pager
 from .render import MODES
-from .script import pieces
+from .script import COMMAND_MARKS, pieces
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -93,6 +95,7 @@ def converse(console: Console, opening: Opening, *, warn: bool = True) -> int:
             if opening.done:
                 toolbar.refresh()
             catalog.refresh()
+            session.editing_mode = EditingMode.VI if console.keys == "vi" else EditingMode.EMACS
             draft, console.draft = console.draft, ""
             text = session.prompt(default=draft)
         except KeyboardInterrupt:
@@ -149,7 +152,7 @@ def _end(application: Application[str], error: Exception) -> None:
 
 def _may_be_run(text: str) -> bool:
     """Whether Enter runs what is typed, instead of beginning another line."""
-    return _command(text).lstrip().startswith(".") or is_complete(text)
+    return _command(text).lstrip().startswith(COMMAND_MARKS) or is_complete(text)
 
 
 def _command(text: str) -> str:
@@ -200,7 +203,8 @@ class Toolbar:
         self._text = "  ".join(parts)
 
     def text(self) -> str:
-        return masked(self._text)
+        vi = f"{get_app().vi_state.input_mode.value}  " if self._console.keys == "vi" else ""
+        return vi + masked(self._text)
 
 
 class StatementLexer(Lexer):
@@ -208,7 +212,7 @@ class StatementLexer(Lexer):
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         lines: list[StyleAndTextTuples] = [[]]
-        if document.text.startswith("."):
+        if document.text.startswith(COMMAND_MARKS):
             lines = [[("class:command", masked_lines(line))] for line in document.lines]
         else:
             for token in tokens(document.text):

@@ -1,7 +1,8 @@
 """Scripts: a stream of bytes in, statements and dot commands out, each as soon as it is complete.
 
 In: UTF-8 from a file, a pipe or a string. Out: :class:`ScriptItem` by piece, with the line it begins on. A dot command
-is a line that begins with ``.`` where no statement is under way. A statement whose ``;`` is missing at the end counts
+is a line that begins with ``.`` where no statement is under way, and so is one that begins with ``\\``, a command of
+psql. A statement whose ``;`` is missing at the end counts
 as complete. Bytes that are not UTF-8 are a ScriptError that names the line.
 """
 
@@ -15,6 +16,8 @@ from typing import BinaryIO
 from kvstore.language import tokens
 
 _BLOCK = 1 << 16
+#: What a line that is a command begins with: a dot, or the backslash of psql.
+COMMAND_MARKS = (".", "\\")
 
 
 class ScriptError(Exception):
@@ -69,7 +72,7 @@ def _pieces(text: str, position: int, line: int, ended: bool) -> Iterator[tuple[
         counted = start
         line_start = text.rfind("\n", 0, start) + 1
         column = start - line_start + 1
-        if text[start] == "." and not text[line_start:start].strip():
+        if text[start] in COMMAND_MARKS and not text[line_start:start].strip():
             end = text.find("\n", start)
             position = len(text) if end < 0 else end + 1
             yield ScriptItem(text[start:position].strip(), line, column, is_command=True), position

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -501,3 +502,68 @@ def test_the_demo_shows_an_answer_that_changes(kv: Run) -> None:
     assert out.index(old) < out.index(new)
     assert "the store is sound" in out
     assert Path("kept").is_dir()
+
+
+# Parameters ----------------------------------------------------------------------------------------------------------
+
+
+def test_values_of_parameters_are_given_on_the_command_line(kv: Run, store: str, tmp_path: Path) -> None:
+    query = "SELECT :year + 1 AS y, :x AS x, :code AS code, typeof(:code) AS t, :text AS text"
+    given = ["-p", "year=2024", "-p", "x=-1.5e3", "-p", "code=007", "-p", ":text='it''s = 1'"]
+    assert kv("shell", store, *given, "-c", query)[1] == "y\tx\tcode\tt\ttext\n2025\t-1500.0\t007\ttext\tit's = 1\n"
+    assert kv("shell", store, "-p", "key=a", "-c", "SELECT key FROM documents", "-c", "DESCRIBE DOCUMENT :key")[0] == 0
+    status, out, _ = kv(
+        "shell", store, stdin=".parameter n 3\nSELECT :n AS n;\n.parameter\n.parameter :n zwei\n.param n\n"
+    )
+    assert (status, out) == (0, "n\n3\n:n = 3\n:n = 'zwei'\n")
+    assert "no value was given for :year" in kv("shell", store, "-c", "SELECT :year")[2]
+    assert "write :name" in kv("shell", store, "-c", "SELECT ?")[2]
+    assert kv("shell", store, "-p", "year", "-c", "SELECT 1")[0] == 2
+    answer = ["ask", store, "Who works at Acme Corporation?", "--mode", "json", "--within", "900", "--using", "hybrid"]
+    found = json.loads(kv(*answer, "--where", "key = :key", "-p", "key=a")[1])
+    assert found[0]["citations"][0]["document"] == "a"
+    assert json.loads(kv(*answer, "--where", "key = :key", "-p", "key=b")[1])[0]["citations"] == []
+
+
+# Completion ----------------------------------------------------------------------------------------------------------
+
+
+def completed(shell: str, *words: str) -> list[str]:
+    """What a shell is told, in click's protocol, when TAB is pressed after the last of some words."""
+    line = " ".join(["kvstore", *words])
+    asked = {"_KVSTORE_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+    if shell == "fish":
+        asked["COMP_CWORD"] = words[-1]
+    told = subprocess.run(KVSTORE, env={**os.environ, **asked}, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    return told.stdout.splitlines()
+
+
+def test_every_shell_gets_a_script_and_is_answered(kv: Run) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        status, script, _ = kv("completion", shell)
+        assert status == 0
+        assert f"_KVSTORE_COMPLETE={shell}_complete" in script
+    assert kv("completion", "tcsh")[0] == 2
+    assert completed("bash", "che") == ["plain,check"]
+    assert completed("zsh", "check", "s", "--mode", "js") == ["plain", "json", "_", "plain", "jsonl", "_"]
+    assert "plain,bridge" in completed("fish", "ask", "s", "question", "--using", "b")
+    assert completed("bash", "ask", "") == ["dir,"]
+    assert completed("bash", "ingest", "s", "no") == ["file,no"]
+    assert "plain,markdown" in completed("bash", "ingest", "s", "--as", "m")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_completes(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "kvstore"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from kvstore_shell.cli import main; main()" "$@"\n')
+    command.chmod(0o755)
+    script = (
+        "source <(kvstore completion bash); complete -p kvstore; COMP_WORDS=(kvstore comp); COMP_CWORD=1;"
+        '_kvstore_completion kvstore; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    told = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    assert told.stdout.splitlines()[1:] == ["compact", "completion"], told.stderr
+    assert "_kvstore_completion kvstore" in told.stdout.splitlines()[0]

@@ -27,7 +27,7 @@ from kvstore.language.description_handlers import described_kinds
 from kvstore.language.index_handlers import index_kinds
 from kvstore.language.parser import parse
 from kvstore.systems import STRATEGIES
-from kvstore_shell import cli, layout, render
+from kvstore_shell import cli, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
 from kvstore_shell.script import ScriptError, ScriptItem, pieces, pieces_of
@@ -765,3 +765,64 @@ def test_ctrl_c_on_what_is_typed_is_not_the_first_of_two(terminal: Callable[...,
 def test_enter_waits_for_the_semicolon() -> None:
     assert not is_complete("SELECT 1")
     assert is_complete("SELECT 1;")
+
+
+def test_vi_moves_on_what_is_typed_and_the_toolbar_says_how(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send(".keys vi\r")
+    see(child, "vi-insert")
+    child.send("SELECT 6 * 7 AS numberx")
+    see(child, "numberx")
+    child.send("\x1b")
+    see(child, "navigation")  # the rest of the word stands there already
+    child.send("xA;\r")
+    see(child, r"number\s+-+\s+42")
+    child.send(".keys emacs\r")
+    see(child, "keys emacs")
+
+
+def test_a_watched_statement_runs_until_ctrl_c(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send(".watch\r")
+    see(child, "there is no statement to run again")
+    child.send("SELECT count(*) AS counted FROM documents;\r")
+    see(child, r"counted\s+-+")
+    child.send(".watch 0.01\r")
+    for _ in range(3):
+        see(child, r"again in 0\.01 s; Ctrl-C ends it")
+    child.sendintr()
+    see(child, "cancelled")
+    see(child, "kvstore>")
+
+
+def test_a_watched_statement_ends_after_so_many_times_or_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("script.sql").write_text(
+        "INSERT DOCUMENT 'a' TEXT 'One.';\nSELECT 1 AS one;\n.watch 0 3\n.watch x\n.watch 0 0\nSELEC;\n.watch 0 3\n"
+    )
+    assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 1
+    out, error = capsys.readouterr()
+    assert out == "one\n1\n" * 4
+    assert error.count("usage: .watch [SECONDS [TIMES]]") == 2
+    assert error.count("did you mean SELECT") == 2
+
+
+def test_a_command_of_psql_is_answered_with_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [r"\d+ chunks", r"\dt", r"\q", r"\zz", "\\", "SELECT 'a", r"\d' AS t;"]
+    Path("script.sql").write_text("\n".join(lines))
+    assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 1
+    out, error = capsys.readouterr()
+    assert out == "t\na\\n\\\\d\n", "inside a statement it is text"
+    said = error.splitlines()
+    assert r"line 1: \d+ is a command of psql; here .tables lists the tables" in said[0]
+    assert r"\dt is a command of psql" in said[1]
+    assert ".quit leaves" in said[2]
+    assert r"there is no command \zz; commands begin with a dot" in said[3]
+    assert "there is no command \\;" in said[4]
+    named = {word for text in psql_commands._HERE.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
+    assert named <= set(COMMANDS)

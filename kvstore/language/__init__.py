@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..ingest.readers import formats
     from ..sql.literals import literal, name
     from .cursor import Cursor
-    from .description_handlers import described_kinds
+    from .description_handlers import described_kinds, strategy_names
     from .extraction_handlers import extraction_kinds
     from .index_handlers import index_kinds, outlined_kinds
     from .parser import expected, keywords
@@ -34,6 +34,7 @@ __all__ = [
     "literal",
     "name",
     "outlined_kinds",
+    "strategy_names",
     "tokens",
 ]
 
@@ -50,6 +51,7 @@ _HOMES = {
     "literal": "..sql.literals",
     "name": "..sql.literals",
     "outlined_kinds": ".index_handlers",
+    "strategy_names": ".description_handlers",
 }
 
 

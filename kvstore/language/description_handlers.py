@@ -66,6 +66,11 @@ def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> C
     return _properties(context.target.describe_entity(statement.name))
 
 
+def strategy_names() -> list[str]:
+    """The names that USING takes, those of installed packages among them."""
+    return [strategy.name for strategy in strategies()]
+
+
 def described_kinds() -> list[str]:
     """The kinds of things kept by systems that DESCRIBE takes, as in ``DESCRIBE community 'key'``."""
     return [description.name for system in SYSTEMS.values() for description in system.descriptions]

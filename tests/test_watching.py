@@ -1,0 +1,157 @@
+"""Folders kept in a store while they change: what is told, when, and that nothing is missed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import kvstore
+from kvstore import errors
+from kvstore_shell import watching
+from kvstore_shell.cli import run
+from kvstore_shell.watching import PollingWatcher, SystemWatcher, Watcher, follow
+
+
+class Played:
+    """A watcher whose changes are played, and then Ctrl-C."""
+
+    def __init__(self, *changes: bool) -> None:
+        self._changes = iter(changes)
+
+    def changed(self) -> bool:
+        for changed in self._changes:
+            return changed
+        raise KeyboardInterrupt
+
+
+def test_it_ingests_at_once_and_after_each_change() -> None:
+    reports: list[kvstore.IngestReport] = []
+    with pytest.raises(KeyboardInterrupt):
+        follow(Played(False, True, False, True), kvstore.IngestReport, reports.append, pytest.fail)
+    assert len(reports) == 3
+
+
+def test_an_ingest_that_fails_is_tried_again_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_TRIED_AGAIN", 0)
+    outcomes: Iterator[Exception | None] = iter(
+        [errors.LockTimeoutError("held"), errors.LockTimeoutError("held"), errors.StoreFullError("full"), None]
+    )
+
+    def ingest() -> kvstore.IngestReport:
+        outcome = next(outcomes)
+        if outcome is not None:
+            raise outcome
+        return kvstore.IngestReport(added=1)
+
+    told: list[object] = []
+    with pytest.raises(KeyboardInterrupt):
+        follow(Played(), ingest, lambda report: told.append(report.added), told.append)
+    assert told == ["held", "full", 1]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    (folder / "store").mkdir(parents=True)
+    (folder / "a.md").write_text("Alpha.")
+    return folder
+
+
+WATCHERS: dict[str, Callable[[Path], Watcher]] = {
+    "polling": lambda folder: PollingWatcher([folder], folder / "store", quiet=0.01, every=0.01),
+    "system": lambda folder: SystemWatcher([folder], folder / "store", quiet=0.01),
+}
+
+
+@pytest.mark.parametrize("kind", ["polling", pytest.param("system", marks=pytest.mark.slow)])
+def test_every_kind_of_change_is_told_once(folder: Path, kind: str) -> None:
+    if kind == "system":
+        pytest.importorskip("watchfiles")
+    watcher = WATCHERS[kind](folder)
+    changes: list[Callable[[], object]] = [
+        lambda: (folder / "b.md").write_text("Beta."),
+        lambda: (folder / "a.md").write_text("Alpha, changed."),
+        lambda: (folder / "b.md").rename(folder / "c.md"),
+        lambda: (
+            (folder / "inner" / "deep").mkdir(parents=True) or (folder / "inner" / "deep" / "d.md").write_text("D.")
+        ),
+        lambda: (folder / "c.md").unlink(),
+    ]
+    for change in changes:
+        change()
+        assert any(watcher.changed() for _ in range(1000))
+    while watcher.changed():
+        pass  # what was told late
+    (folder / "store" / "data.mdb").write_text("what the store itself writes")
+    assert not watcher.changed()
+
+
+@pytest.mark.slow
+def test_a_folder_that_another_took_the_place_of_is_watched(folder: Path) -> None:
+    pytest.importorskip("watchfiles")
+    watcher = WATCHERS["system"](folder)
+    folder.rename(folder.with_name("old"))
+    assert watcher.changed()
+    assert not watcher.changed()
+    folder.mkdir()
+    assert watcher.changed()
+    (folder / "b.md").write_text("Beta.")
+    assert any(watcher.changed() for _ in range(1000))
+
+
+def test_without_the_extra_it_looks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    assert isinstance(watching.watcher([folder], folder / "store", quiet=1, every=None), PollingWatcher)
+
+
+def test_the_command_keeps_a_store_like_a_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    class Scene(Played):
+        def changed(self) -> bool:
+            (folder / "a.md").rename(folder / "b.md")
+            (folder / "bad.csv").write_bytes(b"a,text\n1,\xff\xfe\x00\n")
+            (folder / "c.md").write_text("Gamma.")
+            self.changed = super().changed  # type: ignore[method-assign]
+            return True
+
+    monkeypatch.setattr(watching, "watcher", lambda *_, **__: Scene(True))
+    assert run(["watch", "s", str(folder), "--embedder", "hashing", "--language", "rules"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("1 added, 0 changed") == 1
+    assert "1 removed" in said or "nothing of this folder is pruned" in said
+    assert said.count("bad.csv") == 1, "a failure that stays is told once"
+    assert said.endswith("no longer watching\n")
+    with kvstore.open("s") as store:
+        assert "c.md" in store
+    assert run(["watch", "s", "nowhere"]) == 2
+
+
+@pytest.mark.slow
+def test_the_command_is_told_by_the_system_and_ends_with_ctrl_c(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("watchfiles")
+    words = ["watch", str(tmp_path / "s"), str(folder), "--embedder", "hashing", "--language", "rules"]
+    command = [sys.executable, "-c", "from kvstore_shell.cli import main; main()", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ}) as running:
+        assert running.stderr is not None
+        lines = iter(running.stderr.readline, "")
+        assert "watching" in next(lines)
+        assert "1 added" in next(lines)
+        (folder / "a.md").rename(folder / "b.md")
+        (folder / "c.md").write_text("Gamma.")
+        assert "2 added, 0 changed, 0 unchanged, 1 removed" in next(lines)
+        running.send_signal(signal.SIGINT)
+        assert "no longer watching" in next(lines)
+        assert running.wait() == 0
+    with kvstore.open(tmp_path / "s") as store:
+        assert store.keys() == ["b.md", "c.md"]
+        assert store.statistics()["change"] == 2
+        assert store.check() == []
