@@ -70,6 +70,15 @@ def test_a_changed_file_is_replaced_and_a_vanished_one_pruned(store: kvstore.Sto
     assert [row.document for row in store.lookup("Bowmore")] == ["one.md"]
 
 
+def test_a_renamed_file_is_never_missing(store: kvstore.Store, folder: Path) -> None:
+    store.ingest(folder, prune=True)
+    before = store.statistics()["change"]
+    (folder / "one.md").rename(folder / "renamed.md")
+    report = store.ingest(folder, prune=True)
+    assert (report.added, report.removed) == (1, 1)
+    assert store.statistics()["change"] == before + 1  # one commit: no reader finds neither, or both
+
+
 def test_prune_spares_other_folders(store: kvstore.Store, folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "letters"
     other.mkdir()

@@ -263,11 +263,10 @@ class _IngestRun:
                 record = visit.record()
                 if record is not None:
                     self._files.append(record)
-        self._write()
+        # What is left of the last batch and what is pruned go in one commit: a file that was renamed is never missing.
+        self._write(self._vanished() if prune else ())
         self._join()
         self._destination.settle_origins(self._unchanged)
-        if prune:
-            self._prune()
         self._remark_doubled()
         self._remark_unused(sources)
         self._report.seconds = time.monotonic() - self._started
@@ -444,7 +443,9 @@ class _IngestRun:
             self._batch, self._batch_chunks, self._batch_bytes, self._files = [], 0, 0, []
             self._stored_chunks = None
 
-    def _prune(self) -> None:
+    def _vanished(self) -> list[str]:
+        """The keys of the documents that are to be pruned."""
+        vanished: list[str] = []
         roots: dict[str, list[Covered]] = {}
         for covered in self._covered:
             roots.setdefault(covered.root, []).append(covered)
@@ -456,14 +457,14 @@ class _IngestRun:
                 self._report.failures.append(Failure(root, reason))
                 continue
             with self._destination.state() as state:
-                gone = [
+                vanished += [
                     record.key
                     for record in state.documents.of_origin(root)
                     if record.key not in self._seen
                     and any(covered.covers(record.source or record.key) for covered in asked)
                 ]
-            self._report.removed += len(gone)
-            self._write(gone)
+        self._report.removed += len(vanished)
+        return vanished
 
     def _fail(self, place: str, error: Exception) -> None:
         self._report.failures.append(failure(place, error))
