@@ -59,7 +59,7 @@ class SystemWatcher:
 
         self._known = self._identities()
         self._told: Iterator[set[Any]] = watch(
-            *(folder for folder in self._folders if folder.is_dir()),
+            *(folder.resolve() for folder in self._folders if folder.is_dir()),
             watch_filter=lambda _, path: not path.startswith(self._apart),
             debounce=int(1000 * _NEVER_QUIET),
             step=max(1, int(1000 * self._quiet)),
