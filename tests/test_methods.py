@@ -212,6 +212,7 @@ WORDLESS = {
     "get_many",
     "vectors",
     "delete_many",
+    "put_many",
     "set_origins",
     "query",  # a statement within bounds
     "interrupt",
@@ -315,7 +316,7 @@ def test_both_refuse_the_same(store: kvstore.Store, statement: str, call: Call) 
 
 def test_a_change_is_called_alike_on_a_store_and_in_a_transaction(store: kvstore.Store) -> None:
     changes = methods(kvstore.Transaction) - methods(kvstore.Snapshot) - {"commit", "rollback"}
-    assert len(changes) == 13
+    assert len(changes) == 14
     for name in changes:
         alone, inside = getattr(kvstore.Store, name), getattr(kvstore.Transaction, name)
         assert inspect.signature(alone) == inspect.signature(inside)

@@ -437,3 +437,59 @@ def test_origins_are_set_without_storing_documents_again(store: kvstore.Store) -
     assert ("tea", changed[-1][1]) in store.execute("SELECT key, changed FROM documents").fetchall()
     with pytest.raises(errors.ArgumentError, match="an origin is a text or None, not 7"):
         store.set_origins({"tea": 7})
+
+
+def test_many_documents_are_one_change(store: kvstore.Store) -> None:
+    many = [{"key": f"notes/{number}", "text": f"Note {number}. {TEA}", "meta": {"n": number}} for number in range(3)]
+    assert store.put_many(many) == [True, True, True]
+    changes = store.statistics()
+    assert store.put_many(many) == [False, False, False]
+    assert store.statistics() == changes, "what is stored already is no change"
+    again = [{**many[0], "text": "Another."}, many[1], many[0]]
+    assert store.put_many(again) == [True, False, True], "the last of a key stays"
+    document = store.get("notes/0")
+    assert document is not None and document.text == many[0]["text"]
+    vector = np.eye(1, store.settings.dimension)
+    with store.transaction() as transaction:
+        assert transaction.put_many(
+            [{"key": "own", "text": "Own.", "vectors": vector, "origin": "here"}, {**many[2], "title": "Note"}]
+        ) == [True, True]
+    assert store.vectors([("own", 0)]) == pytest.approx(vector)
+    assert store.put_many([]) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "message"),
+    [
+        ({"key": "b", "text": " "}, errors.InputError, "document 2 of 3: document 'b' is empty; give it some text"),
+        ({"key": "b", "text": "B.", "meta": {1, 2}}, errors.InputError, "document 2 of 3: put.*meta is a mapping"),
+        ({"key": "b", "txt": "B."}, TypeError, "document 2 of 3: put.* has no argument 'txt'; did you mean 'text'"),
+        ({"key": "b"}, TypeError, "document 2 of 3: put.* is missing 'text'"),
+        ("b", TypeError, "document 2 of 3: it is a mapping of the arguments of put"),
+        ({"key": "b", "text": "B.", "vectors": [[1.0]]}, errors.InputError, "document 2 of 3: .*"),
+    ],
+)
+def test_one_bad_document_of_many_is_named_and_none_is_stored(
+    store: kvstore.Store, wrong: Any, kind: type[Exception], message: str
+) -> None:
+    many = [{"key": "a", "text": "A."}, wrong, {"key": "c", "text": "C."}]
+    with pytest.raises(kind, match=message):
+        store.put_many(many)
+    with store.transaction() as transaction:
+        with pytest.raises(kind, match=message):
+            transaction.put_many(many)
+        assert transaction.keys() == []
+
+
+def test_vectors_of_chunks_as_hits_name_them(store: kvstore.Store) -> None:
+    store.put("tea", f"{TEA} " * 20)
+    hits = store.search("leaves", top=3)
+    found = store.vectors([(hit.document, hit.chunk) for hit in hits])
+    ids = {(key, number): id for id, key, number in store.execute("SELECT id, document, ordinal FROM chunks")}
+    assert (found == store.vectors([ids[hit.document, hit.chunk] for hit in hits])).all()
+    for chunk in (("tea", 999), ("milk", 0)):
+        with pytest.raises(errors.InputError, match="there is no chunk"):
+            store.vectors([chunk])
+    for wrong in (("tea",), ("tea", -1), (5, 0)):
+        with pytest.raises(errors.InputError):
+            store.vectors([wrong])  # type: ignore[list-item]

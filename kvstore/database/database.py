@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial, wraps
@@ -35,6 +35,7 @@ from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ..changes.facts import ExportReport, ImportReport
+    from ..changes.pending import Waiting
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast
     from ..ingest.pipeline import IngestProgress, IngestReport
@@ -323,6 +324,35 @@ class Database(Queryable):
         (document,) = embedded([prepared], self.settings, self._context.state, self._context.embed)
         with self.transaction(models=False) as transaction:
             return transaction._put(document)
+
+    @as_in(lambda transaction: transaction.put_many)
+    def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
+        from ..changes.pending import begin, derived_together, embedded
+        from .given_documents import given_documents
+        from .transaction import Transaction
+
+        self._require_writable()
+        given = given_documents(documents, Transaction.put)
+        # Everything that takes time is done before the writer's lock keeps others waiting.
+        changing: dict[int, Waiting] = {}
+        keys: set[str] = set()
+        with self.state() as state:
+            for place, each in enumerate(given):
+                record = state.documents.find(each.document.key)
+                same = each.vectors is None and record is not None and record.digest == each.document.digest
+                if same and each.document.key not in keys:
+                    continue
+                keys.add(each.document.key)
+                with each.told():
+                    changing[place] = begin(each.document, self.settings, each.vectors, each.origin)
+        prepared = derived_together(list(changing.values()), self.settings)
+        complete = embedded(prepared, self.settings, self._context.state, self._context.embed)
+        changes = [False] * len(given)
+        if complete:
+            with self.transaction(models=False) as transaction:
+                for place, document in zip(changing, complete, strict=True):
+                    changes[place] = transaction._put(document)
+        return changes
 
     update = one_shot(lambda transaction: transaction.update, models=True)
     delete = one_shot(lambda transaction: transaction.delete)

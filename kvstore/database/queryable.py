@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy.typing as npt
 
 from ..arguments import check_clauses, check_methods, check_text, check_whole, is_text
-from ..errors import InputError, ModelUnavailableError
+from ..errors import ArgumentError, InputError, ModelUnavailableError
 from ..retrieval.query import FILL, SEARCH_TOP, Clauses, Query, Strategy, check_options
 from ..structures.counters import Counters
 from ..structures.vectors.vectors import cosines, unit_rows
@@ -80,6 +80,16 @@ def _document(view: State, key: str) -> Document | None:
         record.changed,
         record.origin,
     )
+
+
+def _chunk_id(view: State, chunk: int | tuple[str, int]) -> int:
+    """The id of a chunk that is named in either way; one that no chunk has, where there is none."""
+    if not isinstance(chunk, tuple):
+        return chunk
+    key, number = chunk
+    record = view.documents.find(key)
+    found = None if record is None else next(islice(record.chunk_ids(), number, None), None)
+    return _LARGEST_ID if found is None else found
 
 
 class Queryable(ABC):
@@ -148,22 +158,29 @@ class Queryable(ABC):
                 return Counters.load(view.lmdb).documents
             return len(documents_where(view, where, parameters).allowed)
 
-    def vectors(self, chunks: Sequence[int]) -> Matrix:
-        """The stored unit vectors of some chunks, by their ids, in their order; shape (chunks, dimension).
+    def vectors(self, chunks: Sequence[int | tuple[str, int]]) -> Matrix:
+        """The stored unit vectors of some chunks, in their order; shape (chunks, dimension).
 
-        Raises InputError for a chunk that there is not: the ids of one state may not be those of another.
+        A chunk is named by its id, or as (key of its document, number in that, from 0), as a hit names it. Raises
+        InputError for a chunk that there is not: the ids of one state may not be those of another.
 
         >>> ids = [id for (id,) in store.execute("SELECT id FROM chunks")]
-        >>> store.vectors(ids).shape
-        (2, 256)
+        >>> store.vectors(ids).shape, store.vectors([("tea", 0)]).shape
+        ((2, 256), (1, 256))
         """
         for chunk in chunks:
-            check_whole("the id of a chunk", chunk, 0, _LARGEST_ID)
+            if not isinstance(chunk, tuple):
+                check_whole("the id of a chunk", chunk, 0, _LARGEST_ID)
+                continue
+            if len(chunk) != 2:
+                raise ArgumentError(f"a chunk is its id, or (key of its document, number), not {chunk!r:.60}")
+            check_text("the key of a chunk's document", chunk[0])
+            check_whole("the number of a chunk in its document", chunk[1], 0, _LARGEST_ID)
         with self.state() as view:
-            records = [view.chunks.find(chunk) for chunk in chunks]
+            records = [view.chunks.find(_chunk_id(view, chunk)) for chunk in chunks]
             missing = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
             if missing:
-                raise InputError(f"there is no chunk {missing[0]}; SELECT id FROM chunks lists them")
+                raise InputError(f"there is no chunk {missing[0]}; SELECT id, document, ordinal FROM chunks lists them")
             return view.vectors.gather([(record.block, record.row) for record in records if record is not None])
 
     def triples(self, key: str) -> list[Triple]:

@@ -138,6 +138,26 @@ class Transaction(Queryable):
         return self._put(begin(given, self._context.settings, vectors, origin))
 
     @working
+    def put_many(self, documents: Iterable[Mapping[str, Any]]) -> list[bool]:
+        """Store documents, each a mapping of the arguments of :meth:`put`; whether each changes anything, in order.
+
+        All are checked before one is stored: an error says which it is, the first counting as 1, and none is stored.
+        Raises what :meth:`put` raises.
+
+        >>> store.put_many([{"key": "milk", "text": "Milk goes into tea."}, {"key": "sea", "text": "It is salty."}])
+        [True, True]
+        """
+        from .given_documents import given_documents
+
+        begun = []
+        for each in given_documents(documents, Transaction.put):
+            with each.told():
+                begun.append((each, begin(each.document, self._context.settings, each.vectors, each.origin)))
+        if begun:
+            self._context.require_language()
+        return [self._put(document) for _, document in begun]
+
+    @working
     def _put(self, document: Prepared | Waiting) -> bool:
         """Store a document that is cut into chunks, or extracted (and perhaps embedded) already; True when that changes
         anything.
