@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import kvstore
 from kvstore import errors
+from kvstore.changes.check import check
+from kvstore.changes.dump import dump
 from kvstore.systems import STRATEGIES
 
 TEXTS = {
@@ -106,3 +112,161 @@ def test_what_needs_words_asks_for_them(filled: kvstore.Store) -> None:
     ):
         with pytest.raises(errors.InputError, match="the question is empty; ask something"):
             refused()
+
+
+# Own chunks ----------------------------------------------------------------------------------------------------------
+
+LONG = (
+    "# Tea\n\nTea is made from leaves. Robert Fortune took it to India.\n\n"
+    "## Milk\n\nMilk goes into tea.\r\nSome say so.\n"
+)
+
+
+def texts_of(store: kvstore.Store, key: str) -> list[str]:
+    rows = store.execute("SELECT text FROM chunks WHERE document = ? ORDER BY ordinal", (key,))
+    return [text for (text,) in rows]
+
+
+def test_application_chunks_stay_as_they_are(store: kvstore.Store) -> None:
+    """The bar: 1,000 chunks of an application WHOLE are 1,000 chunks, each text equal."""
+    pieces = {
+        f"piece/{number:04}": f"  Piece {number}: the keeper of lamp {number} writes. \n\n# Or\n\n| a |\n"
+        * (1 + number % 7)
+        for number in range(1000)
+    }
+    with store.transaction() as transaction:
+        for key, text in pieces.items():
+            transaction.put(key, text, format="markdown" if key.endswith("7") else "text", chunks="whole")
+    assert dict(store.execute("SELECT document, text FROM chunks").fetchall()) == pieces
+
+
+def test_a_whole_document_stays_whole(store: kvstore.Store) -> None:
+    store.put("tea", LONG * 40, format="markdown", chunks="whole")
+    assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 40]
+    assert not store.put("tea", LONG * 40, format="markdown", chunks="whole")
+    assert store.describe_document("tea")["cut"] == "whole"
+    assert store.update("tea", text=LONG * 41, title="Tea")
+    assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 41]
+    assert store.put("tea", LONG * 41, format="markdown", title="Tea")
+    assert len(texts_of(store, "tea")) > 3
+    assert store.describe_document("tea")["cut"] == "by rule"
+
+
+def test_a_document_is_cut_where_its_owner_says(store: kvstore.Store) -> None:
+    spans = [(LONG.index("Tea is"), LONG.index(" Robert")), (LONG.index("took"), LONG.index("Some")), (101, len(LONG))]
+    assert store.put("tea", LONG, format="markdown", chunks=spans)
+    expected = [LONG[start:end].replace("\r\n", "\n") for start, end in spans]
+    assert texts_of(store, "tea") == expected
+    headings = store.execute("SELECT heading FROM chunks ORDER BY ordinal").fetchall()
+    assert headings == [("Tea",), ("Tea",), ("Tea > Milk",)]
+    assert store.update("tea", meta={"year": 2024})
+    assert texts_of(store, "tea") == expected
+    with pytest.raises(errors.InputError, match="document 'tea' has chunks of its own; put its new text together"):
+        store.update("tea", text="Tea.")
+    assert store.describe_document("tea")["cut"] == "by its owner"
+    vectors = store.embed(["a", "b", "c"])
+    assert store.put("tea", LONG, format="markdown", chunks=spans, vectors=vectors)
+    assert np.allclose(
+        store.vectors([id for (id,) in store.execute("SELECT id FROM chunks ORDER BY ordinal")]), vectors
+    )
+
+
+def test_own_chunks_are_exported_imported_repaired_and_said(
+    store: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path
+) -> None:
+    store.put("whole", LONG * 30, format="markdown", title="Whole", chunks="whole")
+    store.put("cut", LONG, chunks=[(7, 31), (32, 60)])
+    store.put("ruled", LONG * 30)
+    store.export(tmp_path / "all.jsonl")
+    other = make_store("other")
+    other.import_(tmp_path / "all.jsonl")
+    with store.state() as one, other.state() as two:
+        assert dump(one) == dump(two)
+    assert other.import_(tmp_path / "all.jsonl").unchanged == 3
+    script = list(store.dump())
+    assert [line.endswith(" WHOLE;") for line in script if line.startswith("INSERT")] == [False, False, True]
+    assert any("1 documents were cut by their owner" in line for line in store.not_in_dump())
+    with other._context.environment.write() as view:  # a record of what is derived is gone
+        view.delete("chunks", next(bytes(key) for key, _ in view.scan("chunks")))
+    assert other.repair().found
+    assert other.check() == []
+    with store.state() as one, other.state() as two:
+        assert dump(one) == dump(two)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "message"),
+    [
+        ("hole", "document 'tea': chunks are 'whole' or a list of"),
+        ([], "document 'tea': no chunk is given"),
+        ([(0, 3), (2, 9)], "document 'tea': chunk 1 is .2, 9., not between 3 and 109: chunks stand in order"),
+        ([(0, 300)], "document 'tea': chunk 0 is .0, 300., not between 0 and 109"),
+        ([(5, 5)], "document 'tea': chunk 0 is .5, 5."),
+        ([(5, 7)], "document 'tea': chunk 0, .5, 7., is blank; leave it out"),
+        ([5], "document 'tea': chunk 0 is two whole numbers"),
+        ([(0, "3")], "document 'tea': chunk 0 is two whole numbers"),
+    ],
+)
+def test_what_are_no_chunks_says_why(store: kvstore.Store, chunks: Any, message: str) -> None:
+    with pytest.raises(errors.InputError, match=message):
+        store.put("tea", LONG, chunks=chunks)
+
+
+def test_the_longest_chunk_is_named(store: kvstore.Store) -> None:
+    assert store.put("most", "ä" * 32_767 + "b", chunks="whole")
+    with pytest.raises(errors.InputError, match="'more': it is one chunk and has 65,536 bytes; the longest"):
+        store.put("more", "ä" * 32_768, chunks="whole")
+    with pytest.raises(errors.InputError, match="'more': chunk 1 has 65,536 bytes; the longest chunk has 65,535"):
+        store.put("more", "b" * 70_000, chunks=[(0, 2), (4, 65_540)])
+    with pytest.raises(errors.InputError, match="'tree' is made of pairs, which have no chunks"):
+        store.put("tree", "a\tb", format="pairs", chunks="whole")
+
+
+def test_the_language_stores_whole_documents(store: kvstore.Store) -> None:
+    store.execute("INSERT DOCUMENT 'tea' TEXT ? WHOLE META '{\"year\": 2024}'", (LONG * 30,))
+    assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 30]
+    store.execute("UPDATE DOCUMENT 'tea' SET TEXT = ?", (LONG * 31,))
+    assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 31]
+
+
+@settings(max_examples=25)
+@given(
+    text=st.text("ab. #\n\r-|é", min_size=1, max_size=60),
+    cuts=st.sets(st.integers(0, 60), max_size=6),
+    whole=st.booleans(),
+    form=st.sampled_from(["text", "markdown"]),
+)
+def test_chunks_at_any_places_are_those_texts(
+    shelf: kvstore.Store, text: str, cuts: set[int], whole: bool, form: str
+) -> None:
+    borders = sorted({cut for cut in cuts if cut <= len(text)})
+    spans = [(a, b) for a, b in zip(borders[::2], borders[1::2], strict=False) if text[a:b].strip()]
+    if not text.strip() or not (whole or spans):
+        return
+    transaction = shelf.transaction()
+    try:
+        transaction.put("text", text, chunks="whole" if whole else spans, format=form)
+        with transaction.state() as state:
+            record = state.documents.find("text")
+            assert record is not None
+            stored = state.documents.text(record.id)
+            chunks = state.chunks.get_many(record.chunk_ids())
+            found = [stored[chunk.start : chunk.end].decode() for chunk in chunks]
+            problems = list(check(state))
+    finally:
+        transaction.rollback()
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    assert (
+        "".join(found) == plain
+        if whole
+        else [piece.strip() for piece in found]
+        == [text[a:b].replace("\r\n", "\n").replace("\r", "\n").strip() for a, b in spans]
+    )
+    assert problems == []
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    path = tmp_path_factory.mktemp("shelf") / "store"
+    with kvstore.open(path, embedder="hashing:16", settings={"language": "rules"}) as opened:
+        yield opened

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..collection_pause import collection_paused
 from ..extraction.extraction import Extracted
+from ..extraction.own_chunks import packed_chunks
 from ..settings import FixedSettings
 from ..storage.view import WriteView
 from ..structures.counters import Counters
@@ -265,6 +266,7 @@ class Changes:
             own_vectors=item.own_vectors,
             origin=item.origin,
             left_out=extracted.left_out,
+            own_chunks=packed_chunks(extracted.own_chunks),
         )
         outline = [
             Section(s.level, s.title, s.parent, s.start, s.end, abstract_ids[s.abstract]) for s in extracted.outline

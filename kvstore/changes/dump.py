@@ -35,6 +35,7 @@ def dump(view: State) -> dict[str, DumpRows]:
                 r.size,
                 tuple(r.groups),
                 r.left_out,
+                repr(r.own_chunks),
             )
             for r in documents.values()
         ],

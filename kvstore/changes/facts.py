@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from .. import systems
 from ..errors import InputError
+from ..extraction.own_chunks import unpacked_chunks
 from ..storage import records
 from ..structures import tables
 from ..structures.documents.document_triples import KIND, DocumentTriples, joined, stated_triples
@@ -36,7 +37,8 @@ _MAYBE_TEXT = (str, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A document as it was given; ``vectors`` are its owner's, rows of numbers, if any."""
+    """A document as it was given; ``vectors`` are its owner's, rows of numbers, and ``chunks`` how its owner cut it,
+    if any."""
 
     format: str
     text: str
@@ -45,6 +47,7 @@ class Given:
     meta: dict[str, Any] | None = None
     left_out: int | None = None
     vectors: npt.ArrayLike | None = None
+    chunks: str | Sequence[Sequence[int]] | None = None
 
 
 class _StatedDocuments(Fact[str, Given]):
@@ -59,6 +62,7 @@ class _StatedDocuments(Fact[str, Given]):
         "text": str,
         "left_out": (int, type(None)),
         "vectors": (list, type(None)),
+        "chunks": (str, list, type(None)),
     }
     # Of vectors those that were given with documents.
     tables = (tables.DOCUMENTS, tables.TEXTS, tables.VECTORS)
@@ -73,13 +77,14 @@ class _StatedDocuments(Fact[str, Given]):
         vectors = None
         if record.own_vectors and record.chunk_count:
             vectors = state.vectors_of(record)
-        given = Given(record.format, text, record.title, record.source, record.meta, record.left_out, vectors)
+        own = unpacked_chunks(record.own_chunks)
+        given = Given(record.format, text, record.title, record.source, record.meta, record.left_out, vectors, own)
         return record.key, given
 
     def line(self, key: str, value: Given) -> Line:
         line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
         line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
-        return {name: said for name, said in line.items() if said or name not in ("left_out", "vectors")}
+        return {name: said for name, said in line.items() if said or name not in ("left_out", "vectors", "chunks")}
 
     def parse(self, line: Line) -> tuple[str, Given]:
         return line["document"], Given(**{name: line[name] for name in line if name != "document"})
@@ -93,15 +98,21 @@ class _StatedDocuments(Fact[str, Given]):
             meta = json.dumps(given.meta, ensure_ascii=False) if given.meta else None
             clauses = {" SOURCE ?": given.source, " TITLE ?": given.title, " TEXT ?": given.text, " META ?": meta}
             stated = {clause: value for clause, value in clauses.items() if value is not None}
-            yield f"INSERT DOCUMENT ?{kind}{''.join(stated)}", (key, *stated.values())
+            whole = " WHOLE" if given.chunks == "whole" else ""
+            yield f"INSERT DOCUMENT ?{kind}{''.join(stated)}{whole}", (key, *stated.values())
 
     def unsaid(self, state: State) -> Iterator[Said]:
-        marked = [(record.own_vectors, record.left_out > 0) for record in state.documents.scan()]
-        own, pages = (sum(marks) for marks in zip(*marked, strict=True)) if marked else (0, 0)
+        marked = [
+            (record.own_vectors, record.left_out > 0, isinstance(record.own_chunks, list))
+            for record in state.documents.scan()
+        ]
+        own, pages, cut = (sum(marks) for marks in zip(*marked, strict=True)) if marked else (0, 0, 0)
         if own:
             yield f"the vectors of {own:,} documents are their own, which no statement holds; EXPORT TO keeps them", ()
         if pages:
             yield f"how much of {pages:,} pages was left out is in no statement; EXPORT TO keeps that", ()
+        if cut:
+            yield f"where {cut:,} documents were cut by their owner is in no statement; EXPORT TO keeps that", ()
 
 
 class _StatedTriples(DocumentFact[DocumentTriples]):

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..errors import CorruptionError, InputError, KvstoreError
 from ..extraction.extraction import Extracted, extract, vectors_for, with_vectors
+from ..extraction.own_chunks import unpacked_chunks
 from ..settings import FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, WriteTransaction
@@ -197,6 +198,7 @@ class _Rebuild:
             meta=record.meta,
             format=record.format,
             left_out=record.left_out,
+            chunks=unpacked_chunks(record.own_chunks),
         )
         vectors = self._vectors(record, extracted)
         if record.own_vectors:

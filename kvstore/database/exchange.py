@@ -158,6 +158,7 @@ class _Importer:
             meta=given.meta,
             format=given.format,
             left_out=given.left_out or 0,
+            chunks=given.chunks,
         )
         document = begin(validated, self._context.settings, given.vectors)
         self._batch.documents[key] = document

@@ -24,6 +24,7 @@ from ..changes import facts
 from ..changes.changes import Changes
 from ..changes.pending import Pending, Prepared, Waiting, begin, complete, derived_together
 from ..errors import ArgumentError, ClosedError, InputError, TransactionError
+from ..extraction.own_chunks import unpacked_chunks
 from ..extraction.validation import PAIRS, ValidDocument, validate
 from ..sql.nearby import no_document, no_entity
 from ..storage.environment import MapFull, WriteTransaction
@@ -116,21 +117,26 @@ class Transaction(Queryable):
         meta: Mapping[str, Any] | None = None,
         format: str = "text",
         vectors: npt.ArrayLike | None = None,
+        chunks: str | Sequence[Sequence[int]] | None = None,
         origin: str | None = None,
         left_out: int = 0,
     ) -> bool:
         """Store a document in place of the one of this key; True when that changes anything.
 
-        ``vectors`` (one, or one a chunk) stand in for the embedder's; ``origin`` is the folder it came from,
-        ``left_out`` how many characters of its page were left out as navigation. Raises InputError for an empty or
-        over-long text, a bad format or vectors that do not fit.
+        ``vectors`` (one, or one a chunk) stand in for the embedder's. ``chunks`` says how the text is cut, in place of
+        the rules: ``"whole"``, or at places (start, end) in characters, in order and apart from each other; they are
+        kept as they are. ``origin`` is the folder it came from, ``left_out`` how many characters of its page were left
+        out as navigation. Raises InputError, which names the document, for an empty or over-long text, a bad format,
+        and vectors or chunks that do not fit.
 
         >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
         True
         >>> store.put("milk", "Milk goes into tea.", title="Milk", meta={"year": 2025})
         False
         """
-        given = validate(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out)
+        given = validate(
+            key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks
+        )
         stands = self._document(key)
         if vectors is None and stands is not None and stands.digest == given.digest:
             return False
@@ -249,9 +255,9 @@ class Transaction(Queryable):
     ) -> bool:
         """Change parts of a stored document, what is None staying as it is; True when that changes anything.
 
-        A document with the user's own vectors keeps them, and one whose text stays keeps its triples. Raises
-        DocumentNotFoundError with the nearest keys, and InputError for another text of a document whose vectors are the
-        user's own: put it again, with its vectors.
+        A document with the user's own vectors keeps them, and one whose text stays keeps its triples. One that is whole
+        stays whole. Raises DocumentNotFoundError with the nearest keys, and InputError for another text of a document
+        whose vectors or chunks are the user's own: put it again, with these.
 
         >>> store.update("coffee", title="Coffee"), store.get("coffee").title
         (True, 'Coffee')
@@ -267,6 +273,9 @@ class Transaction(Queryable):
             if text is not None and text != stored:
                 raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
             vectors = self._changes.state.vectors_of(record)
+        own_chunks = unpacked_chunks(record.own_chunks)
+        if isinstance(own_chunks, tuple) and text is not None and text != stored:
+            raise InputError(f"document {key!r} has chunks of its own; put its new text together with new chunks")
         return self.put(
             key,
             stored if text is None else text,
@@ -275,6 +284,7 @@ class Transaction(Queryable):
             meta=record.meta if meta is None else meta,
             format=record.format,
             vectors=vectors,
+            chunks=own_chunks,
             origin=record.origin,
             left_out=record.left_out if text is None or text == stored else 0,
         )
@@ -453,6 +463,7 @@ class Transaction(Queryable):
             meta=record.meta,
             format=record.format,
             left_out=record.left_out,
+            chunks=unpacked_chunks(record.own_chunks),
         )
         document = begin(given, self._context.settings)
         stated = [(fact, self._fact(fact, key)) for fact in facts.of_documents()]

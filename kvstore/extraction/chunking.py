@@ -10,8 +10,9 @@ space lies in exactly one chunk.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in
@@ -84,6 +85,39 @@ def chunk_text(text: str, found: Sequence[Block], tokens: int) -> tuple[list[Hea
     if lead or units:
         chunks += _pack([*lead, *units], section, tokens)
     return sections, chunks
+
+
+def chunks_at(
+    text: str, found: Sequence[Block], spans: Sequence[Span], tokens: int
+) -> tuple[list[Heading], list[Chunk]]:
+    """Sections of a text, and chunks at given places, exactly these; each lies in the innermost section that has all
+    of it."""
+    sections = _sections(found, len(text))
+    ends = [block.end for block in found]
+    chunks: list[Chunk] = []
+    for start, end in spans:
+        units: list[Unit] = []
+        for number in range(bisect_right(ends, start), len(found)):
+            block = found[number]
+            if block.start >= end:
+                break
+            part = replace(block, start=max(block.start, start), end=min(block.end, end))
+            if not text[part.start : part.end].strip():
+                continue
+            units += (
+                [_unit(text, part.start, part.end, part.kind)] if part.kind == "heading" else _units(text, part, tokens)
+            )
+        section = _section_around(sections, units[0].start, units[-1].end)
+        chunks.append(Chunk(start, end, section, units))
+    return sections, chunks
+
+
+def _section_around(sections: Sequence[Heading], start: int, end: int) -> int:
+    """The innermost section that a place lies in; -1: none."""
+    around = bisect_right(sections, start, key=lambda section: section.start) - 1
+    while around >= 0 and sections[around].end < end:
+        around = sections[around].parent
+    return around
 
 
 def _follows(text: str, before: Block | None, block: Block) -> bool:

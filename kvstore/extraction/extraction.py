@@ -37,9 +37,10 @@ from ..text.sentences import sentences
 from ..text.stated_names import LONGEST_ENTITY_KEY, stated_tree
 from ..text.words import chunk_terms, stemmer
 from .abstracts import AbstractTree, build_tree
-from .chunking import Chunk, Heading, Span, chunk_text
+from .chunking import Chunk, Heading, Span, chunk_text, chunks_at
 from .occurring import occurring
 from .outline_relations import outline_relations
+from .own_chunks import OwnChunks
 from .pairs import pairs_of
 from .prose import Prose, read_prose
 from .relation import Relation, tree_of
@@ -126,11 +127,11 @@ def extract(
     meta: Mapping[str, Any] | None = None,
     format: str = "text",
     left_out: int = 0,
+    chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> Extracted:
     """Derive everything that follows from one document; raises InputError where it cannot be a document."""
-    return derive(
-        validate(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out), settings
-    )
+    given = validate(key, text, title=title, source=source, meta=meta, format=format, left_out=left_out, chunks=chunks)
+    return derive(given, settings)
 
 
 def derive(given: ValidDocument, settings: FixedSettings) -> Extracted:
@@ -214,11 +215,19 @@ def cut(given: ValidDocument, settings: FixedSettings) -> ChunkedDocument | Extr
         introductions = _introductions(_related(relations, "tree"), None, given.key)
         return _extracted(given, introductions=introductions, relations=relations)
     found = blocks(text, given.format)
-    sections, chunks = chunk_text(text, found, settings.chunk_tokens)
+    if given.own_chunks is None:
+        sections, chunks = chunk_text(text, found, settings.chunk_tokens)
+    else:
+        sections, chunks = chunks_at(text, found, _spans(given.own_chunks, text), settings.chunk_tokens)
     if not chunks:
         raise InputError(f"document {given.key!r} is empty; give it some text, or delete it")
     english = are_english([text[chunk.start : chunk.end] for chunk in chunks])
     return ChunkedDocument(given, text, found, sections, chunks, byte_offsets(text, len(given.text)), english)
+
+
+def _spans(chunks: OwnChunks, text: str) -> Sequence[Span]:
+    """The places where a document is cut that its user has cut."""
+    return [(0, len(text))] if chunks is None or chunks == "whole" else chunks
 
 
 def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) -> Extracted:
@@ -232,6 +241,9 @@ def _derived(written: ChunkedDocument, prose: Prose, settings: FixedSettings) ->
         for index, s in enumerate(sections)
     ]
     stated = outline_relations(written.blocks, to_bytes, any(written.english)) if _has_tree(given) else []
+    if given.own_chunks is not None:  # what stands between the chunks says nothing
+        kept = [(int(to_bytes[chunk.start]), int(to_bytes[chunk.end])) for chunk in chunks]
+        stated = [one for one in stated if any(start <= one.start and one.end <= end for start, end in kept)]
     relations = [
         relation
         for relation in (*stated, *prose.relations)
@@ -298,7 +310,8 @@ def with_vectors(document: Document, vectors: npt.NDArray[np.float32]) -> Docume
     """The same document with vectors of the user's own, which count for its digest; shape (chunks, dimension)."""
     d = document
     own = vectors.astype("<f4").tobytes()
-    return replace(document, digest=content_digest(d.title, d.source, d.meta, d.format, d.text, own, d.left_out))
+    digest = content_digest(d.title, d.source, d.meta, d.format, d.text, own, d.left_out, d.own_chunks)
+    return replace(document, digest=digest)
 
 
 def byte_offsets(text: str, length: int) -> npt.NDArray[np.int64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from ..arguments import check_whole
 from ..errors import InputError
 from ..storage.records import pack
+from .own_chunks import OwnChunks, own_chunks, packed_chunks
 
 #: The format of a document that is rows of a tree, and no text.
 PAIRS = "pairs"
@@ -30,7 +31,8 @@ LONGEST_KEY = 4096
 class ValidDocument:
     """A document as given, its lines ended by ``\\n``; ``digest`` changes when any part of it does.
 
-    ``left_out``: how many characters of the page it was read from were left out as navigation.
+    ``left_out``: how many characters of the page it was read from were left out as navigation; ``own_chunks``: how its
+    user has cut it, in characters of the text.
     """
 
     key: str
@@ -41,6 +43,7 @@ class ValidDocument:
     text: bytes
     digest: bytes
     left_out: int = 0
+    own_chunks: OwnChunks = None
 
 
 def validate(
@@ -52,6 +55,7 @@ def validate(
     meta: Mapping[str, Any] | None = None,
     format: str = "text",
     left_out: int = 0,
+    chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ValidDocument:
     """Take a document as it is given; raises InputError where it cannot be one."""
     check_whole("left_out", left_out, 0, LONGEST_TEXT)
@@ -60,18 +64,21 @@ def validate(
             raise InputError(f"a document's {what} is a string, not {type(value).__name__}")
     if meta is not None and not isinstance(meta, Mapping):
         raise InputError(f"document {key!r}: metadata is a mapping of names to JSON values, not {type(meta).__name__}")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    given, text = text, text.replace("\r\n", "\n").replace("\r", "\n")
     encoded = _check(key, text, format)
+    if chunks is not None and format == PAIRS:
+        raise InputError(f"document {key!r} is made of pairs, which have no chunks; leave chunks out")
+    own = own_chunks(key, chunks, given)
     try:
         # What is stored is what JSON keeps: an export then says all of it.
         details = json.loads(json.dumps(dict(meta or {}), default=_dated))
         pack(details)
-        digest = content_digest(title, source, details, format, encoded, left_out=left_out)
+        digest = content_digest(title, source, details, format, encoded, left_out=left_out, own_chunks=own)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
             f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
         ) from None
-    return ValidDocument(key, title, source, format, details, encoded, digest, left_out)
+    return ValidDocument(key, title, source, format, details, encoded, digest, left_out, own)
 
 
 def _dated(value: object) -> str:
@@ -89,9 +96,11 @@ def content_digest(
     text: bytes,
     vectors: bytes = b"",
     left_out: int = 0,
+    own_chunks: OwnChunks = None,
 ) -> bytes:
     """Sixteen bytes that change when any part of a document does; ``vectors`` are the user's own, if any."""
-    parts = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
+    parts: list[Any] = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
+    parts += [["chunks", packed_chunks(own_chunks)]] if own_chunks is not None else []
     head = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
     digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
     for part in (head, vectors, text):

@@ -86,7 +86,8 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
                 f"there is a document {literal(statement.key)} already; UPDATE DOCUMENT changes it"
             )
         about = given(title=statement.title, source=statement.source, format=statement.format)
-        transaction.put(statement.key, statement.text, meta=meta, **about)
+        chunks = "whole" if statement.whole else None
+        transaction.put(statement.key, statement.text, meta=meta, chunks=chunks, **about)
     return Cursor("INSERT", rowcount=1, message="1 document inserted")
 
 

@@ -172,11 +172,13 @@ class InsertDocument:
     meta: str | None = None
     source: str | None = None
     format: str | None = None
+    whole: bool = False
 
     def __str__(self) -> str:
         form = "" if self.format is None else f" AS {self.format}"
         before, meta = _clauses(("SOURCE", self.source), ("TITLE", self.title)), _clauses(("META", self.meta))
-        return f"INSERT DOCUMENT {literal(self.key)}{form}{before} TEXT {literal(self.text)}{meta}"
+        whole = " WHOLE" if self.whole else ""
+        return f"INSERT DOCUMENT {literal(self.key)}{form}{before} TEXT {literal(self.text)}{meta}{whole}"
 
 
 @dataclass(frozen=True, slots=True)

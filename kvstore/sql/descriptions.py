@@ -72,6 +72,7 @@ def document(view: State, key: str) -> dict[str, Any]:
         "meta": record.meta,
         "bytes": record.size,
         "chunks": record.chunk_count,
+        "cut": _cut(record.own_chunks),
         "abstracts": sum(1 for _ in record.abstract_ids()),
         "changed": record.changed,
         "origin": record.origin,
@@ -80,6 +81,11 @@ def document(view: State, key: str) -> dict[str, Any]:
         **{fact.plural: fact.described(value) for fact, value in stated_of(view, record)},
         "introduces": sorted({view.entities.get(entity).name for entity, _, _ in view.entities.introduced(record.id)}),
     }
+
+
+def _cut(own_chunks: str | list[int] | None) -> str:
+    """How a document was cut into chunks."""
+    return "by its owner" if isinstance(own_chunks, list) else own_chunks or "by rule"
 
 
 def entity(view: State, name: str) -> dict[str, Any]:

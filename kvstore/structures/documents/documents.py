@@ -38,7 +38,7 @@ class DocumentRecord:
     ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
     ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed_at`` counts seconds since
     1970, UTC; ``origin`` is the folder it was ingested from; ``left_out`` counts the characters of its page that were
-    left out as navigation.
+    left out as navigation; ``own_chunks`` says how its user has cut it, as :mod:`kvstore.extraction.own_chunks` has it.
     """
 
     id: int
@@ -56,6 +56,7 @@ class DocumentRecord:
     own_vectors: bool = False
     origin: str | None = None
     left_out: int = 0
+    own_chunks: str | list[int] | None = None
 
     def chunk_ids(self) -> Iterator[int]:
         """Ids of the document's chunks, in order of the text."""
@@ -320,7 +321,8 @@ class DocumentWriter(Documents):
             self._put_record(replace(record, origin=origin))
 
     def _put_record(self, record: DocumentRecord) -> None:
-        body = [getattr(record, name) for name in _FIELDS]
+        # What is cut by rule, as nearly all is, says nothing of it.
+        body = [getattr(record, name) for name in _FIELDS if name != "own_chunks" or record.own_chunks is not None]
         self._write.put(tables.DOCUMENTS, records.u64(record.id), records.pack(body))
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:

@@ -1,0 +1,99 @@
+"""Chunks that the user has cut: a document whole, or places of its text, in place of what the rules would cut.
+
+In: what was given with a document. Out: :data:`OwnChunks`, checked, in characters of the text with its lines ended by
+``\\n``. On disk, in the document's record: None, ``whole``, or a list of two numbers a chunk: how many characters its
+start is behind the end of the chunk before (or the text's beginning), and its length. What cannot be chunks is an
+InputError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from typing import Any, Literal
+
+from ..errors import InputError
+
+#: How a document is cut: by rule (None), not at all, or at these places: characters, the last not included.
+OwnChunks = Literal["whole"] | tuple[tuple[int, int], ...] | None
+#: Bytes of the longest chunk, so that offsets inside it fit 16 bits.
+LONGEST_OWN_CHUNK = 65_535
+
+
+def own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, text: str) -> OwnChunks:
+    """The chunks of a document as its user gives them, in characters of ``text``, its lines ended in any way."""
+    if chunks is None:
+        return None
+    if isinstance(chunks, str):
+        if chunks != "whole":
+            raise InputError(f"document {key!r}: chunks are 'whole' or a list of (start, end), not {chunks!r}")
+        _check_length(key, text.replace("\r\n", "\n"), "it is one chunk and")
+        return "whole"
+    found: list[tuple[int, int]] = []
+    last = shorter = 0  # shorter: by how many line ends the text is, up to ``last``
+    for number, given in enumerate(chunks):
+        start, end = _span(key, number, given)
+        if not last <= start < end <= len(text):
+            raise InputError(
+                f"document {key!r}: chunk {number} is ({start:,}, {end:,}), not between {last:,} and {len(text):,}: "
+                "chunks stand in order and do not overlap; put what overlaps as documents of its own"
+            )
+        piece = text[start:end]
+        if not piece.strip():
+            raise InputError(f"document {key!r}: chunk {number}, ({start:,}, {end:,}), is blank; leave it out")
+        _check_length(key, piece, f"chunk {number}")
+        at = start - shorter - _paired(text, last, start)
+        shorter += _paired(text, last, end)
+        found.append((at, end - shorter))
+        last = end
+    if not found:
+        raise InputError(f"document {key!r}: no chunk is given; leave chunks out to have it cut by rule")
+    return tuple(found)
+
+
+def _paired(text: str, start: int, end: int) -> int:
+    """How many line ends of two characters end after ``start``, and not after ``end``."""
+    return text.count("\r\n", max(0, start - 1), end)
+
+
+def _span(key: str, number: int, given: Any) -> tuple[int, int]:
+    try:
+        start, end = (index(place) for place in given)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"document {key!r}: chunk {number} is two whole numbers, (start, end), not {given!r}"
+        ) from None
+    return start, end
+
+
+def _check_length(key: str, piece: str, what: str) -> None:
+    length = len(piece.encode(errors="replace"))
+    if length > LONGEST_OWN_CHUNK:
+        raise InputError(
+            f"document {key!r}: {what} has {length:,} bytes; the longest chunk has {LONGEST_OWN_CHUNK:,}: cut it, or "
+            "leave chunks out"
+        )
+
+
+def packed_chunks(chunks: OwnChunks) -> str | list[int] | None:
+    """What a record holds for such chunks."""
+    if chunks is None or chunks == "whole":
+        return chunks
+    packed: list[int] = []
+    last = 0
+    for start, end in chunks:
+        packed += start - last, end - start
+        last = end
+    return packed
+
+
+def unpacked_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
+    """The chunks that a record holds."""
+    if packed is None or isinstance(packed, str):
+        return None if packed is None else "whole"
+    found: list[tuple[int, int]] = []
+    last = 0
+    for gap, length in zip(packed[::2], packed[1::2], strict=True):
+        found.append((last + gap, last + gap + length))
+        last += gap + length
+    return tuple(found)
