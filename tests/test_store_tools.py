@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import model_server
 import pytest
 
 import kvstore
@@ -157,6 +158,14 @@ def test_a_condition_keeps_other_documents_from_every_tool(voyages: kvstore.Stor
         tools.call("put", {"key": "secret/more", "text": "More."})
     assert voyages.keys() == ["long", "secret/plan", "tea"]
     assert tools.call("put", {"key": "open/more", "text": "More."}) == "open/more: stored"
+
+
+def test_a_model_that_the_environment_names_answers(voyages: kvstore.Store, server: model_server.Server) -> None:
+    server.planned.append(model_server.stream("It went to ", "India [1]."))
+    answer = StoreTools(voyages).call("ask", {"question": "Where did Robert Fortune take tea?", "where": "key = 'tea'"})
+    assert answer.splitlines()[0] == "It went to India [1]."
+    assert ", written by tiny)" in answer
+    assert answer.splitlines()[-1].startswith("[1] tea, bytes ")
 
 
 def test_what_the_owner_gives_is_checked_at_once(voyages: kvstore.Store) -> None:

@@ -79,7 +79,7 @@ def _number(description: str, least: int = 1, most: int = MOST_FOUND) -> dict[st
 
 
 class StoreTools:
-    """The tools of one store.
+    """The tools of one store, in a session of their own.
 
     ``write`` adds those that change it. ``tokens`` is the most of a result. ``strategy`` is how evidence is found where
     a call does not say. ``where`` is a SQL condition over ``documents``: others are then neither given nor changed, and
@@ -100,11 +100,12 @@ class StoreTools:
             raise InputError(f"a result has {LEAST_TOKENS} tokens at least, not {tokens}")
         if where is not None:
             store.count(where)
-        self._store = store
+        self._handle = store
+        self._store = store.session()
+        self._store.set("prompt_tokens", tokens)
         self._tokens = tokens
         self._strategy = None if strategy is None else store.describe_strategy(strategy).name
         self._where = where
-        store.set("prompt_tokens", tokens)
         self.tools = {tool.name: tool for tool in self._made() if write or not tool.changes}
 
     def _made(self) -> Iterable[StoreTool]:
@@ -219,7 +220,7 @@ class StoreTools:
     @property
     def store(self) -> kvstore.Store:
         """The store that the tools are of."""
-        return self._store
+        return self._handle
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
         """The text of one call; raises KvstoreError for what cannot be done, whose message is for whoever called."""
