@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from .opening import migrate_store as migrate
     from .opening import open_store as open
     from .plugin_listing import plugins
-    from .retrieval.evidence import Evidence, Hit, Location, Relative, Step, TextSpan
+    from .retrieval.evidence import Evidence, Hit, Location, Relative, Relatives, Step, TextSpan
     from .sql.descriptions import Column, Table
     from .storage.environment import CompactReport
     from .store import Store
     from .structures.indexes.generation_building import WritingForecast
-    from .structures.indexes.generations import OutlineRow
+    from .structures.indexes.generations import Outline, OutlineRow
     from .structures.indexes.index import IndexStatus
     from .structures.indexes.index_building import IndexProgress
     from .structures.names.aliases import Alias
@@ -77,12 +77,14 @@ __all__ = [
     "IngestReport",
     "KvstoreError",
     "Location",
+    "Outline",
     "OutlineRow",
     "Plugin",
     "Prompt",
     "RawDocument",
     "ReadFailure",
     "Relative",
+    "Relatives",
     "Snapshot",
     "Step",
     "Store",
@@ -125,12 +127,14 @@ _HOMES = {
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Location": ("retrieval.evidence", "Location"),
+    "Outline": ("structures.indexes.generations", "Outline"),
     "OutlineRow": ("structures.indexes.generations", "OutlineRow"),
     "WritingForecast": ("structures.indexes.generation_building", "WritingForecast"),
     "Plugin": ("entry_points", "Plugin"),
     "Prompt": ("answering.prompt", "Prompt"),
     "RawDocument": ("ingest.readers", "RawDocument"),
     "ReadFailure": ("ingest.readers", "ReadFailure"),
+    "Relatives": ("retrieval.evidence", "Relatives"),
     "Relative": ("retrieval.evidence", "Relative"),
     "Snapshot": ("database.snapshot", "Snapshot"),
     "TextSpan": ("retrieval.evidence", "TextSpan"),

@@ -7,7 +7,6 @@ text in Arrow, which has one type a column, and stays as it is in pandas. Whole 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,8 +14,33 @@ from .extras import required
 
 #: The Arrow type of a column of SQL.
 ARROW_TYPES: Mapping[str, str] = {"TEXT": "string", "INTEGER": "int64", "REAL": "double", "BLOB": "binary"}
+NamedRows = tuple[Sequence[str], Iterable[Sequence[Any]], Sequence[str | None]]
 #: The type of pandas of a column of SQL without values.
 _EMPTY_TYPES: Mapping[str, str] = {"TEXT": "str", "INTEGER": "int64", "REAL": "float64"}
+
+
+class Columnar:
+    """What has rows of named columns, for other programs."""
+
+    __slots__ = ()
+
+    def _rows_by_name(self) -> NamedRows:
+        """Names of columns, rows, and the types of the columns where they are known (else none at all)."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """The rows as a ``pyarrow.Table``; a column of several kinds of values is text.
+
+        Raises MissingExtraError without pyarrow (``pip install 'kvstore[arrow]'``).
+        """
+        return arrow_table(*self._rows_by_name())
+
+    def to_pandas(self) -> Any:
+        """The rows as a ``pandas.DataFrame``; whole numbers stay whole beside a NULL (type Int64).
+
+        Raises MissingExtraError without pandas (``pip install 'kvstore[pandas]'``).
+        """
+        return data_frame(*self._rows_by_name())
 
 
 def arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
@@ -47,6 +71,8 @@ def plain_text(value: Any) -> str | None:
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     if isinstance(value, list | dict):
+        import json
+
         return json.dumps(value, ensure_ascii=False)
     return str(int(value) if isinstance(value, bool) else value)  # as SQLite shows it
 

@@ -130,3 +130,20 @@ def test_a_cursor_becomes_a_data_frame(filled: kvstore.Store) -> None:
     assert filled.execute("SELECT 1 AS a, 2 AS a").to_pandas().values.tolist() == [[1, 2]]
     assert filled.execute("SELECT key FROM documents WHERE 0").to_pandas().shape == (0, 1)
     assert filled.execute("LOOKUP 'Robert Fortune'").to_pandas()["document"].tolist() == ["coffee"]
+
+
+@pytest.mark.slow
+def test_evidence_answers_and_trees_become_tables(filled: kvstore.Store) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    answer = filled.ask("What is tea made from?")
+    (cited,) = answer.to_arrow().to_pylist()
+    assert (cited["number"], cited["document"], cited["text"]) == (1, "tea", "Tea is made from leaves.")
+    hits = answer.evidence.to_pandas()
+    assert hits["rank"].tolist() == [hit.rank for hit in answer.evidence.hits]
+    assert hits["end"].tolist() == [hit.end for hit in answer.evidence.hits]
+    filled.create_index("topics")
+    for tree, statement in ((filled.expand("India"), "EXPAND 'India'"), (filled.outline("topics"), "EXPAND TOPICS")):
+        assert tree.to_arrow().to_pylist() == filled.execute(statement).to_arrow().to_pylist() != []
+    empty = filled.retrieve("Nothing of this", where="0").to_arrow().schema
+    assert [str(field.type) for field in empty][:3] == ["int64", "double", "string"]

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..columnar import Columnar, NamedRows
 from ..errors import InputError
 from ..models.text_pieces import TextPieces
 from ..retrieval.evidence import Evidence, Trace
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Columnar):
     """An answer with its citations; ``extractive`` where no language model wrote it. It prints as its text.
+
+    For other programs its rows are the citations.
 
     ``weighed`` says how likely the store is to answer the question, and from what that was told; where that is below
     the session's ``least_confidence``, the answer has ``abstained``: it says so, and its citations are the passages
@@ -48,6 +51,14 @@ class Answer:
 
     def __str__(self) -> str:
         return self.text
+
+    def _rows_by_name(self) -> NamedRows:
+        columns = {
+            "number": "INTEGER", "document": "TEXT", "chunk": "INTEGER", "start": "INTEGER", "end": "INTEGER",
+            "text": "TEXT", "kind": "TEXT",
+        }  # fmt: skip
+        rows = [[getattr(citation, name) for name in columns] for citation in self.citations]
+        return tuple(columns), rows, tuple(columns.values())
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text, and the passages cited, the cited bytes marked."""

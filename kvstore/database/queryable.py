@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from ..answering.extractive import Relevance
     from ..answering.prompt import Prompt
     from ..models.llm import LanguageModel
-    from ..retrieval.evidence import Evidence, Hit, Location, Relative
+    from ..retrieval.evidence import Evidence, Hit, Location, Relatives
     from ..structures.documents.document_triples import Triple
-    from ..structures.indexes.generations import OutlineRow
+    from ..structures.indexes.generations import Outline
     from ..structures.indexes.index import IndexStatus
     from ..structures.names.aliases import Alias
     from ..structures.state import State
@@ -278,7 +278,7 @@ class Queryable(ABC):
         depth: int = 1,
         tree: str | None = None,
         limit: int = 100,
-    ) -> list[Relative]:
+    ) -> Relatives:
         """Relatives of an entity, ``depth`` levels up and down; without one, of the names last looked up.
 
         Raises InputError where there is nothing to expand, EntityNotFoundError for an unknown name given.
@@ -351,7 +351,7 @@ class Queryable(ABC):
         with self.state() as view:
             return statuses(view, INDEXES.values())
 
-    def outline(self, kind: str, *, depth: int = 1) -> list[OutlineRow]:
+    def outline(self, kind: str, *, depth: int = 1) -> Outline:
         """What an index has grouped, such as ``topics``, each group before those it is made of, as EXPAND gives it.
 
         Raises InputError where the kind groups nothing, or the store has no such index, or it is not built yet.

@@ -13,6 +13,8 @@ from itertools import chain, islice
 from types import TracebackType
 from typing import Any
 
+from ..columnar import Columnar, NamedRows
+
 Row = tuple[Any, ...]
 
 #: The type of a column by that of a value in it.
@@ -30,7 +32,7 @@ def _type_of(values: Iterable[Any]) -> str | None:
     return "REAL" if found == {"INTEGER", "REAL"} else found.pop() if len(found) == 1 else None
 
 
-class Cursor:
+class Cursor(Columnar):
     """The result of one statement.
 
     ``kind`` is the first word of the statement (``LOOKUP``, ``ASK``); ``columns`` are the names of the columns, none
@@ -116,25 +118,9 @@ class Cursor:
         """
         return list(self)
 
-    def to_arrow(self) -> Any:
-        """The rows that are left as a ``pyarrow.Table``; a column of several kinds of values is text.
-
-        Raises MissingExtraError without pyarrow (``pip install 'kvstore[arrow]'``).
-        """
-        from ..columnar import arrow_table
-
-        with self:
-            return arrow_table(self.columns, self, self.types)
-
-    def to_pandas(self) -> Any:
-        """The rows that are left as a ``pandas.DataFrame``; whole numbers stay whole beside a NULL (type Int64).
-
-        Raises MissingExtraError without pandas (``pip install 'kvstore[pandas]'``).
-        """
-        from ..columnar import data_frame
-
-        with self:
-            return data_frame(self.columns, self, self.types)
+    def _rows_by_name(self) -> NamedRows:
+        """Those that are left."""
+        return self.columns, self, self.types
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first of the rows that are left, which stay to be read."""

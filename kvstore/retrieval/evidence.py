@@ -5,15 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Literal
 
+from ..columnar import Columnar, NamedRows
 from ..storage.environment import View
 from ..storage.measured_view import MeasuredView
 from ..structures.reading import BatchedReading
 
 #: What is found: a chunk, a run of chunks, a text made of sentences, or a report on many documents.
 HitKind = Literal["chunk", "segment", "summary", "report"]
+
+
+#: What a hit is for other programs, and a relative, with the types of SQL.
+_HIT_FIELDS = ("rank", "score", "document", "chunk", "text", "path", "kind", "start", "end", "heading", "title")
+_HIT_TYPES = ("INTEGER", "REAL", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT", "INTEGER", "INTEGER", "TEXT", "TEXT")
+_RELATIVE_TYPES = ("TEXT", "TEXT", "INTEGER", "TEXT", "TEXT", "TEXT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +97,10 @@ class HitGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Columnar):
     """The outcome of a retrieval; ``pool`` is the number of chunks that were ranked.
+
+    For other programs its rows are the hits.
 
     ``context`` are lines about the question's entities, and ``points`` what a model took from the chunks
     (:mod:`.distillation`): both go into a prompt beside the chunks. ``groups`` are parts of the hits that are read
@@ -120,6 +129,9 @@ class Evidence:
         rows = [(hit.rank, hit.score, hit.document, hit.chunk, hit.text, hit.path) for hit in self.hits]
         found = f"{len(self.hits)} found by {self.strategy}, of {self.pool:,} ranked"
         return table(columns, rows, remarks=[found, *([] if self.hint is None else [self.hint])])
+
+    def _rows_by_name(self) -> NamedRows:
+        return _HIT_FIELDS, [[getattr(hit, name) for name in _HIT_FIELDS] for hit in self.hits], _HIT_TYPES
 
 
 class Trace:
@@ -198,10 +210,13 @@ class Relative:
     text: str
 
 
-class Relatives(list[Relative]):
+class Relatives(Columnar, list[Relative]):
     """Relatives as EXPAND gives them; a notebook draws them as trees."""
+
+    def _rows_by_name(self) -> NamedRows:
+        return ("entity", "tree", "level", "relative", "via", "text"), [*map(astuple, self)], _RELATIVE_TYPES
 
     def _repr_html_(self) -> str:
         from ..markup import relatives
 
-        return relatives([(one.entity, one.tree, one.level, one.relative, one.via, one.text) for one in self])
+        return relatives(map(astuple, self))

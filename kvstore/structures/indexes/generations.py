@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+from ...columnar import Columnar, NamedRows
 from ...errors import CorruptionError
 from ...storage import index_file, records
 from ...storage.engine_tables import LmdbTable
@@ -80,8 +81,12 @@ class OutlineRow:
     detail: str
 
 
-class Outline(list[OutlineRow]):
+class Outline(Columnar, list[OutlineRow]):
     """Lines of such a drawing; a notebook draws them as lists in lists."""
+
+    def _rows_by_name(self) -> NamedRows:
+        columns = {"level": "INTEGER", "title": "TEXT", "count": "INTEGER", "detail": "TEXT"}
+        return tuple(columns), [*map(astuple, self)], tuple(columns.values())
 
     def _repr_html_(self) -> str:
         from ...markup import levels
