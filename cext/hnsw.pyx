@@ -28,6 +28,8 @@ NONE = 0xFFFFFFFF
 CODE_SIDE = KV_CODE_SIDE
 
 cdef uint32_t _NONE = 0xFFFFFFFF
+# How many ranges ahead of the one that is compared codes are fetched into the cache.
+cdef Py_ssize_t _RANGES_AHEAD = 8
 
 #: A cosine with what orders ties: -(number) where the largest is wanted first.
 ctypedef pair[float, int64_t] Near
@@ -261,11 +263,14 @@ cdef bint compare_rows(
 ) noexcept nogil:
     """Find the ``most`` nearest allowed nodes of ranges of nodes, all compared; False where one fails its checksum."""
     cdef priority_queue[Near] kept
-    cdef Py_ssize_t part
+    cdef Py_ssize_t part, parts = first.shape[0]
     cdef int64_t node, stop
     cdef float cosine
     walk.found.clear()
-    for part in range(first.shape[0]):
+    for part in range(parts):
+        # Where ranges are short, only we know where the next ones lie.
+        if part + _RANGES_AHEAD < parts and 0 <= first[part + _RANGES_AHEAD] < graph.nodes:
+            kv_prefetch(code_of(graph, <uint32_t> first[part + _RANGES_AHEAD]), graph.side)
         node, stop = max(first[part], <int64_t> 0), min(last[part], <int64_t> graph.nodes)
         while node < stop:
             if is_allowed(filter, graph.labels[node]):

@@ -22,6 +22,8 @@ from hypothesis import strategies as st
 import kvstore
 from kvstore import errors
 from kvstore.storage import index_file
+from kvstore.storage.view import LmdbView
+from kvstore.structures import tables
 from kvstore.structures.indexes.index import IndexRecord
 from kvstore.structures.indexes.index_building import IndexBuilder
 from kvstore.structures.indexes.indexes import IndexWriter
@@ -341,6 +343,26 @@ def test_questions_verify_a_block_of_vectors_once_and_check_verifies_it_again(
     assert verified
 
 
+def test_a_search_looks_up_the_chunks_that_it_finds_together(
+    filled: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    get_many = LmdbView.get_many
+
+    def counted(view: LmdbView, table: str, keys: Any) -> Any:
+        if table == tables.CHUNKS:
+            asked.append(len(keys))
+        return get_many(view, table, keys)
+
+    filled.delete_many([f"d{number}" for number in range(10)])
+    monkeypatch.setattr(LmdbView, "get_many", counted)
+    for options in ({}, {"exact": 1}):
+        found_in(filled, unit(20), top=15, **options)  # what is in memory already is not read again
+        asked.clear()
+        assert len(found_in(filled, unit(20), top=15, **options)) == 15
+        assert len(asked) <= 4, asked
+
+
 def test_a_restored_backup_does_not_use_the_file_of_the_history_it_has_left(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "s", embedder="hashing") as store:
         for number in range(20):
@@ -407,6 +429,8 @@ def test_dropping_removes_the_file(filled: kvstore.Store) -> None:
 CHILD = """
 import sys, numpy as np, kvstore
 from kvstore.storage import index_file
+from kvstore.storage.view import LmdbView
+from kvstore.structures import tables
 def unit(seed):
     vector = np.random.default_rng(seed).standard_normal(256).astype(np.float32)
     return vector / np.linalg.norm(vector)

@@ -52,7 +52,7 @@ class IngestDestination:
 
         embedder = self.settings.embedder if embed and not self._context.embedder_given else None
         environment = self._context.environment
-        buffered = sorted(environment.buffer_reader.buffered)
+        buffered = sorted(environment.buffer_reader.buffered.names)
         return Job(str(environment.path.resolve()), self.settings, format, dict(options), embedder, buffered)
 
     def write(

@@ -301,12 +301,24 @@ def unpacked_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
 StoredSegments = Callable[[bytes], Iterator[tuple[bytes, memoryview]]]
 
 
+class BufferedTables(dict[str, bool]):
+    """Whether a table is buffered, of each that was asked for."""
+
+    def __init__(self, names: Set[str]) -> None:
+        super().__init__()
+        self.names = names
+
+    def __missing__(self, table: str) -> bool:
+        self[table] = table in self.names
+        return self[table]
+
+
 class ChangeBufferReader:
     """Reads the segments that views see; segments never change, so each is read once in this process."""
 
     def __init__(self, buffered: Set[str]) -> None:
         #: The tables that are buffered.
-        self.buffered = buffered
+        self.buffered = BufferedTables(buffered)
         self._read = ChangeBuffer()
 
     def buffer(self, stored: StoredSegments) -> ChangeBuffer:

@@ -166,7 +166,7 @@ class LmdbView:
         transaction = self._current()
         handle = self._handles.get(table)
         try:
-            if table in self._buffered:
+            if self._buffered[table]:
                 chain = self._buffer().of(table).chain(key)
                 if chain != UNCHANGED:
                     return value_in(table, key, chain, self._in_table(table, key, chain))
@@ -178,7 +178,7 @@ class LmdbView:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
         handle = self._handles.get(table)
-        changes = self._buffer().of(table) if table in self._buffered else _NO_CHANGES
+        changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
         found: list[memoryview | None] = []
         try:
@@ -212,7 +212,7 @@ class LmdbView:
                             more = cursor.next()
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
-        if table in self._buffered:
+        if self._buffered[table]:
             for place, prefix in enumerate(prefixes):
                 keys = self._buffer().of(table).ordered(prefix, prefix + _ABOVE)
                 found[place] = list(self._buffer().overlaid(table, keys, iter(found[place])))
@@ -223,7 +223,7 @@ class LmdbView:
     ) -> Iterator[Record]:
         """The records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         stored = self._stored(table, start, stop, reverse)
-        if table not in self._buffered:
+        if not self._buffered[table]:
             return stored
         keys = self._buffer().of(table).ordered(start, stop, reverse=reverse)
         return self._buffer().overlaid(table, keys, stored, reverse=reverse)
@@ -233,7 +233,7 @@ class LmdbView:
         transaction = self._current()
         handle = self._handles.get(table)
         found: list[Record | None] = [None] * len(ranges)
-        changes = self._buffer().of(table) if table in self._buffered else _NO_CHANGES
+        changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
         try:
             if handle is not None:
                 with transaction.cursor(db=handle) as cursor:
@@ -262,7 +262,7 @@ class LmdbView:
         handle = self._handles.get(table)
         try:
             count = 0 if handle is None else transaction.stat(handle)["entries"]
-            if table not in self._buffered:
+            if not self._buffered[table]:
                 return count
             return count + self._buffer().added(
                 table, lambda key: handle is not None and transaction.get(key, db=handle) is not None

@@ -72,14 +72,14 @@ class WriteTransaction(LmdbView):
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError when there is no space.
         """
-        if self._buffers and table in self._buffered:
+        if self._buffers and self._buffered[table]:
             self._buffer_changes(table, {key: bytes(value)})
         else:
             self._put(table, key, value)
 
     def delete(self, table: str, key: bytes) -> bool:
         """Remove ``key``; False when it was not there. Every buffer given before goes stale."""
-        if self._buffers and table in self._buffered:
+        if self._buffers and self._buffered[table]:
             present = self.get(table, key) is not None
             if present:
                 self._buffer_changes(table, {key: None})
@@ -91,7 +91,7 @@ class WriteTransaction(LmdbView):
 
         Every buffer given before goes stale. Raises what :meth:`put` raises.
         """
-        if self._buffers and table in self._buffered:
+        if self._buffers and self._buffered[table]:
             self._buffer_changes(table, changes)
         else:
             self._write_many(table, changes)
@@ -101,7 +101,7 @@ class WriteTransaction(LmdbView):
         if table == engine_tables.RECENT:
             self._known_buffer = self._committed = ChangeBuffer()
             self._own = {}
-        elif table in self._buffered:
+        elif self._buffered[table]:
             self.merge_buffer()
         transaction = self._current()
         handle = self._handles.get(table)

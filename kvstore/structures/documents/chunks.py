@@ -47,9 +47,15 @@ class Chunks:
 
     def find(self, chunk: int) -> ChunkRecord | None:
         """The record of a chunk id, or None where there is a hole."""
-        key = records.u64(chunk)
-        value = self._view.get(tables.CHUNKS, key)
-        return None if value is None else ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
+        return self.find_many([chunk])[0]
+
+    def find_many(self, chunks: Iterable[int]) -> list[ChunkRecord | None]:
+        """The record of each of some chunk ids, or None where there is a hole."""
+        keys = list(map(records.u64, chunks))
+        return [
+            None if value is None else ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
+            for key, value in zip(keys, self._view.get_many(tables.CHUNKS, keys), strict=True)
+        ]
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
         """Whether there is a chunk of each of some ids."""

@@ -8,9 +8,11 @@ state is corrected for every other: chunks that are new are read, and what the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import IndexUnavailableError
 from ..documents.allowed import ChunkSet
@@ -77,14 +79,15 @@ def _compared_again(state: State, met: Sequence[NearCodes], top: int) -> VectorP
     within = 2 * INEXACT * float(scales.max(initial=0))
     places: dict[int, tuple[int, int]] = {}
     least = -np.inf
-    for chunk, cosine in zip(labels[order].tolist(), cosines[order].tolist(), strict=True):
-        if cosine < least:
+    for some in _in_portions(order, top):
+        if cosines[some[0]] < least:
             break
-        record = state.chunks.find(chunk)
-        if record is not None:
-            places[chunk] = record.block, record.row
-            if len(places) == top:
-                least = cosine - within
+        chunks = labels[some].tolist()
+        for chunk, cosine, record in zip(chunks, cosines[some].tolist(), state.chunks.find_many(chunks), strict=True):
+            if record is not None and cosine >= least:
+                places[chunk] = record.block, record.row
+                if len(places) == top:
+                    least = cosine - within
     return np.array([*places], np.uint64), state.vectors.gather([*places.values()])
 
 
@@ -152,11 +155,21 @@ def _present(state: State, chunks: Ids, scores: Matrix, top: int, known: Collect
     them; each chunk once: what an older state reads for itself may have been read for a newer one."""
     found: dict[int, int] = {}
     least = -np.inf
-    for place, (chunk, score) in enumerate(zip(chunks.tolist(), scores.tolist(), strict=True)):
-        if score < least:
+    for some in _in_portions(np.arange(len(chunks)), top):
+        if scores[some[0]] < least:
             break
-        if chunk not in found and (chunk in known or state.chunks.find(chunk) is not None):
-            found[chunk] = place
-            if len(found) == top:
-                least = score
+        ids = chunks[some].tolist()
+        looked_up = [chunk for chunk in ids if chunk not in known]
+        there = set(itertools.compress(looked_up, state.chunks.has_many(looked_up))) if looked_up else ()
+        for place, chunk, score in zip(some.tolist(), ids, scores[some].tolist(), strict=True):
+            if (chunk in known or chunk in there) and chunk not in found and score >= least:
+                found[chunk] = place
+                if len(found) == top:
+                    least = score
     return list(found.values())
+
+
+def _in_portions(places: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
+    """Places, best first, as many at once as are looked up together: mostly one portion is enough."""
+    size = top + 16
+    return (places[start : start + size] for start in range(0, len(places), size))

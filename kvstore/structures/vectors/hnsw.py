@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +39,8 @@ CODES_A_CANDIDATE = 50
 #: How far the cosine of a code may be from the vector's, in units of its scale: the errors of its numbers lie evenly
 #: within half a scale, so that of the cosine has a standard deviation of a scale / √12, and this is four of them.
 INEXACT = 1.2
-#: Runs of ids are looked up one by one where the labels are more than this many times as many.
-_SPARSE = 32
+#: Runs of ids are looked up one by one where the labels are at least this many times as many.
+_SPARSE = 4
 
 _LAYERS = 15
 
@@ -96,6 +97,9 @@ class HnswGraph:
         self.rows = CodedRows(arrays["labels"], arrays["codes"], arrays["scales"])
         #: Whether a search may walk links; else all codes are compared.
         self.linked = arrays["links"].shape[1] > 0
+        #: Where the chunks of documents stand that were asked for: who restricts a search restricts many.
+        self._ranges: WeakKeyDictionary[Allowed, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+        self._ranges = WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self.rows.labels)
@@ -118,7 +122,7 @@ class HnswGraph:
             if allowed is None or (isinstance(allowed, Allowed) and _SPARSE * len(allowed) > len(labels)):
                 first, last = np.zeros(1, np.int64), np.full(1, len(labels), np.int64)
             elif isinstance(allowed, Allowed):
-                first, last, groups = labels.searchsorted(allowed.starts), labels.searchsorted(allowed.stops), None
+                (first, last), groups = self._ranges_of(allowed), None
             else:
                 first = np.flatnonzero(allowed.mask(labels))
                 last = first + 1
@@ -126,6 +130,14 @@ class HnswGraph:
         except ValueError as error:
             raise IndexUnavailableError(f"{error}; REFRESH builds it anew") from error
         return NearCodes(*found, len(found[0]) < ef)
+
+    def _ranges_of(self, allowed: Allowed) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Of each document that may answer the first row of its chunks, and the one behind the last."""
+        found = self._ranges.get(allowed)
+        if found is None:
+            labels = self.rows.labels
+            found = self._ranges[allowed] = labels.searchsorted(allowed.starts), labels.searchsorted(allowed.stops)
+        return found
 
     def verify(self) -> None:
         """Verify every node."""
