@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,20 @@ def test_chunks_go_to_parquet_with_their_vectors(
     assert np.array_equal(vectors, filled.vectors(found.column("id").to_pylist()))
     with pytest.raises(errors.InputError, match="exists already"):
         filled.execute(f"EXPORT TO '{tmp_path}/all.parquet'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_file_that_cannot_be_written_whole_is_not_there(filled: kvstore.Store, tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip("pyarrow")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(errors.StoreFullError, match=r"cannot be written \(File too large\)"):
+            filled.export_table(tmp_path / f"x.{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
 @pytest.mark.slow
