@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import importlib.util
 import io
 import re
@@ -94,7 +95,7 @@ def run_python(block: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 def test_python_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,), (shown,) = blocks("python"), blocks("text")
+    block, shown = blocks("python")[0], blocks("text")[0]
     monkeypatch.setattr(kvstore, "open", functools.partial(kvstore.open, embedder="hashing"))
     assert run_python(block, tmp_path, monkeypatch) == shown
 
@@ -102,7 +103,29 @@ def test_python_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is None, reason="the extra `local` is missing")
 def test_python_prints_what_is_shown_with_the_default_embedder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,), (shown,) = blocks("python"), blocks("text")
+    block, shown = blocks("python")[0], blocks("text")[0]
+    assert run_python(block, tmp_path, monkeypatch) == shown
+
+
+def _imported(block: str) -> list[str]:
+    return re.findall(r"^(?:from|import) (\w+)", block, re.MULTILINE)
+
+
+#: The examples in frameworks, with what they print.
+IN_FRAMEWORKS = list(zip(blocks("python")[1:], blocks("text")[1:], strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("block", "shown"), IN_FRAMEWORKS, ids=[_imported(block)[-1] for block, _ in IN_FRAMEWORKS])
+def test_examples_in_frameworks_print_what_is_shown(
+    block: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in sorted({*_imported(block)} - {"kvstore"}):
+        pytest.importorskip(package)
+    if "sqlalchemy" in block and not importlib.metadata.entry_points(group="sqlalchemy.dialects", name="kvstore"):
+        from sqlalchemy.dialects import registry  # a checkout that was installed before it had the dialect
+
+        registry.register("kvstore", "kvstore.integrations.sqlalchemy_dialect", "KvstoreDialect")
     assert run_python(block, tmp_path, monkeypatch) == shown
 
 
