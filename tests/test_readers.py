@@ -663,6 +663,30 @@ def test_pdf_joins_lines_and_counts_pages() -> None:
 LONG = "The keeper on watch lights the lamp of the tower at dusk and"
 
 
+def test_pdf_running_heads_and_page_numbers_are_left_out_and_told() -> None:
+    chapters = ["Ships", "Ships", "Ships", "Lamps", "Lamps", "Lamps", "Lamps"]
+    pages = [
+        placed((50, 800, f"Chapter {chapter}"), (50, 700, f"Keeper {'abcdefg'[at]} wrote."), (290, 40, f"- {at + 1} -"))
+        for at, chapter in enumerate(chapters)
+    ]
+    document = one(pdf([*pages, placed((50, 800, "Chapter End"), (50, 700, "The last."))]), "a.pdf")
+    assert document.text == "\n\n".join(
+        [*(f"Keeper {each} wrote." for each in "abcdefg"), "Chapter End", "The last.\n"]
+    )
+    assert [(part.element, part.reason, part.text) for part in document.left_out[:2]] == [
+        ("page 1", "running head", "Chapter Ships"),
+        ("page 1", "page number", "- 1 -"),
+    ]
+    kept = one(pdf(pages), "a.pdf", None, navigation="keep")
+    assert kept.text.count("Chapter") == 7 and not kept.left_out
+    same = one(pdf([placed((50, 700, "Same."))] * 4), "a.pdf")
+    assert same.text.count("Same.") == 4 and not same.left_out
+
+
+def test_pdf_pages_that_are_pictures_are_counted() -> None:
+    assert one(pdf([["Some text."], [], []]), "a.pdf").meta == {"pages": 3, "pages_without_text": 2}
+
+
 def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
     options = placed(
         (50, 760, f"{LONG} these are the"),

@@ -2,9 +2,10 @@
 
 In: a PDF file. Out: one document of format ``text``: paragraphs with their lines joined and words whole that a line
 end had hyphenated, a blank line between pages; rows of a table and entries of a list are paragraphs of their own, a
-term stands in a line above its definition, columns come one after the other, ligatures are unfolded. Its title is that
-of the file's metadata; ``meta['pages']`` counts the pages. A file that is damaged, locked with a password or without a
-text layer is a ReaderError, and so is the absence of pypdf.
+term stands in a line above its definition, columns come one after the other, ligatures are unfolded. Running heads and
+page numbers are left out, and told (``left_out``); the option ``navigation=keep`` keeps them. Its title is that of the
+file's metadata; ``meta['pages']`` counts the pages, ``meta['pages_without_text']`` those that are pictures. A file that
+is damaged, locked with a password or without a text layer is a ReaderError, and so is the absence of pypdf.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, BinaryIO
 from ...errors import ReaderError
 from ...extras import required
 from .decoding import clean
-from .raw_document import Origin, RawDocument, ReadOptions
+from .raw_document import JSON, LeftOut, Origin, RawDocument, ReadOptions
 
 #: Ligatures are letters of a font, not of the text.
 _LIGATURES = str.maketrans(
@@ -37,6 +38,16 @@ _MOST_WIDTHS = 1 << 16
 _BULLET = re.compile(r"[•◦▪‣●○■∙]\s")
 #: A line shorter than this share of the page's usual line ends its paragraph.
 _SHORT_LINE = 0.6
+#: Lines at the top and the foot of a page that may be running heads, how many pages must have one, and which share of
+#: those between the first and the last of them (heads of left and right pages take turns); points within which two
+#: lines stand at the same height, and characters of the longest.
+_EDGE_LINES = 2
+_FEWEST_RUNNING = 3
+_SHARE_RUNNING = 0.4
+_SAME_HEIGHT = 3
+_LONGEST_RUNNING = 150
+_NUMBER = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
+_ONLY_NUMBER = re.compile(r"\W*(?:(?:[Pp]age|[Ss]eite|p\.)\W*)?#(?:\W*(?:of|von|/)\W*#)?\W*")
 _HYPHENATED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
 
 
@@ -52,7 +63,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             if reader.is_encrypted and not reader.decrypt(""):
                 raise ReaderError(f"{origin.name}: is locked with a password; store an unlocked copy")
             fonts = _Fonts()
-            pages = [_page_text(page, fonts) for page in reader.pages]
+            drawn = [_page_lines(page, fonts) for page in reader.pages]
             title = reader.metadata.title if reader.metadata is not None else None
         except (ReaderError, MemoryError):
             raise
@@ -62,11 +73,16 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             raise ReaderError(
                 f"{origin.name}: is damaged or no PDF ({type(error).__name__}: {error}); open it and save it anew"
             ) from None
-    text = "\n\n".join(filter(None, pages))
-    if not text:
-        raise ReaderError(f"{origin.name}: has no text layer ({len(pages)} pages of images); run OCR first")
+    if not any(drawn):
+        raise ReaderError(f"{origin.name}: has no text layer ({len(drawn)} pages of images); run OCR first")
+    kept, left_out = (drawn, ()) if options.navigation == "keep" else _without_running_lines(drawn)
+    text = "\n\n".join(filter(None, map(_page_text, kept)))
+    meta: dict[str, JSON] = {"pages": len(drawn)}
+    blank = sum(not lines for lines in drawn)
+    if blank:
+        meta["pages_without_text"] = blank
     title = " ".join(clean(title).split()) if isinstance(title, str) else ""
-    yield RawDocument(origin.key, title or None, text + "\n", {"pages": len(pages)}, "text")
+    yield RawDocument(origin.key, title or None, text + "\n", meta, "text", left_out)
 
 
 @contextmanager
@@ -317,12 +333,46 @@ def _after_letters(text: str, count: int) -> int:
     return best
 
 
-def _page_text(page: Any, fonts: _Fonts) -> str:
-    """One page: lines joined into paragraphs, by where they stand."""
+def _page_lines(page: Any, fonts: _Fonts) -> list[_PageLine]:
+    """The lines of one page, in the order of its content, columns one after the other."""
     fonts.turn_to(page)
     gathering = _Gathering(fonts)
     page.extract_text(visitor_operand_before=gathering.show, visitor_text=gathering.hear)
-    lines = _columns(gathering.lines)
+    return _columns(gathering.lines)
+
+
+def _without_running_lines(pages: Sequence[list[_PageLine]]) -> tuple[list[list[_PageLine]], tuple[LeftOut, ...]]:
+    """The lines of pages without running heads and page numbers, and what was left out.
+
+    Such a line is among the first or last of its page, at a height where on other pages a line stands that reads the
+    same but for its numbers, on ``_FEWEST_RUNNING`` pages and ``_SHARE_RUNNING`` of them, or of those between the first
+    and the last that have it: the heads of chapters change. A document of which nothing else would be left keeps all.
+    """
+    places: dict[tuple[str, int, str], list[tuple[int, _PageLine]]] = {}
+    for number, lines in enumerate(pages):
+        by_height = sorted(lines, key=lambda line: -line.y)
+        edges = [("head", line) for line in by_height[:_EDGE_LINES]]
+        edges += [("foot", line) for line in by_height[_EDGE_LINES:][-_EDGE_LINES:]]
+        for edge, line in edges:
+            read = _NUMBER.sub("#", line.text)
+            if len(read) <= _LONGEST_RUNNING:
+                places.setdefault((edge, round(line.y / _SAME_HEIGHT), read), []).append((number, line))
+    running: dict[int, LeftOut] = {}
+    for (edge, _, read), found in places.items():
+        on = sorted({number for number, _ in found})
+        if len(on) < _FEWEST_RUNNING or len(on) < _SHARE_RUNNING * (on[-1] - on[0] + 1):
+            continue
+        what = "page number" if _ONLY_NUMBER.fullmatch(read) else f"running {edge}"
+        for number, line in found:
+            running[id(line)] = LeftOut(f"page {number + 1}", what, len(line.text), line.text[:80])
+    kept = [[line for line in lines if id(line) not in running] for lines in pages]
+    if not any(kept):
+        return list(pages), ()
+    return kept, tuple(running[id(line)] for lines in pages for line in lines if id(line) in running)
+
+
+def _page_text(lines: Sequence[_PageLine]) -> str:
+    """One page: lines joined into paragraphs, by where they stand."""
     if not lines:
         return ""
     lengths = sorted(len(line.text) for line in lines)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import BinaryIO
 
 from ...errors import ReaderError
+from ...extras import required
 from .decoding import clean
 from .raw_document import Origin, RawDocument, ReadOptions
 
@@ -23,11 +24,8 @@ _ROW = re.compile(r".*\|\s*$")
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    try:
-        from striprtf import striprtf
-    except ImportError:
-        raise ReaderError(f"{origin.name}: reading RTF needs striprtf; pip install 'kvstore[documents]'") from None
-    plain: Callable[..., str] = striprtf.rtf_to_text
+    library = required("striprtf.striprtf", "documents", f"{origin.name}: reading RTF", error=ReaderError)
+    plain: Callable[..., str] = library.rtf_to_text
     data = stream.read().removeprefix(BOM_UTF8)
     if not data.strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
+from ...extras import required
 from .decoding import clean
 from .markdown_blocks import document, pipe_table
 from .packages import Package
@@ -60,10 +61,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 @contextmanager
 def _workbook(stream: BinaryIO, origin: Origin) -> Iterator[Any]:
     """The workbook; whatever fails while it is read is a ReaderError."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise ReaderError(f"{origin.name}: reading XLSX needs openpyxl; pip install 'kvstore[documents]'") from None
+    openpyxl = required("openpyxl", "documents", f"{origin.name}: reading XLSX", error=ReaderError)
     package = Package(stream, origin.name, "XLSX")
     stream.seek(0)
     try:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
+from ...extras import required
 from .list_nesting import Gathered
 from .markdown_blocks import Inline, MarkdownBlock, document, heading, paragraph, pipe_table
 from .packages import Package
@@ -25,10 +26,7 @@ _DIAGRAM = "/diagramData"
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the presentation as one document."""
-    try:
-        import pptx
-    except ImportError:
-        raise ReaderError(f"{origin.name}: reading PPTX needs python-pptx; pip install 'kvstore[documents]'") from None
+    pptx = required("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
     package = Package(stream, origin.name, "PPTX")
     stream.seek(0)
     try:

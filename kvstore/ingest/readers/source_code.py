@@ -12,13 +12,12 @@ headings are. Damaged code is cut where the parser still finds definitions. Need
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from importlib import import_module
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
+from ...extras import required
 from .code_languages import LANGUAGES, Language
 from .decoding import clean, decode
 from .markdown_blocks import MarkdownBlock, code_block, document, heading
@@ -40,24 +39,17 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if language is None:
         known = ", ".join(LANGUAGES)
         raise ReaderError(f"{origin.name}: is of no language that is read AS code (suffixes: {known}); read it AS text")
-    try:
-        parser = _parser(language)
-    except ImportError:
-        raise ReaderError(
-            f"{origin.name}: reading {language.name} needs tree-sitter; pip install 'kvstore[documents]'"
-        ) from None
+    parser = _parser(language, f"{origin.name}: reading {language.name}")
     data = text.encode()
     blocks = list(_sections(parser.parse(data).root_node, data, path.name, language))
     yield RawDocument(origin.key, path.name, document(blocks) + "\n", {"language": language.name}, "markdown")
 
 
-@lru_cache(maxsize=len(LANGUAGES))
-def _parser(language: Language) -> Any:
-    """The parser of a language; raises ImportError."""
-    import tree_sitter
-
-    grammar = getattr(import_module(language.package), language.function)()
-    return tree_sitter.Parser(tree_sitter.Language(grammar))
+def _parser(language: Language, what: str) -> Any:
+    """The parser of a language; raises ReaderError where the library is not there."""
+    tree_sitter = required("tree_sitter", "documents", what, error=ReaderError)
+    grammar = required(language.package, "documents", what, error=ReaderError)
+    return tree_sitter.Parser(tree_sitter.Language(getattr(grammar, language.function)()))
 
 
 def _marks(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
