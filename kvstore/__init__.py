@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .entry_points import Plugin
     from .ingest.file_documents import Failure
     from .ingest.forecast import Forecast
-    from .ingest.pipeline import IngestProgress, IngestReport
+    from .ingest.pipeline import Ingestion, IngestProgress, IngestReport
     from .ingest.readers import FORMATS, RawDocument, ReadFailure
     from .language.cursor import Cursor
     from .models.token_estimate import token_estimate
@@ -75,6 +75,7 @@ __all__ = [
     "IndexStatus",
     "IngestProgress",
     "IngestReport",
+    "Ingestion",
     "KvstoreError",
     "Location",
     "Outline",
@@ -126,6 +127,7 @@ _HOMES = {
     "IndexStatus": ("structures.indexes.index", "IndexStatus"),
     "IngestProgress": ("ingest.pipeline", "IngestProgress"),
     "IngestReport": ("ingest.pipeline", "IngestReport"),
+    "Ingestion": ("ingest.pipeline", "Ingestion"),
     "Location": ("retrieval.evidence", "Location"),
     "Outline": ("structures.indexes.generations", "Outline"),
     "OutlineRow": ("structures.indexes.generations", "OutlineRow"),

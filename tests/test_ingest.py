@@ -304,6 +304,31 @@ def test_an_interrupted_ingest_keeps_what_is_committed_and_goes_on(
     assert (report.unchanged, report.added) == (4, 3)
 
 
+def test_an_ingest_can_be_iterated_over_and_left(
+    store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
+    for number in range(7):
+        (tmp_path / f"{number}.txt").write_text(f"Document number {number} of Port Ellen.")
+    pattern = str(tmp_path / "*.txt")
+    with store.ingest_progress(pattern, workers=1) as ingestion:
+        assert store.keys() == []
+        for step in ingestion:
+            if step.documents == 4:
+                break
+        store.put("between", "A change between two commits.")  # it holds no lock
+        assert ingestion.report.documents == 4
+    assert list(ingestion) == []
+    assert store.keys() == ["0.txt", "1.txt", "2.txt", "3.txt", "between"]
+    steps = list(again := store.ingest_progress(pattern, include=["*.txt"], options=None))
+    assert (steps[0].done, steps[-1].done, steps[-1].total) == (0, 7, 7)
+    assert (again.report.unchanged, again.report.added, again.report.seconds > 0) == (4, 3, True)
+    with pytest.raises(TypeError, match=r"ingest_progress\(\) has no argument 'worker'; did you mean 'workers'"):
+        store.ingest_progress(pattern, worker=1)  # type: ignore[call-arg]
+    with pytest.raises(errors.InputError, match="workers are 0"):
+        store.ingest_progress(pattern, workers=99)
+
+
 def test_batches_grow_with_the_store_as_far_as_memory_allows(
     make_store: Callable[..., kvstore.Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

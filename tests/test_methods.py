@@ -216,6 +216,7 @@ WORDLESS = {
     "set_origins",
     "query",  # a statement within bounds
     "interrupt",
+    "ingest_progress",  # INGEST, told while it goes on
     "language_model",  # MODEL names it
     "nearest_names",  # what a message says of a name that is not known
     "not_in_dump",  # .dump tells it

@@ -17,11 +17,11 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import numpy.typing as npt
 
-from ..arguments import check_options, check_path, check_text, check_whole, checked
+from ..arguments import check_clauses, check_options, check_path, check_text, check_whole, checked
 from ..errors import ClosedError, InputError, ReadOnlyError
 from ..settings import TIME_LIMIT, FixedSettings, SessionSettings
 from ..storage.environment import CompactReport
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..changes.pending import Waiting
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast
-    from ..ingest.pipeline import IngestProgress, IngestReport
+    from ..ingest.pipeline import Ingestion, IngestOptions, IngestProgress, IngestReport
     from ..models.embedder import Embedder
     from ..models.llm import LanguageModel
     from ..retrieval.query import Strategy
@@ -388,7 +388,7 @@ class Database(Queryable):
         time_limit: float = TIME_LIMIT,
         memory_limit: float | None = None,
     ) -> IngestReport:
-        """Bring files, folders and globs into the store, a commit a batch; see :func:`kvstore.ingest.pipeline.ingest`.
+        """Bring files, folders and globs into the store, a commit a batch.
 
         Bad files are reported, not raised. ``prune`` removes documents whose files vanished from the folders and
         patterns named here. ``include`` has patterns such as ``*.adoc``: the files taken from folders are those whose
@@ -405,27 +405,49 @@ class Database(Queryable):
         >>> report.added, report.failures, store.keys("milk")
         (1, [], ['milk.md'])
         """
-        from ..ingest.pipeline import ingest
+        given: IngestOptions = {
+            "format": format,
+            "prune": prune,
+            "options": options,
+            "workers": workers,
+            "engine": engine,
+            "time_limit": time_limit,
+            "memory_limit": memory_limit,
+        }
+        with self.ingest_progress(paths, include=include, **given) as ingestion:
+            for step in ingestion:
+                if progress is not None:
+                    progress(step)
+        return ingestion.report
+
+    def ingest_progress(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        include: str | Sequence[str] = (),
+        **options: Unpack[IngestOptions],
+    ) -> Ingestion:
+        """What :meth:`ingest` does, while it is iterated over: each step says how far it is, and ``report`` what was
+        done. The arguments are those of :meth:`ingest`, and what it raises.
+
+        Whoever stops early, and closes it or leaves its context, keeps what was committed; the same ingest goes on from
+        there.
+
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = open(folder + "/rum.md", "w").write("# Rum\\n\\nRum goes into tea.")
+        >>> with store.ingest_progress(folder) as ingestion:
+        ...     [(step.done, step.total, step.documents) for step in ingestion], ingestion.report.added
+        ([(0, 1, 0), (1, 1, 1)], 1)
+        """
+        from ..ingest.pipeline import IngestOptions, ingestion
         from .ingest_destination import IngestDestination
 
+        check_clauses("ingest_progress", options, IngestOptions.__annotations__)
         self._require_writable("open it for writing to ingest")
-        check_options("options", options)
-        given = _given(paths)
-        report = ingest(
-            IngestDestination(self._context, self._begin),
-            given,
-            format=format,
-            prune=prune,
-            include=_patterns(include),
-            options=options,
-            progress=progress,
-            workers=workers,
-            engine=engine,
-            time_limit=time_limit,
-            memory_limit=memory_limit,
-        )
-        self._context.store.growth.settle()
-        return report
+        check_options("options", options.get("options"))
+        destination = IngestDestination(self._context, self._begin)
+        settle = self._context.store.growth.settle
+        return ingestion(destination, _given(paths), include=_patterns(include), then=settle, **options)
 
     def forecast_ingest(
         self,

@@ -1,8 +1,8 @@
 """What an ingest would do: a sample of the files is read, and what it costs is scaled by their bytes.
 
-In: what :func:`kvstore.ingest.pipeline.ingest` takes. On disk: nothing. Out: a :class:`Forecast`. The sample is read by
-a worker, for a few seconds at most; embedding is timed on a few of its texts where the embedder runs here, and an
-endpoint is not called.
+In: what :func:`kvstore.ingest.pipeline.ingestion` takes. On disk: nothing. Out: a :class:`Forecast`. The sample is
+read by a worker, for a few seconds at most; embedding is timed on a few of its texts where the embedder runs here, and
+an endpoint is not called.
 """
 
 from __future__ import annotations

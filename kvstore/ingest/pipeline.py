@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Se
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypedDict
 
 from ..errors import InputError, ReaderError
 from ..settings import TIME_LIMIT, FixedSettings
@@ -149,7 +149,44 @@ class Destination(Protocol):
         ...
 
 
-def ingest(
+class IngestOptions(TypedDict, total=False):
+    """What may be said of an ingest beside its paths, and which files of folders it takes: see :func:`ingestion`."""
+
+    format: str | None
+    prune: bool
+    options: Mapping[str, Any] | None
+    workers: int | None
+    engine: str
+    time_limit: float
+    memory_limit: float | None
+
+
+class Ingestion(Iterator[IngestProgress]):
+    """An ingest that goes on while it is iterated over, in the thread that does; each step says how far it is.
+
+    ``report`` is what was done so far. Whoever stops early, or closes it, or leaves its context, keeps what was
+    committed, and the same ingest goes on from there.
+    """
+
+    def __init__(self, steps: Generator[IngestProgress, None, None], report: IngestReport) -> None:
+        self._steps = steps
+        self.report = report
+
+    def __next__(self) -> IngestProgress:
+        return next(self._steps)
+
+    def close(self) -> None:
+        """End its workers, and drop what is not committed."""
+        self._steps.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def ingestion(
     destination: Destination,
     paths: Sequence[str | Path],
     *,
@@ -157,14 +194,14 @@ def ingest(
     prune: bool = False,
     include: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
-    progress: Callable[[IngestProgress], None] | None = None,
     workers: int | None = None,
     engine: str = PROCESSES,
     time_limit: float = TIME_LIMIT,
     memory_limit: float | None = None,
-) -> IngestReport:
-    """Bring the documents under ``paths`` into ``destination``; with ``prune``, remove those whose files vanished from
-    what the folders and patterns among them cover.
+    then: Callable[[], None] = lambda: None,
+) -> Ingestion:
+    """What brings the documents under ``paths`` into ``destination``, when it is iterated over, and calls ``then``;
+    with ``prune``, it removes those whose files vanished from what the folders and patterns among them cover.
 
     ``include``: see :func:`~kvstore.ingest.sources.find_sources`.
 
@@ -187,8 +224,13 @@ def ingest(
     if engine != PROCESSES and workers == 0:
         raise InputError(f"workers of {engine} are 1 to 64, not 0; leave the engine out to ingest in this process")
     limits = Limits(time_limit, memory_limit)
-    run = _IngestRun(destination, format, include, dict(options or {}), progress, workers, engine, limits)
-    return run.run(paths, prune)
+    run = _IngestRun(destination, format, include, dict(options or {}), workers, engine, limits)
+
+    def steps() -> Generator[IngestProgress, None, None]:
+        yield from run.steps(paths, prune)
+        then()
+
+    return Ingestion(steps(), run.report)
 
 
 class _IngestRun:
@@ -198,7 +240,6 @@ class _IngestRun:
         format: str | None,
         include: Sequence[str],
         options: Mapping[str, Any],
-        progress: Callable[[IngestProgress], None] | None,
         workers: int | None,
         engine: str,
         limits: Limits,
@@ -207,13 +248,12 @@ class _IngestRun:
         self._format = format
         self._include = include
         self._options = options
-        self._progress = progress
         self._pace = Pace()
         self._done = 0
         self._workers = workers
         self._engine = engine
         self._limits = limits
-        self._report = IngestReport()
+        self.report = self._report = IngestReport()
         self._started = time.monotonic()
         self._batch: list[tuple[FileDocument, str | None]] = []
         self._batch_chunks = 0
@@ -230,16 +270,16 @@ class _IngestRun:
         self._facts: dict[str, list[RawFact]] = {}
         self._joined: set[str] = set()
 
-    def run(self, paths: Sequence[str | Path], prune: bool) -> IngestReport:
-        """Ingest; an interrupt passes through, the last progress told having counted every commit before it."""
+    def steps(self, paths: Sequence[str | Path], prune: bool) -> Generator[IngestProgress, None, None]:
+        """Ingest; an interrupt passes through, the last step having counted every commit before it."""
         sources = self._sources(paths)
         try:
-            return self._run(sources, prune)
+            yield from self._steps(sources, prune)
         except KeyboardInterrupt:
-            self._tell(self._done, len(sources), "")
+            yield self._now(self._done, len(sources), "")
             raise
 
-    def _run(self, sources: Sequence[Source], prune: bool) -> IngestReport:
+    def _steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
         visits = [FileVisit(source, self._reading) for source in sources]
         known = [self._known(visit) for visit in visits]
         self._report.known = len(known) - known.count(None)
@@ -247,7 +287,7 @@ class _IngestRun:
         with closing(self._found([source for source, file in zip(sources, known, strict=True) if not file])) as items:
             for number, (visit, file) in enumerate(zip(visits, known, strict=True)):
                 self._done = number
-                self._tell(number, len(sources), visit.source.key)
+                yield self._now(number, len(sources), visit.source.key)
                 if file is not None:
                     for key in file.documents:
                         self._take(FileDocument(key, visit.source.place, b"", None), visit)
@@ -258,7 +298,7 @@ class _IngestRun:
                     if isinstance(found, FileDocument) and found.extracted is not None:
                         self._pace.within(len(found.extracted.text), visit.size)
                     if self._report.chunks > before:
-                        self._tell(number, len(sources), visit.source.key)
+                        yield self._now(number, len(sources), visit.source.key)
                 self._pace.end(visit.size)
                 record = visit.record()
                 if record is not None:
@@ -270,8 +310,7 @@ class _IngestRun:
         self._remark_doubled()
         self._remark_unused(sources)
         self._report.seconds = time.monotonic() - self._started
-        self._tell(len(sources), len(sources), "")
-        return self._report
+        yield self._now(len(sources), len(sources), "")
 
     def _sources(self, paths: Sequence[str | Path]) -> list[Source]:
         found: dict[tuple[str, str], Source] = {}
@@ -469,22 +508,18 @@ class _IngestRun:
     def _fail(self, place: str, error: Exception) -> None:
         self._report.failures.append(failure(place, error))
 
-    def _tell(self, done: int, total: int, current: str) -> None:
-        if self._progress is None:
-            return
+    def _now(self, done: int, total: int, current: str) -> IngestProgress:
         elapsed = max(time.monotonic() - self._started, 1e-9)
         report, pace = self._report, self._pace
-        self._progress(
-            IngestProgress(
-                done,
-                total,
-                report.chunks,
-                report.chunks / elapsed,
-                pace.seconds_left(),
-                current,
-                report.known,
-                pace.done,
-                pace.total,
-                report.documents,
-            )
+        return IngestProgress(
+            done,
+            total,
+            report.chunks,
+            report.chunks / elapsed,
+            pace.seconds_left(),
+            current,
+            report.known,
+            pace.done,
+            pace.total,
+            report.documents,
         )
