@@ -58,7 +58,7 @@ _FEATURE_BITS = 16
 _FEATURES = (1 << _FEATURE_BITS) - 1
 
 #: Chunks whose rows are changed at once.
-_TOGETHER = 4096
+TOGETHER = 4096
 
 _LINK_KEY = struct.Struct(">IIB")
 _LINK_KEYS = np.dtype([("entity", ">u4"), ("other", ">u4"), ("kind", "u1")])
@@ -244,7 +244,7 @@ class GraphWriter(PassageGraph):
     ) -> None:
         """Store rows, as pairs of entities and features, that follow from those before."""
         waiting = iter(chunks)
-        while portion := list(islice(waiting, _TOGETHER)):
+        while portion := list(islice(waiting, TOGETHER)):
             keys = list(map(records.u64, portion))
             written: dict[bytes, bytes | None] = {}
             for chunk, key, value in zip(portion, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...storage.view import WriteView
+from ...structures.documents.document_triples import EntityPair
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.logical import Logical
 from ...structures.state import State
 from ..contract import AddedChunk, Delta, DumpRow, LmdbTable, stored_chunks
-from .edges import TITLE_LINK
+from .edges import TITLE_LINK, EdgeRow
 from .graph import (
     ENTITY_HEADS,
     ENTITY_LINKS,
     ENTITY_PASSAGES,
     PASSAGE_ENTITIES,
+    TOGETHER,
     GraphWriter,
     PassageGraph,
 )
@@ -39,34 +41,44 @@ class GraphFollower:
         self._gone.clear()
         for link, by in delta.links.items():
             self._graph.change_link(*link, by)
+        rows: dict[int, EdgeRow] = {}
         for record, outline, chunks, _ in delta.added:
             self._change_title_link(record, 1)
-            self._put_rows(record, outline, chunks, stated_pairs(self._state, record.id))
+            rows |= self._rows(record, outline, chunks, stated_pairs(self._state, record.id))
         for document in sorted(delta.touched):
             chunks = stored_chunks(self._state, document, sorted(delta.touched[document]))
-            self._put_stored_rows(document, chunks, stated_pairs(self._state, document))
+            rows |= self._stored_rows(document, chunks, stated_pairs(self._state, document))
+        counts: dict[int, EdgeRow] = {}
         for document in sorted(delta.mentioned):
             pairs = stated_pairs(self._state, document)
             if pairs:  # which of them a chunk belongs to follows from its mentions, and from those of other chunks
-                self._put_stored_rows(document, delta.mentioned[document], pairs)
-                continue
-            self._graph.put_mentions({chunk.id: mention_counts(chunk) for chunk in delta.mentioned[document]})
+                rows |= self._stored_rows(document, delta.mentioned[document], pairs)
+            else:
+                counts |= {chunk.id: mention_counts(chunk) for chunk in delta.mentioned[document]}
+            if len(counts) >= TOGETHER:
+                self._graph.put_mentions(counts)
+                counts = {}
+        self._graph.put_chunks(rows)
+        self._graph.put_mentions(counts)
         self._graph.flush()
 
-    def _put_stored_rows(self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[tuple[int, int]]) -> None:
+    def _stored_rows(
+        self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
+    ) -> dict[int, EdgeRow]:
         documents = self._state.documents
-        self._put_rows(documents.get(document), documents.outline(document), chunks, pairs)
+        return self._rows(documents.get(document), documents.outline(document), chunks, pairs)
 
-    def _put_rows(
+    def _rows(
         self,
         record: DocumentRecord,
         outline: list[Section],
         chunks: Sequence[AddedChunk],
-        pairs: Sequence[tuple[int, int]],
-    ) -> None:
+        pairs: Sequence[EntityPair],
+    ) -> dict[int, EdgeRow]:
+        """What each of some chunks of a document names."""
         lone = unmentioned(pairs, self._state.mentions.in_chunks(record.chunk_ids())) if pairs else set()
         rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
-        self._graph.put_chunks({chunk.id: rows.row(chunk, lone) for chunk in chunks})
+        return {chunk.id: rows.row(chunk, lone) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, by: int) -> None:
         pair = title_pair(record.title, self._state.settings.name_words) if record.groups else None
