@@ -270,3 +270,55 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     path = tmp_path_factory.mktemp("shelf") / "store"
     with kvstore.open(path, embedder="hashing:16", settings={"language": "rules"}) as opened:
         yield opened
+
+
+# Vectors -------------------------------------------------------------------------------------------------------------
+
+
+def test_stored_vectors_are_a_column_for_those_who_name_it(filled: kvstore.Store) -> None:
+    rows = filled.execute("SELECT id, vector FROM chunks ORDER BY id").fetchall()
+    vectors = np.stack([np.frombuffer(vector, "<f4") for _, vector in rows])
+    assert np.array_equal(vectors, filled.vectors([id for id, _ in rows]))
+    everything = filled.execute("SELECT * FROM chunks")
+    assert "vector" not in everything.columns
+    cursor = filled.execute("SELECT length(vector) FROM chunks JOIN documents ON key = document WHERE title = 'Tea'")
+    assert cursor.fetchall() == [(4 * filled.settings.dimension,)]
+    with pytest.raises(errors.StatementError, match="there is no column vektor; did you mean vector"):
+        filled.execute("SELECT vektor FROM chunks")
+    with filled.transaction() as transaction:
+        transaction.put("new", "Nobody has read this yet.")
+        begun = transaction.vectors([("new", 0)])
+    (stored,) = filled.execute("SELECT vector FROM chunks WHERE document = 'new'").fetchone() or (b"",)
+    assert np.array_equal(np.frombuffer(stored, "<f4"), begun[0])
+
+
+# Many documents ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"text": " \n "}, "document 3 of 4: document 'doc/2' is empty"),
+        ({"format": "tex"}, "document 3 of 4: document 'doc/2': its format is one of"),
+        (
+            {"meta": {"a": object()}},
+            "document 3 of 4: document 'doc/2': its title, source or metadata",
+        ),
+        ({"vectors": [[1.0, 2.0]]}, "document 3 of 4: document 'doc/2': the store's vectors have 256 dimensions"),
+        ({"vectors": np.ones((2, 256))}, "document 3 of 4: document 'doc/2': give one vector, or one for each"),
+        ({"chunks": [(0, 99)]}, "document 3 of 4: document 'doc/2': chunk 0 is"),
+    ],
+)
+def test_a_batch_says_which_document_is_wrong_and_stores_none(
+    store: kvstore.Store, wrong: dict[str, Any], message: str
+) -> None:
+    batch = [{"key": f"doc/{number}", "text": "Tea is made from leaves.", "chunks": "whole"} for number in range(4)]
+    batch[2] |= wrong
+    with pytest.raises(errors.InputError, match=message):
+        store.put_many(batch)
+    with pytest.raises(errors.InputError, match=message.removeprefix("document 3 of 4: ")):
+        store.put(**batch[2])
+    assert len(store) == 0
+    del batch[2]
+    assert store.put_many(batch) == [True, True, True]
+    assert store.execute("SELECT DISTINCT text FROM chunks").fetchall() == [("Tea is made from leaves.",)]

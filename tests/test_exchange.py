@@ -140,7 +140,7 @@ def test_other_settings_are_fine_but_for_own_vectors(make_store: Any, tmp_path: 
     other = make_store("other", embedder="hashing:16", settings={"chunk_tokens": 16})
     other.import_(tmp_path / "plain.jsonl")
     assert other.keys() == original.keys()
-    with pytest.raises(errors.InputError, match=r"vectors.jsonl, line 2: the store's vectors have 16 dimensions"):
+    with pytest.raises(errors.InputError, match=r"vectors.jsonl, line 2: document 'x': the store's vectors"):
         other.import_(tmp_path / "vectors.jsonl")
 
 
@@ -187,8 +187,8 @@ BAD = [
         [HEADER, {**TEA, "format": "pairs", "text": "x" * 200_000}],
         "line 2: (pairs are lines of CSV|a pair has two names)",
     ),
-    ([HEADER, {**TEA, "vectors": [["a"]]}], "line 2: vectors are numbers"),
-    ([HEADER, {**TEA, "vectors": [[10**400]]}], "line 2: vectors are numbers"),
+    ([HEADER, {**TEA, "vectors": [["a"]]}], "line 2: document 'tea': vectors are numbers"),
+    ([HEADER, {**TEA, "vectors": [[10**400]]}], "line 2: document 'tea': vectors are numbers"),
     ([HEADER, {"edge": "Tug", "parent": "tug", "tree": "t"}], "line 2: 'Tug' cannot stand under itself"),
     ([HEADER, {"edge": "\ud800", "parent": "tug", "tree": "t"}], "line 2: .*surrogate"),
     ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing or wrong"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ..errors import InputError
 from ..extraction.extraction import ChunkedDocument, Extracted, cut, derive_chunked, vectors_for, with_vectors
 from ..extraction.validation import ValidDocument
 from ..settings import FixedSettings
@@ -152,7 +153,10 @@ def begin(
     chunked = cut(given, settings)
     if vectors is None:
         return Waiting(given, chunked, origin=origin)
-    rows = unit_rows(vectors, settings.dimension, len(chunked.chunks))
+    try:
+        rows = unit_rows(vectors, settings.dimension, len(chunked.chunks))
+    except InputError as error:
+        raise InputError(f"document {given.key!r}: {error}") from None
     given = with_vectors(given, rows)
     chunked = with_vectors(chunked, rows) if isinstance(chunked, Extracted) else replace(chunked, given=given)
     return Waiting(given, chunked, {CHUNK_VECTORS.name: rows}, own_vectors=True, origin=origin)

@@ -61,7 +61,8 @@ def validate(
     check_whole("left_out", left_out, 0, LONGEST_TEXT)
     for what, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or what in ("key", "text")):
-            raise InputError(f"a document's {what} is a string, not {type(value).__name__}")
+            which = f"document {key!r}: its" if isinstance(key, str) and what != "key" else "a document's"
+            raise InputError(f"{which} {what} is a string, not {type(value).__name__}")
     if meta is not None and not isinstance(meta, Mapping):
         raise InputError(f"document {key!r}: metadata is a mapping of names to JSON values, not {type(meta).__name__}")
     given, text = text, text.replace("\r\n", "\n").replace("\r", "\n")
@@ -116,7 +117,7 @@ def _check(key: str, text: str, format: str) -> bytes:
             f"a document's key has 1 to {LONGEST_KEY:,} bytes, not {len(key):,} characters; choose a shorter one"
         )
     if format not in FORMATS:
-        raise InputError(f"a document's format is one of {', '.join(FORMATS)}, not {format!r}")
+        raise InputError(f"document {key!r}: its format is one of {', '.join(FORMATS)}, not {format!r}")
     if not text.strip():
         raise InputError(f"document {key!r} is empty; give it some text, or delete it")
     try:

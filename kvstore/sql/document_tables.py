@@ -85,9 +85,14 @@ def _heading(reader: Reader, row: TableRow, record: Any) -> str | None:
     return " > ".join(heading_path(reader.outline(record.document), record.section)) or None
 
 
+def _vector(reader: Reader, row: TableRow, record: Any) -> bytes:
+    vector: bytes = reader.view.vectors.gather([(record.block, record.row)]).astype("<f4").tobytes()
+    return vector
+
+
 CHUNKS = SqlTable(
     "chunks",
-    "pieces of documents' texts; start and end are bytes of the stored text",
+    "pieces of documents' texts; start and end are bytes of the stored text; vector, which * leaves out, is float32",
     {
         "id": ("INTEGER", lambda reader, row, record: row),
         "document": ("TEXT", _document_key),
@@ -109,6 +114,7 @@ CHUNKS = SqlTable(
     },
     between={"id": number_range(tables.CHUNKS), "rowid": number_range(tables.CHUNKS)},
     size=counted(tables.CHUNKS),
+    hidden={"vector": ("BLOB", _vector)},
 )
 
 

@@ -60,8 +60,8 @@ class _TableScan:
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         self._reader = connection.open_reader
         self._table = table
-        self._kinds = {name: kind for name, (kind, _) in table.columns.items()}
-        self._reads = [read for _, read in table.columns.values()]
+        self._kinds = {name: kind for name, (kind, _) in table.every_column.items()}
+        self._reads = [read for _, read in table.every_column.values()]
         self._rows: TableRows = iter(())
         self._row: TableRow = _END
         self._record: Any = _END
@@ -150,7 +150,7 @@ class _VirtualTable:
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
         self._connection = connection
         self._table = table
-        self._names = list(table.columns)
+        self._names = list(table.every_column)
 
     def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
         usable = []
@@ -201,7 +201,7 @@ class _Module:
         self._table = table
 
     def Connect(self, *_: object) -> tuple[str, _VirtualTable]:
-        return self._table.declaration, _VirtualTable(self._connection, self._table)
+        return self._table.whole_declaration, _VirtualTable(self._connection, self._table)
 
     Create = Connect
 
@@ -364,7 +364,7 @@ class Selection:
             text = literal(unquote(quoted[1]))
             return self._failed(place, f"there is no column {quoted[1]}; text stands in single quotes: {text}")
         if kind == "no such column":
-            known = {column for table in sql_tables().values() for column in table.columns}
+            known = {column for table in sql_tables().values() for column in table.every_column}
             near = nearest(name.rpartition(".")[2].split(" ")[0].strip('"'), known)
             return self._failed(place, f"there is no column {name}" + (f"; did you mean {near}?" if near else ""))
         if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):

@@ -28,7 +28,8 @@ ReadColumn = Callable[[Reader, TableRow, Any], SqlValue]
 class SqlTable:
     """One table of the language.
 
-    ``columns`` are name → (SQL type, how to read it). ``equal`` and ``between`` are the ways in by a column's value,
+    ``columns`` are name → (SQL type, how to read it); ``hidden`` ones too, which a query has where it names them, and
+    ``*`` has not. ``equal`` and ``between`` are the ways in by a column's value,
     the most telling first; ``between`` goes from a lowest to a highest value, both included, either None. ``number``
     is SQLite's ``rowid``.
     """
@@ -42,12 +43,26 @@ class SqlTable:
     equal: Mapping[str, Callable[[Reader, Any], TableRows]] = field(default_factory=dict)
     between: Mapping[str, Callable[[Reader, Any, Any], TableRows]] = field(default_factory=dict)
     size: Callable[[Reader], int] = lambda reader: 1000
+    hidden: Mapping[str, tuple[str, ReadColumn]] = field(default_factory=dict)
+
+    @property
+    def every_column(self) -> Mapping[str, tuple[str, ReadColumn]]:
+        """The columns that a query may name, the hidden ones last."""
+        return {**self.columns, **self.hidden}
 
     @property
     def declaration(self) -> str:
+        """The CREATE TABLE statement of what ``*`` has."""
+        return self._declared(self.columns)
+
+    @property
+    def whole_declaration(self) -> str:
         """The CREATE TABLE statement that SQLite is told."""
-        columns = ", ".join(f'"{name}" {kind}' for name, (kind, _) in self.columns.items())
-        return f'CREATE TABLE "{self.name}" ({columns})'
+        return self._declared({**self.columns, **{n: (f"{kind} HIDDEN", r) for n, (kind, r) in self.hidden.items()}})
+
+    def _declared(self, columns: Mapping[str, tuple[str, ReadColumn]]) -> str:
+        listed = ", ".join(f'"{name}" {kind}' for name, (kind, _) in columns.items())
+        return f'CREATE TABLE "{self.name}" ({listed})'
 
 
 def maybe(row: TableRow | None) -> TableRows:
