@@ -30,6 +30,7 @@ from kvstore.systems import STRATEGIES
 from kvstore_shell import cli, layout, psql_commands, render
 from kvstore_shell.completion import Completion, complete
 from kvstore_shell.dot_commands import COMMANDS
+from kvstore_shell.repl import _may_be_run
 from kvstore_shell.script import ScriptError, ScriptItem, pieces, pieces_of
 
 PAGE = resources.files("kvstore.language").joinpath("LANGUAGE.md").read_text(encoding="utf-8")
@@ -824,5 +825,6 @@ def test_a_command_of_psql_is_answered_with_ours(
     assert ".quit leaves" in said[2]
     assert r"there is no command \zz; commands begin with a dot" in said[3]
     assert "there is no command \\;" in said[4]
+    assert _may_be_run(r"\d"), "at the prompt it needs no semicolon"
     named = {word for text in psql_commands._HERE.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
     assert named <= set(COMMANDS)
