@@ -1,15 +1,15 @@
 """One table of a store as a file of Apache Parquet or Arrow: what other programs read, and viewers of embeddings open.
 
 In: one state of the store, the name of a table of SELECT. Out: a new file with the table's columns and rows in their
-order, TEXT as strings, INTEGER as 64-bit whole numbers, REAL as doubles. Those of ``chunks`` have a column more,
-``vector``, each a list of as many 32-bit floats as the embedder has dimensions, and the file says under the key
+order, TEXT as strings, INTEGER as 64-bit whole numbers, REAL as doubles. Those of ``chunks`` have their hidden column
+``vector`` too, each a list of as many 32-bit floats as the embedder has dimensions, and the file says under the key
 ``embedder`` whose they are. It is written batch by batch, in bounded memory, and appears whole or not at all.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from ..sql.store_tables import named_table
 from ..storage.new_file import new_file
 from ..structures.state import State
 from ..systems.reader import Reader
-from ..systems.sql_table import ReadColumn, SqlTable, SqlValue
+from ..systems.sql_table import SqlTable, SqlValue
 from .exchange import TABLE_SUFFIXES
 
 VECTOR = "vector"
@@ -69,17 +69,11 @@ def _writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
 
 
 def _schema(pa: Any, table: SqlTable, view: State) -> Any:
-    columns = _columns(table).items()
-    fields = [(name, pa.type_for_alias(ARROW_TYPES.get(kind, "string"))) for name, (kind, _) in columns]
+    fields = [(name, pa.type_for_alias(ARROW_TYPES.get(kind, "string"))) for name, (kind, _) in table.columns.items()]
     if table is not CHUNKS:
         return pa.schema(fields)
     vectors = (VECTOR, pa.list_(pa.float32(), view.settings.dimension))
     return pa.schema([*fields, vectors], metadata={"embedder": view.settings.embedder})
-
-
-def _columns(table: SqlTable) -> Mapping[str, tuple[str, ReadColumn]]:
-    """The columns but the vectors, which are read many at once."""
-    return {name: column for name, column in table.columns.items() if not (table is CHUNKS and name == VECTOR)}
 
 
 def _batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[Any]:
@@ -87,7 +81,7 @@ def _batches(pa: Any, reader: Reader, table: SqlTable, schema: Any) -> Iterator[
     while batch := list(islice(rows, _BATCH_ROWS)):
         records = [table.load(reader, row) for row in batch]
         arrays = []
-        for field, (_, read) in zip(schema, _columns(table).values(), strict=False):
+        for field, (_, read) in zip(schema, table.columns.values(), strict=False):
             converted: Callable[[SqlValue], Any] = _CONVERTED.get(str(field.type), lambda value: value)
             values = [converted(read(reader, row, record)) for row, record in zip(batch, records, strict=True)]
             arrays.append(pa.array(values, type=field.type))
