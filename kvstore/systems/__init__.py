@@ -230,7 +230,7 @@ def store_tables() -> list[LmdbTable]:
     return [*SPINE, *kept, *derived, *stated, *grouped]
 
 
-class _BufferedTables(Set[str]):
+class _BufferedBySystems(Set[str]):
     """Names of tables; the systems are imported when a table is asked for that is not the spine's."""
 
     _OF_SPINE = MappingProxyType({table.name: table.buffered for table in SPINE})
@@ -252,7 +252,7 @@ class _BufferedTables(Set[str]):
 
 def buffered_tables() -> Set[str]:
     """The tables whose records go through the change buffer."""
-    return _BufferedTables()
+    return _BufferedBySystems()
 
 
 def strategies() -> list[Strategy]:
