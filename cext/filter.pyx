@@ -20,7 +20,10 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
+from cython.operator cimport dereference as deref
 from libcpp.algorithm cimport set_difference, set_union, sort, unique
+from libcpp.deque cimport deque
+from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
 from unicodedata import category
@@ -56,6 +59,7 @@ include "entity_index.pxi"
 include "batch.pxi"
 include "filter_check.pxi"
 include "recognition.pxi"
+include "text_traces.pxi"
 
 ROOMY_OFFSET = _LP_ROOMY
 BUCKET_SLOTS = _SLOTS

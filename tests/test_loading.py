@@ -17,6 +17,8 @@ from kvstore.collection_pause import collection_paused
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.storage.lmdb_errors import MapFull
+from kvstore.structures.documents.documents import Documents
+from kvstore.structures.filter.entity_filter import TextTraces, occurrences
 from kvstore.structures.names.mention_recognition import mentions_in
 from kvstore.structures.names.mentions import Occurrence
 from kvstore.structures.postings import PostingWriter
@@ -206,3 +208,72 @@ def test_a_name_learnt_later_is_looked_for_by_its_rarest_word(
     assert "quarrel" in read
     assert not {"bank", "zephyr"} & set(read)
     assert {place.document for place in store.lookup("Quarrel Bank")} == {"ferry", "new"}
+
+
+def test_a_name_learnt_later_is_found_whatever_texts_were_given_up_before(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store()
+    store.put("first", "Nothing is said here.")
+    given_up = store.transaction()
+    given_up.put("a", "A mill stood at the harbour of Ellen, the port.")
+    assert [hit.document for hit in given_up.search("mill", using="lexical")] == ["a"]  # it has been applied
+    given_up.rollback()
+    # The same ids, other texts: what was noted of the former must not hide the name.
+    store.put("a", "They reached port ellen at night.")
+    store.put("b", "The port, where Ellen lived.")
+    store.put("c", "Port Ellen is a town.", title="Port Ellen")
+    assert {evidence.document for evidence in store.lookup("Port Ellen")} == {"a", "c"}
+    assert store.check() == []
+
+
+def test_new_names_are_read_for_in_no_text_that_was_just_stored_without_them(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store()
+    store.put("apart", "The port of Ellen. A Port, an Ellen.", title="Islands")
+    store.put("here", "They saw port  ellen again.", title="Night")
+    store.put("above", "The port lies below Ellen.", title="On Port Ellen")
+    read: list[int] = []
+    slices = Documents.text_slices
+    monkeypatch.setattr(Documents, "text_slices", lambda self, places: read.extend(places) or slices(self, places))
+    store.put("name", "Port Ellen is a town.", title="Port Ellen")
+    assert {evidence.document for evidence in store.lookup("Port Ellen")} == {"here", "above", "name"}
+    with store.snapshot() as snapshot:
+        documents = snapshot._view.documents
+        assert set(read) == {documents.identify("here"), documents.identify("above")}
+
+
+words_of_texts = st.lists(st.sampled_from(["ada", "é", "b", "-", "_", "中", " ", "\n", "\n\n", "."]), max_size=9).map(
+    "".join
+)
+
+
+@given(st.lists(st.tuples(words_of_texts, words_of_texts), min_size=1), words_of_texts)
+def test_traces_never_hide_a_text_with_a_name(documents: list[tuple[str, str]], name: str) -> None:
+    key = " ".join(name.split()).encode()
+    traces = TextTraces(1 << 20)
+    for number, (above, text) in enumerate(documents, 1):
+        traces.note(number, [above.encode()], {10 * number: text.encode()})
+    chunks = np.arange(10, 10 * len(documents) + 20, 10, dtype=np.uint64)
+    left = np.frombuffer(traces.that_may_have(key, chunks), np.uint64).tolist()
+    assert left[-1] == chunks[-1]  # nothing is known of it
+    for number, (above, text) in enumerate(documents, 1):
+        if occurrences(above.encode(), key) or occurrences(text.encode(), key):
+            assert 10 * number in left
+
+
+def test_traces_take_no_more_memory_than_they_may() -> None:
+    traces = TextTraces(10_000)
+    text = " ".join(f"word{number}" for number in range(50)).encode()
+    for number in range(1, 201):
+        traces.note(number, [b"a title"], {5 * number: text, 5 * number + 1: text})
+        assert traces.held <= 10_000
+    assert 20 < len(traces) < 100
+    newest = np.array([1000, 1001, 5, 6], np.uint64)
+    assert np.frombuffer(traces.that_may_have(b"elsewhere", newest), np.uint64).tolist() == [5, 6]
+    traces.forget_from(1)
+    assert (len(traces), traces.held) == (0, 0)
+    with pytest.raises(ValueError, match="behind"):
+        traces.note(3, [], {1: b""})
+        traces.note(3, [], {2: b""})

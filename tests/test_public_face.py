@@ -28,7 +28,17 @@ def public(of: type) -> set[str]:
 
 def test_only_what_is_for_users_is_public() -> None:
     internals = {
-        *("begun", "committed", "count_hits", "environment", "hits", "filter_cache", "last_lookup", "open_indexes"),
+        *(
+            "begun",
+            "committed",
+            "count_hits",
+            "environment",
+            "hits",
+            "filter_cache",
+            "last_lookup",
+            "trace_cache",
+            "open_indexes",
+        ),
         *("place_cache", "embedder_given", "reranker", "view", "document", "put_fact"),
         *("settle_files", "settle_origins"),
     }

@@ -46,6 +46,7 @@ from .facts import stated_of
 from .introductions import NameChanges
 from .linking import Linker
 from .pending import Pending, Prepared
+from .trace_cache import TraceCache
 
 #: Documents that are taken out together: what is read of them is in memory then.
 _TOGETHER = 512
@@ -59,7 +60,9 @@ class _LinkedWork(Work):
 class Changes:
     """The changes of one write transaction; :meth:`finish` must be called before the commit."""
 
-    def __init__(self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter) -> None:
+    def __init__(
+        self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter, traces: TraceCache | None = None
+    ) -> None:
         require_maintained(view)
         self._view = view
         self._settings = settings
@@ -74,6 +77,8 @@ class Changes:
         self.forest = ForestWriter(view, self.counters)
         self._files = IngestedFileWriter(view)
         self.filter = entity_filter
+        self._traces = traces or TraceCache()
+        self._traces.begin(self.counters)
         # What the followers read: the parts are those that write, for these see what is not in its place yet.
         state = self.state = State(view, settings)
         state.counters, state.documents, state.chunks = self.counters, self.documents, self._chunks
@@ -93,7 +98,7 @@ class Changes:
 
     def _apply(self, pending: Pending) -> None:
         documents = pending.prepared
-        linker = Linker(self.state, self._mentions)
+        linker = Linker(self.state, self._mentions, self._traces)
         work = _LinkedWork(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
         leaving = (record for key in pending.documents if (record := self.documents.find(key)) is not None)

@@ -10,6 +10,7 @@ systems keep beside the spine.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from ..text.blocks import plain
 from ..text.normalize import Folded, fold, folded_data
 from ..text.words import stemmer, terms, words
 from .everything import portions
+from .trace_cache import TraceCache
 
 #: Documents in which new names are looked for together: their texts are in memory then.
 _TOGETHER = 256
@@ -74,10 +76,11 @@ class Linker:
     """Keeps mentions and block lists equal over one set of changes; address changes are gathered until
     :meth:`flush`."""
 
-    def __init__(self, state: State, mentions: MentionWriter) -> None:
+    def __init__(self, state: State, mentions: MentionWriter, traces: TraceCache) -> None:
         self._state = state
         self._filter = state.filter
         self._mentions = mentions
+        self._traces = traces
         self._name_words = state.settings.name_words
         self._added: dict[int, RankedPlaces] = {}
         self._removed: dict[int, RankedPlaces] = {}
@@ -136,17 +139,22 @@ class Linker:
     def link_document(self, record: DocumentRecord, outline: list[Section], extracted: Extracted) -> None:
         """Find every known name in a new document's chunks, title and headings, and link it."""
         rows: dict[int, list[Occurrence]] = {}
+        texts: dict[int, bytes] = {}
         written: list[AddedChunk] = []
         for chunk, draft in zip(record.chunk_ids(), extracted.chunks, strict=True):
-            found = self._filter.mentions(fold(draft.text), self._name_words, self._keys, Occurrence)
+            folded = fold(draft.text)
+            texts[chunk] = folded.data
+            found = self._filter.mentions(folded, self._name_words, self._keys, Occurrence)
             rows[chunk] = self._mentions.put_chunk(chunk, found)
             written.append(AddedChunk(chunk, draft.text.encode(), draft.section, rows[chunk]))
         self._new[record.id] = Added(record, outline, written, extracted.parts)
-        heading_rows = {
-            headed.occurrence(mention.entity, mention.key)
-            for headed in headed_abstracts(record, outline)
-            for mention in self._mentions_in(headed.text)
-        }
+        heading_rows: set[HeadingOccurrence] = set()
+        above: list[bytes] = []
+        for headed in headed_abstracts(record, outline):
+            folded = fold(headed.text)
+            above.append(folded.data)
+            heading_rows.update(headed.occurrence(one.entity, one.key) for one in self._mentions_in(folded))
+        self._traces.note(record.id, above, texts)
         self._mentions.put_headings(record.id, heading_rows)
         for entity, pairs in mention_addresses(rows, heading_rows).items():
             self._added.setdefault(entity, []).extend(pairs)
@@ -217,7 +225,8 @@ class Linker:
             self._link_older_documents(dict(portion), names)
 
     def _candidates(self, new: Sequence[str]) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
-        """For each new name, by its place, the chunks that have all its words, in text or title or headings."""
+        """For each new name, by its place, the chunks that have all its words, in text or title or headings, less
+        those that are known not to have it."""
         stem, postings = stemmer(self._state.settings.stemmer), self._state.postings
         fit = (name for name, key in enumerate(new) if 0 < len(words(key)) <= self._name_words)
         terms_of = {name: set(terms(new[name], stem)) for name in fit}
@@ -225,7 +234,7 @@ class Linker:
         sizes = dict(zip(every, postings.sizes(every), strict=True))
         for name, found in terms_of.items():
             if all(sizes[term].postings for term in found):  # most new names have a word that is new too
-                common = postings.containing(found, sizes)
+                common = postings.containing(found, sizes, partial(self._traces.that_may_have, new[name]))
                 if len(common):
                     yield name, common
 
@@ -262,8 +271,8 @@ class Linker:
             for entity, pairs in mention_addresses({one.id: rows[one.id] for one in here}, headings).items():
                 self._added.setdefault(entity, []).extend(pairs)
 
-    def _mentions_in(self, text: str) -> list[Mention]:
-        found = list(mentions_in(self._filter, fold(text), self._name_words))
+    def _mentions_in(self, folded: Folded) -> list[Mention]:
+        found = list(mentions_in(self._filter, folded, self._name_words))
         self._keys.update((mention.entity, mention.key) for mention in found)
         return found
 

@@ -38,6 +38,7 @@ class Context:
         self.hits = store.hits
         self.open_indexes = store.open_indexes
         self.filter_cache = store.filter_cache
+        self.trace_cache = store.trace_cache
         self.state_of = store.state_of
         self.embed = store.embed
         self.load_models = store.load_models

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..changes.compaction import Growth
+from ..changes.trace_cache import TraceCache
 from ..errors import KvstoreError, LockTimeoutError
 from ..storage.change_buffer import SOON_READ
 from ..storage.environment import Environment, View, WriteTransaction
@@ -47,6 +48,7 @@ class OpenStore:
         self.open_indexes = OpenIndexes(environment)
         self.place_cache = PlaceCache()
         self.filter_cache = FilterCache()
+        self.trace_cache = TraceCache()
         self.growth = Growth(environment)
         #: Those that use it; one that is dropped without being closed counts no more.
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()

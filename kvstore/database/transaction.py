@@ -572,6 +572,7 @@ class Transaction(Queryable):
                 self._changes.finish(hits)
                 self._view.commit()
                 self._context.filter_cache.keep(self._changes.filter, self._view.change)
+                self._context.trace_cache.commit(self._changes.counters)
                 return
         except MapFull:
             self._view.abort()
@@ -638,7 +639,7 @@ class Transaction(Queryable):
         settings = self._context.settings
         sorts = self._context.session.temperature_sort
         entity_filter = self._context.filter_cache.take(view, hash_seed=settings.hash_seed, temperature_sort=sorts)
-        return Changes(view, settings, entity_filter)
+        return Changes(view, settings, entity_filter, self._context.trace_cache)
 
     def _close(self) -> None:
         self._open = False

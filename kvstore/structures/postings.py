@@ -10,8 +10,7 @@ without reading them. Damage is a CorruptionError.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -125,18 +124,31 @@ class Postings:
             found.append(TermSize(sum(map(count_postings, payloads)), len(blocks)))
         return found
 
-    def containing(self, terms: Collection[str], known: Mapping[str, TermSize] | None = None) -> Ids:
+    def containing(
+        self,
+        terms: Collection[str],
+        known: Mapping[str, TermSize] | None = None,
+        narrowed: Callable[[Ids], Ids] | None = None,
+    ) -> Ids:
         """The chunks that have all of some terms, ascending; none of no terms.
 
         The rarest is read whole, and of each further one the blocks that a chunk so far may lie in. ``known`` are the
-        sizes of the terms, where they are.
+        sizes of the terms, where they are; ``narrowed`` leaves out some of the chunks of the rarest, before anything
+        else is read.
         """
         every = list(dict.fromkeys(terms))
         sizes = dict(zip(every, self.sizes(every), strict=True)) if known is None else known
         order = sorted(every, key=lambda term: sizes[term].postings)
         if not order or not sizes[order[0]].postings:
             return np.empty(0, np.uint64)
-        return reduce(lambda chunks, term: self._among(chunks, term, sizes[term]), order[1:], self.get(order[0]).chunks)
+        chunks = self.get(order[0]).chunks
+        if narrowed is not None:
+            chunks = narrowed(chunks)
+        for term in order[1:]:
+            if not len(chunks):
+                break
+            chunks = self._among(chunks, term, sizes[term])
+        return chunks
 
     def _among(self, chunks: Ids, term: str, size: TermSize) -> Ids:
         blocks = self.blocks_around(term, chunks, size)
