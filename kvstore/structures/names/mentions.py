@@ -7,6 +7,7 @@ headings), each a list of three numbers an occurrence. Damage is a CorruptionErr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
@@ -24,6 +25,8 @@ class Occurrence(NamedTuple):
     length: int
 
 
+#: What ``Occurrence._make`` does, for very many.
+_occurrence = partial(tuple.__new__, Occurrence)
 #: Start, length, entity.
 _ORDER = itemgetter(1, 2, 0)
 
@@ -132,7 +135,7 @@ class MentionWriter(Mentions):
 
 
 def _occurrences(value: memoryview, key: bytes) -> list[Occurrence]:
-    return list(map(Occurrence._make, _numbers(value, key)))
+    return list(map(_occurrence, _numbers(value, key)))
 
 
 def _numbers(value: memoryview, key: bytes) -> Iterator[tuple[int, int, int]]:
