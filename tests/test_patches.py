@@ -108,7 +108,7 @@ def test_another_process_reads_what_was_patched_and_merged(
             environment = store._context.environment
             with store.state() as view:
                 mine = dump(view)
-            environment.buffer_reader = ChangeBufferReader(environment.buffer_reader.buffered)
+            environment.buffer_reader = ChangeBufferReader(environment.buffer_reader.buffered.names)
             with store.state() as view:
                 assert dump(view) == mine
     assert store.check() == []

@@ -301,7 +301,7 @@ def unpacked_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
 StoredSegments = Callable[[bytes], Iterator[tuple[bytes, memoryview]]]
 
 
-class BufferedTables(dict[str, bool]):
+class TablesAsked(dict[str, bool]):
     """Whether a table is buffered, of each that was asked for."""
 
     def __init__(self, names: Set[str]) -> None:
@@ -318,7 +318,7 @@ class ChangeBufferReader:
 
     def __init__(self, buffered: Set[str]) -> None:
         #: The tables that are buffered.
-        self.buffered = BufferedTables(buffered)
+        self.buffered = TablesAsked(buffered)
         self._read = ChangeBuffer()
 
     def buffer(self, stored: StoredSegments) -> ChangeBuffer:
