@@ -6,7 +6,8 @@ A connection is a session of the store. What changes documents, edges or aliases
 (``autocommit``). Statements that cannot stand in a transaction, such as INGEST, commit as they go.
 
 >>> import kvstore.dbapi, tempfile
->>> connection = kvstore.dbapi.connect(tempfile.mkdtemp() + "/store", embedder="hashing")
+>>> path = tempfile.mkdtemp() + "/store"
+>>> connection = kvstore.dbapi.connect(path, embedder="hashing", settings={"language": "rules"})
 >>> cursor = connection.cursor()
 >>> cursor.execute("INSERT DOCUMENT ? TEXT ?", ("tea", "Tea is made from leaves.")).rowcount
 1

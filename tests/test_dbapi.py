@@ -180,4 +180,4 @@ def test_type_objects_are_equal_to_their_codes() -> None:
 
 def test_the_example_gives_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert doctest.testmod(dbapi) == (0, 8)
+    assert doctest.testmod(dbapi) == (0, 9)
