@@ -128,6 +128,16 @@ def test_what_a_model_wrote_stands_in_place_of_the_first_sentence(make_store: Ma
     check_vectors(store)
 
 
+def test_what_a_model_wrote_leaves_the_owners_chunks(make_store: MakeStore, server: Server) -> None:
+    server.answering = about
+    store = make_store(settings=SETTINGS)
+    store.put("tea", TEXTS["tea"], format="markdown", chunks="whole")
+    store.put("lamp", TEXTS["lamp"], chunks=[(0, 40), (60, 90)])
+    assert store.extract("context").passages == 2
+    assert store.execute("SELECT chunks FROM documents ORDER BY key").fetchall() == [(2,), (1,)]
+    check_vectors(store)
+
+
 def test_a_document_with_the_users_vectors_keeps_them(make_store: MakeStore, server: Server) -> None:
     server.answering = about
     store = make_store(settings=SETTINGS)
