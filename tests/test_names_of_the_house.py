@@ -25,11 +25,16 @@ def twice(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return {name: found for name, found in places.items() if len(found) > 1}
 
 
+def is_adapter(path: Path) -> bool:
+    """Whether a module is of the adapter to one framework: what several frameworks call alike is so called in each."""
+    return path.parts[-3] == "integrations"
+
+
 def classes() -> Iterator[tuple[str, str]]:
-    """Every class, a private one without its underscore."""
+    """Every class, a private one without its underscore. That of a framework over a store is one thing, in each."""
     for package, path in HOUSE:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and not (is_adapter(path) and node.name.startswith("Kvstore")):
                 yield node.name.lstrip("_"), f"{package}, {path.name}:{node.lineno}"
 
 
@@ -52,10 +57,11 @@ def test_no_class_name_means_two_things() -> None:
 
 
 def modules() -> Iterator[tuple[str, str]]:
-    """Every module but ``__init__`` and ``__main__``. The ``strategy`` of a system is one thing, in each of them."""
+    """Every module but ``__init__`` and ``__main__``. The ``strategy`` of a system is one thing, in each of them, and
+    so is what frameworks call alike."""
     for package, path in HOUSE:
         is_strategy = path.parts[-3] == "systems" and path.stem == "strategy"
-        if not (path.stem.startswith("__") or is_strategy):
+        if not (path.stem.startswith("__") or is_strategy or is_adapter(path)):
             yield path.stem, f"{package}, {path.parent.name}"
 
 

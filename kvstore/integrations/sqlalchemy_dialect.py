@@ -39,7 +39,7 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
 }
 
 
-class KvstoreDialect(SQLiteDialect):  # type: ignore[misc]
+class KvstoreDialect(SQLiteDialect):
     """SQLite's dialect for queries, with a store's own connections, transactions and tables."""
 
     name = "kvstore"

@@ -1,0 +1,13 @@
+"""Texts without a word: a store takes none, and frameworks hand them over."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+
+def warn_of_blank(keys: Sequence[str], of: int, what: str) -> None:
+    """Warn that of some documents those of these keys were skipped, because they have no text; nothing for none."""
+    if keys:
+        shown = ", ".join(map(repr, keys[:3])) + (f" and {len(keys) - 3:,} more" if len(keys) > 3 else "")
+        warnings.warn(f"{len(keys):,} of {of:,} {what} have no text and were skipped: {shown}", stacklevel=4)

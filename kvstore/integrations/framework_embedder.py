@@ -1,0 +1,84 @@
+"""A framework's embedding as the embedder of a store.
+
+In: how the framework embeds passages and questions. Out: an embedder, whose name is kept in the store, so that another
+process that opens it by path brings the same. A model that cannot be had raises
+:class:`~kvstore.errors.EmbedderError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EmbedderError
+
+UnitVectors = npt.NDArray[np.float32]
+#: Where a framework's embedding says which model it is: the first attribute that it has.
+_MODEL_NAMES = ("model_name", "model", "model_id", "repo_id", "deployment")
+
+
+class FrameworkEmbedder:
+    """Embeds by two functions of a framework."""
+
+    poor = False
+
+    def __init__(
+        self,
+        name: str,
+        embed_passages: Callable[[list[str]], Sequence[Sequence[float]]],
+        embed_question: Callable[[str], Sequence[float]],
+    ) -> None:
+        self.name = name
+        self.description = f"{name}, an embedding that the application brings"
+        self._embed_passages = embed_passages
+        self._embed_question = embed_question
+
+    @cached_property
+    def dimension(self) -> int:
+        """The number of components of a vector, found by embedding a word."""
+        return len(self.embed_query("dimension"))
+
+    def embed(self, texts: Sequence[str]) -> UnitVectors:
+        """The unit vectors of passages, shape (texts, dimension); raises EmbedderError."""
+        try:
+            vectors = self._embed_passages(list(texts))
+        except Exception as error:
+            raise EmbedderError(f"the embedding {self.name} failed: {error}") from error
+        return self._unit(vectors, len(texts))
+
+    def embed_query(self, text: str) -> UnitVectors:
+        """The unit vector of a question, shape (dimension,); raises EmbedderError."""
+        try:
+            vector = self._embed_question(text)
+        except Exception as error:
+            raise EmbedderError(f"the embedding {self.name} failed: {error}") from error
+        found: UnitVectors = self._unit([vector], 1)[0]
+        return found
+
+    def _unit(self, vectors: Sequence[Sequence[float]], number: int) -> UnitVectors:
+        try:
+            rows = np.asarray(vectors, np.float32)
+        except (TypeError, ValueError):
+            rows = np.empty(0, np.float32)
+        if rows.ndim != 2 or len(rows) != number or not np.isfinite(rows).all():
+            raise EmbedderError(
+                f"the embedding {self.name} gave no {number:,} vectors of finite numbers for as many texts"
+            )
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        scaled: UnitVectors = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+        return scaled
+
+
+def embedding_name(framework: str, embedding: object) -> str:
+    """What a store is told that it is embedded by: the framework, the class, and the model where it says which.
+
+    >>> embedding_name("langchain", 3.5)
+    'langchain:float'
+    """
+    models = (getattr(embedding, name, None) for name in _MODEL_NAMES)
+    model = next((model for model in models if isinstance(model, str) and model), None)
+    kind = type(embedding).__name__
+    return f"{framework}:{kind}" if model is None else f"{framework}:{kind}:{model}"

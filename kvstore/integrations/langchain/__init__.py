@@ -1,0 +1,35 @@
+"""LangChain over a store: a vector store, a retriever by any strategy, a document index, and a record manager.
+
+What LangChain calls a document is a document of the store here, of one chunk: its id is the key, its metadata are the
+metadata, and its vector is that of the embedding that the application brings, or of the store's own. A store that was
+filled in other ways can be read through these as well. The extra ``langchain`` brings what this needs.
+
+>>> from langchain_core.documents import Document
+>>> from kvstore.integrations.langchain import KvstoreVectorStore
+>>> import kvstore, tempfile
+>>> vectors = KvstoreVectorStore(store=kvstore.open(tempfile.mkdtemp() + "/store", embedder="hashing"))
+>>> vectors.add_documents([Document("Tea is made from leaves.", id="tea"), Document("Milk is white.", id="milk")])
+['tea', 'milk']
+>>> [document.id for document in vectors.similarity_search("What is tea made from?", k=1)]
+['tea']
+"""
+
+from __future__ import annotations
+
+from ...extras import required
+
+required("langchain_core", "langchain", "kvstore.integrations.langchain", package="langchain-core")
+
+from .document_index import KvstoreDocumentIndex  # noqa: E402
+from .embeddings import KvstoreEmbeddings  # noqa: E402
+from .record_manager import KvstoreRecordManager  # noqa: E402
+from .retriever import KvstoreRetriever  # noqa: E402
+from .vector_store import KvstoreVectorStore  # noqa: E402
+
+__all__ = [
+    "KvstoreDocumentIndex",
+    "KvstoreEmbeddings",
+    "KvstoreRecordManager",
+    "KvstoreRetriever",
+    "KvstoreVectorStore",
+]

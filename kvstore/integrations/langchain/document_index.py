@@ -1,0 +1,45 @@
+"""LangChain's document index: a retriever that documents can be put into."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from langchain_core.documents import Document
+from langchain_core.indexing.base import DeleteResponse, DocumentIndex, UpsertResponse
+
+from . import stored_documents
+from .retriever import KvstoreRetriever
+from .stored_documents import DocumentOrigin
+
+
+class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
+    """A store as LangChain's document index, which retrieves as :class:`KvstoreRetriever` does.
+
+    Where there is none at the path, one is made, by the ``embedding``. ``namespace`` names what is put in through it,
+    for a record manager.
+    """
+
+    namespace: str = ""
+    _makes_store: ClassVar[bool] = True
+
+    def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+        """Put documents, in place of those with the same ids, in one commit; those without a text fail."""
+        keys = stored_documents.keys_for(items)
+        origin = DocumentOrigin(self.namespace, time.time())
+        stored = stored_documents.add(self._opened.store, items, keys, origin, kwargs.get("batch_size"))
+        failed = set(keys).difference(stored)
+        return UpsertResponse(succeeded=stored, failed=[key for key in keys if key in failed])
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
+        """Delete the documents of some ids, in one commit; raises ValueError where none are given."""
+        if ids is None:
+            raise ValueError("delete() takes the ids of documents; give a list of them")
+        with self._opened.store.transaction(models=False) as transaction:
+            gone = [key for key in dict.fromkeys(ids) if transaction.delete(key)]
+        return DeleteResponse(num_deleted=len(gone), num_failed=0, succeeded=gone, failed=[])
+
+    def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
+        """The documents of some ids, in their order; those that are not there are left out."""
+        return stored_documents.of_keys(self._opened.store, ids)

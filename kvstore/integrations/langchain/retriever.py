@@ -1,0 +1,91 @@
+"""LangChain's retriever, by any strategy of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import PrivateAttr
+
+from ..opened import OpenedToAsk
+from . import stored_documents
+from .embeddings import embedder_of
+
+
+class KvstoreRetriever(BaseRetriever):
+    """Evidence from a store: what ``store.retrieve`` finds, each passage with its reasons in ``metadata["evidence"]``.
+
+    ``path`` is that of a store, ``store`` one that is open; ``embedding`` is what it was made by, or what the vectors
+    that were given with its documents are from. ``strategy`` is that of the store's session unless it is named; the
+    other fields are the clauses of :meth:`kvstore.Store.retrieve`. Where a strategy finds fewer than ``k`` passages,
+    those of ``hybrid`` follow, which ``fill="none"`` leaves out. ``invoke(question, k=3)`` takes each clause for one
+    call.
+    """
+
+    path: str | Path | None = None
+    store: Any = None
+    embedding: Any = None
+    strategy: str | None = None
+    k: int = 8
+    where: str | dict[str, Any] | None = None
+    depth: int | None = None
+    within: int | None = None
+    options: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies it
+    reranker: str | None = None
+    as_segments: bool = False
+    fill: Literal["none", "hybrid"] = "hybrid"
+
+    #: Whether a store is made where there is none.
+    _makes_store: ClassVar[bool] = False
+    _opened: OpenedToAsk = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        self._opened = OpenedToAsk(
+            type(self).__name__, self.path, self.store, embedder_of(self.embedding), create=self._makes_store
+        )
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun | None = None,
+        k: int | None = None,
+        strategy: str | None = None,
+        where: str | Mapping[str, Any] | None = None,
+        depth: int | None = None,
+        within: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        reranker: str | None = None,
+        as_segments: bool | None = None,
+        fill: Literal["none", "hybrid"] | None = None,
+    ) -> list[Document]:
+        asked = self._opened.clauses(query, None, fill or self.fill)
+        with self._opened.store.snapshot() as state:
+            evidence = state.retrieve(
+                query,
+                vector=asked["vector"],
+                using=strategy or self.strategy,
+                top=self.k if k is None else k,
+                where=self.where if where is None else where,
+                depth=self.depth if depth is None else depth,
+                within=self.within if within is None else within,
+                options=asked["options"] | dict(self.options if options is None else options),
+                reranker=reranker or self.reranker,
+                as_segments=self.as_segments if as_segments is None else as_segments,
+            )
+            return stored_documents.of_hits(state, evidence.hits, evidence=True)

@@ -1,0 +1,141 @@
+"""LangChain's documents as documents of a store, and back.
+
+In: documents with or without ids. In the store: one document each, whole, in the order given, one commit a batch; the
+``origin`` says that it came through LangChain, for which namespace, and when it was confirmed last. Out: documents of
+LangChain for hits and keys.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from langchain_core.documents import Document
+
+from ... import Document as StoredDocument
+from ... import Hit, Snapshot, Store
+from ..blank_texts import warn_of_blank
+
+#: How the origin of a document begins that came through here.
+ORIGIN = "langchain:"
+_MOMENT = "%Y-%m-%dT%H:%M:%S.%fZ"
+_MOMENT_LENGTH = len("2026-01-01T00:00:00.000000Z")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOrigin:
+    """Where a document came from: the namespace, and the moment of its last confirmation in seconds since 1970."""
+
+    namespace: str
+    confirmed: float
+
+    def __str__(self) -> str:
+        # Rounded up, so that what is read again is not before what was written.
+        moment = datetime.fromtimestamp(math.ceil(self.confirmed * 1e6) / 1e6, UTC)
+        return f"{ORIGIN}{moment.strftime(_MOMENT)}:{self.namespace}"
+
+    @classmethod
+    def read(cls, origin: str | None) -> DocumentOrigin | None:
+        """The origin that was written so; None for any other.
+
+        >>> DocumentOrigin.read(str(DocumentOrigin("wiki", 1763832000.25)))
+        DocumentOrigin(namespace='wiki', confirmed=1763832000.25)
+        """
+        if origin is None or not origin.startswith(ORIGIN):
+            return None
+        moment, namespace = origin[len(ORIGIN) :][:_MOMENT_LENGTH], origin[len(ORIGIN) + _MOMENT_LENGTH + 1 :]
+        try:
+            return cls(namespace, datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).timestamp())
+        except ValueError:
+            return None
+
+
+def add(
+    store: Store,
+    documents: Iterable[Document],
+    ids: Sequence[str | None] | None,
+    origin: DocumentOrigin,
+    batch_size: int | None,
+) -> list[str]:
+    """Put documents, in place of those with the same ids; returns the ids of those that are stored.
+
+    What has no id gets a random one; what has no text is skipped with a warning. One commit, or one for each
+    ``batch_size`` documents.
+    """
+    given = list(documents)
+    keys = keys_for(given, ids)
+    rows = [
+        {
+            "key": key,
+            "text": document.page_content,
+            "meta": document.metadata,
+            "title": _text(document.metadata, "title"),
+            "source": _text(document.metadata, "source"),
+            "chunks": "whole",
+            "origin": str(origin),
+        }
+        for key, document in zip(keys, given, strict=True)
+    ]
+    blank = [row["key"] for row in rows if not row["text"].strip()]
+    warn_of_blank(blank, len(rows), "documents")
+    rest = iter([row for row in rows if row["text"].strip()])
+    while batch := list(islice(rest, batch_size)):
+        store.put_many(batch)
+    return [key for key in keys if key not in set(blank)]
+
+
+def keys_for(documents: Sequence[Document], ids: Sequence[str | None] | None = None) -> list[str]:
+    """The keys that documents are put under: their ids, or those given in their place, and random ones for the rest."""
+    named = [document.id for document in documents] if ids is None else list(ids)
+    if len(named) != len(documents):
+        raise ValueError(f"there are {len(documents):,} documents and {len(named):,} ids; give one for each, or none")
+    return [key or str(uuid.uuid4()) for key in named]
+
+
+def _text(metadata: Mapping[str, Any], name: str) -> str | None:
+    """A field of the metadata that is a text, and not blank."""
+    value = metadata.get(name)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def of_keys(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:
+    """The documents of some keys, in their order; what is not there is left out."""
+    found = store.get_many(list(dict.fromkeys(keys)))
+    return [Document(id=each.key, page_content=each.text, metadata=each.meta) for each in found if each is not None]
+
+
+def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[Document]:
+    """What was found as documents; with ``evidence`` the metadata say why and where.
+
+    A chunk of a document that has more than one says its place in any case.
+    """
+    keys = list(dict.fromkeys(hit.document for hit in hits))
+    stored = dict(zip(keys, state.get_many(keys), strict=True))
+    return [_of_hit(hit, stored[hit.document], evidence) for hit in hits]
+
+
+def _of_hit(hit: Hit, stored: StoredDocument | None, evidence: bool) -> Document:
+    assert stored is not None  # one state has both
+    metadata = dict(stored.meta)
+    whole = hit.kind == "chunk" and stored.chunks == 1
+    if evidence or not whole:
+        metadata.setdefault("source", stored.source or stored.key)
+        metadata["evidence"] = {
+            "document": hit.document,
+            "chunk": hit.chunk,
+            "start": hit.start,
+            "end": hit.end,
+            "rank": hit.rank,
+            "score": hit.score,
+            "path": hit.path,
+            "heading": hit.heading,
+            "title": hit.title,
+            "kind": hit.kind,
+            "spans": [[span.document, span.chunk, span.start, span.end] for span in hit.spans],
+        }
+    return Document(id=stored.key, page_content=stored.text if whole else hit.text, metadata=metadata)

@@ -1,0 +1,221 @@
+"""LangChain's vector store."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+
+from ... import Hit, Snapshot, Store
+from ..marginal_relevance import marginally_relevant
+from ..opened import opened
+from . import stored_documents
+from .embeddings import KvstoreEmbeddings, embedder_of
+from .stored_documents import DocumentOrigin
+
+if TYPE_CHECKING:
+    from .record_manager import KvstoreRecordManager
+
+Filter = str | Mapping[str, Any]
+
+
+class KvstoreVectorStore(VectorStore):
+    """A store as LangChain's vector store.
+
+    ``path`` is that of a store, which is made where there is none, by the ``embedding`` (LangChain's, or the name of
+    one of kvstore's), and with creation ``settings``; ``store`` is one that is open. Without an embedding the store's
+    own is used. ``namespace`` names what is added through this, for a record manager, and for :meth:`delete`.
+
+    A filter is a dictionary such as ``{"year": {"$gte": 2024}}`` or a SQL condition over the columns of ``documents``.
+    Documents without a text are skipped with a warning. Raises what opening a store and putting documents raises.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        embedding: Embeddings | str | None = None,
+        *,
+        store: Store | None = None,
+        namespace: str = "",
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.store, self._owned = opened("KvstoreVectorStore", path, store, embedder_of(embedding), settings)
+        self.namespace = namespace
+        self._embedding = embedding if isinstance(embedding, Embeddings) else KvstoreEmbeddings(self.store)
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """What embeds documents and questions."""
+        return self._embedding
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owned:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def record_manager(self, source_id_key: str | Callable[[Document], Any] = "source") -> KvstoreRecordManager:
+        """The record manager of this namespace, for :func:`langchain_core.indexing.index`."""
+        from .record_manager import KvstoreRecordManager
+
+        return KvstoreRecordManager(self.namespace, store=self.store, source_id_key=source_id_key)
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Put texts, in place of those with the same ids; returns the ids of those that are stored.
+
+        One commit, or one for each ``batch_size`` texts. A text of metadata ``title`` or ``source`` is that of the
+        document too. Raises ValueError where there is not one metadata and one id for each text, or none.
+        """
+        _check_no_more("add_texts", kwargs)
+        given = list(texts)
+        about: Sequence[Mapping[str, Any]] = [{}] * len(given) if metadatas is None else metadatas
+        if len(about) != len(given):
+            raise ValueError(f"there are {len(given):,} texts and {len(about):,} metadata; give one for each, or none")
+        documents = [Document(text, metadata=dict(meta)) for text, meta in zip(given, about, strict=True)]
+        return self._add(documents, ids or [None] * len(given), batch_size)
+
+    def add_documents(
+        self,
+        documents: list[Document],
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Put documents, in place of those with the same ids; see :meth:`add_texts`."""
+        _check_no_more("add_documents", kwargs)
+        return self._add(documents, ids, batch_size)
+
+    def _add(self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None) -> list[str]:
+        origin = DocumentOrigin(self.namespace, time.time())
+        return stored_documents.add(self.store, documents, ids, origin, batch_size)
+
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+        """Delete the documents of some ids, in one commit; None: all of the namespace that came through LangChain."""
+        _check_no_more("delete", kwargs)
+        keys = self.record_manager().list_keys() if ids is None else ids
+        self.store.delete_many(keys)
+        return True
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents of some ids, in their order; those that are not there are left out."""
+        return stored_documents.of_keys(self.store, ids)
+
+    def similarity_search(
+        self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
+    ) -> list[Document]:
+        """The ``k`` documents nearest to a question; ``using`` may be ``hybrid`` or ``lexical`` as well."""
+        found = self.similarity_search_with_score(query, k, filter, using=using, **kwargs)
+        return [document for document, _ in found]
+
+    def similarity_search_with_score(
+        self, query: str, k: int = 4, filter: Filter | None = None, *, using: str = "vector", **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """As :meth:`similarity_search`, with scores: cosines for ``vector``, and more is nearer in any case."""
+        _check_no_more("similarity_search", kwargs)
+        if using == "vector":
+            return self._nearest(self.embeddings.embed_query(query), k, filter)
+        with self.store.snapshot() as state:
+            hits = state.search(query, using=using, top=k, where=filter) if k > 0 else []
+            return self._scored(state, hits)
+
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """The ``k`` documents nearest to a vector."""
+        _check_no_more("similarity_search_by_vector", kwargs)
+        return [document for document, _ in self._nearest(embedding, k, filter)]
+
+    def max_marginal_relevance_search(
+        self,
+        query: str,
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """``k`` of the ``fetch_k`` documents nearest to a question that are little alike.
+
+        ``lambda_mult`` is 1 for nearness alone and 0 for difference alone; see :mod:`..marginal_relevance`.
+        """
+        vector = self.embeddings.embed_query(query)
+        return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter, **kwargs)
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: list[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """As :meth:`max_marginal_relevance_search`, for a vector; vectors are read as they are stored."""
+        _check_no_more("max_marginal_relevance_search", kwargs)
+        with self.store.snapshot() as state:
+            hits = self._hits(state, embedding, max(k, fetch_k), filter) if k > 0 else []
+            vectors = state.vectors([(hit.document, hit.chunk) for hit in hits])
+            question = np.asarray(embedding, np.float32)
+            chosen = marginally_relevant(question / np.linalg.norm(question), vectors, k, lambda_mult)
+            return stored_documents.of_hits(state, [hits[row] for row, _ in chosen], evidence=False)
+
+    def _nearest(self, vector: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, float]]:
+        with self.store.snapshot() as state:
+            return self._scored(state, self._hits(state, vector, k, filter) if k > 0 else [])
+
+    @staticmethod
+    def _hits(state: Snapshot, vector: Sequence[float], k: int, filter: Filter | None) -> list[Hit]:
+        return state.search("", using="vector", top=k, where=filter, vector=vector)
+
+    @staticmethod
+    def _scored(state: Snapshot, hits: list[Hit]) -> list[tuple[Document, float]]:
+        documents = stored_documents.of_hits(state, hits, evidence=False)
+        return [(document, hit.score) for document, hit in zip(documents, hits, strict=True)]
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        return lambda cosine: min(1.0, max(0.0, cosine))
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings | str | None = None,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        store: Store | None = None,
+        namespace: str = "",
+        settings: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A vector store with some texts put into it; takes what the class and :meth:`add_texts` take."""
+        made = cls(path, embedding, store=store, namespace=namespace, settings=settings)
+        made.add_texts(texts, metadatas, ids=ids, **kwargs)
+        return made
+
+
+def _check_no_more(method: str, arguments: Mapping[str, Any]) -> None:
+    """Raise TypeError for arguments that a method does not know: one that is passed over would change the answer."""
+    if arguments:
+        raise TypeError(f"{method}() takes no argument {', '.join(map(repr, arguments))}")

@@ -1,0 +1,64 @@
+"""LlamaIndex's metadata filters as conditions of the store.
+
+In: filters, with every operator, and joined in every way, nested too. Out: a condition as a dictionary
+(:mod:`kvstore.sql.condition_mapping`), None for no filter. A field that is missing fulfils ``!=``, ``nin`` and
+``is_empty``, and nothing else, as in LlamaIndex's own store.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+from ...errors import InputError
+
+FilterMapping = dict[str, Any]
+
+_COMPARISONS = {
+    FilterOperator.EQ: "$eq",
+    FilterOperator.NE: "$ne",
+    FilterOperator.GT: "$gt",
+    FilterOperator.GTE: "$gte",
+    FilterOperator.LT: "$lt",
+    FilterOperator.LTE: "$lte",
+    FilterOperator.IN: "$in",
+    FilterOperator.NIN: "$nin",
+    # A list has what one of its elements is.
+    FilterOperator.CONTAINS: "$eq",
+    FilterOperator.ANY: "$in",
+    FilterOperator.TEXT_MATCH: "$substring",
+    FilterOperator.TEXT_MATCH_INSENSITIVE: "$isubstring",
+}
+
+
+def condition_of(filters: MetadataFilters | None) -> FilterMapping | None:
+    """The condition that filters say; raises InputError for an operator that is not known."""
+    if filters is None or not filters.filters:
+        return None
+    parts = [
+        (condition_of(each) or {}) if isinstance(each, MetadataFilters) else _of_one(each) for each in filters.filters
+    ]
+    if filters.condition == FilterCondition.OR:
+        return {"$or": parts}
+    if filters.condition == FilterCondition.NOT:
+        return {"$not": {"$or": parts}}
+    return {"$and": parts}
+
+
+def _of_one(one: MetadataFilter) -> FilterMapping:
+    if one.operator == FilterOperator.IS_EMPTY:
+        return {one.key: {"$empty": True}}
+    if one.operator == FilterOperator.ALL:
+        values = one.value if isinstance(one.value, list) else [one.value]
+        return {"$and": [{one.key: value} for value in values]} if values else {}
+    operator = _COMPARISONS.get(one.operator)
+    if operator is None:
+        raise InputError(f"filters by {one.operator!r} are not known; there are {', '.join(FilterOperator)}")
+    return {one.key: {operator: one.value}}
+
+
+def joined(*conditions: FilterMapping | None) -> FilterMapping | None:
+    """All of some conditions; None where there is none."""
+    said = [condition for condition in conditions if condition is not None]
+    return {"$and": said} if said else None

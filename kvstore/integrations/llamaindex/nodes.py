@@ -1,0 +1,70 @@
+"""LlamaIndex's nodes as documents of a store, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
+
+from ... import Document, Hit, Snapshot
+
+#: What a node has beside its own metadata, in those of its document.
+CONTENT, KIND, SOURCE = "_node_content", "_node_type", "ref_doc_id"
+#: What of the metadata is no text for a model.
+_UNREAD = ["evidence"]
+
+
+def to_document(node: BaseNode) -> dict[str, Any]:
+    """What ``put`` takes for a node: its text, its metadata with the rest of it, and its vector."""
+    source = node.metadata.get("file_path")
+    return {
+        "key": node.node_id,
+        "text": node.get_content(metadata_mode=MetadataMode.NONE),
+        "meta": node_to_metadata_dict(node, remove_text=True, flat_metadata=False),
+        "source": source if isinstance(source, str) and source.strip() else None,
+        "chunks": "whole",
+        "vectors": None if node.embedding is None else [node.embedding],
+    }
+
+
+def of_document(document: Document) -> BaseNode:
+    """The node that a document is, or a node with its text."""
+    if CONTENT in document.meta:
+        return metadata_dict_to_node(document.meta, text=document.text)
+    return TextNode(id_=document.key, text=document.text, metadata=dict(document.meta))
+
+
+def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[BaseNode]:
+    """What was found as nodes; with ``evidence`` the metadata say why and where."""
+    keys = list(dict.fromkeys(hit.document for hit in hits))
+    stored = dict(zip(keys, state.get_many(keys), strict=True))
+    return [_of_hit(hit, stored[hit.document], evidence) for hit in hits]
+
+
+def _of_hit(hit: Hit, document: Document | None, evidence: bool) -> BaseNode:
+    assert document is not None  # one state has both
+    if hit.kind == "chunk" and document.chunks == 1:
+        node = of_document(document)
+    else:
+        # A part of a document is a node of its own: its id says which.
+        metadata = {name: value for name, value in document.meta.items() if name not in (CONTENT, KIND)}
+        node = TextNode(id_=f"{hit.document}#{hit.start}-{hit.end}", text=hit.text, metadata=metadata)
+        node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=hit.document)
+    if evidence:
+        node.metadata["evidence"] = {
+            "document": hit.document,
+            "chunk": hit.chunk,
+            "start": hit.start,
+            "end": hit.end,
+            "rank": hit.rank,
+            "path": hit.path,
+            "heading": hit.heading,
+            "title": hit.title,
+            "kind": hit.kind,
+            "spans": [[span.document, span.chunk, span.start, span.end] for span in hit.spans],
+        }
+        node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *_UNREAD]
+        node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *_UNREAD]
+    return node

@@ -1,0 +1,88 @@
+"""LlamaIndex's retriever, by any strategy of the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+
+from ... import Store
+from ...errors import InputError
+from ..opened import OpenedToAsk
+from .embed_model import embedder_of
+from .filters import condition_of
+from .nodes import of_hits
+
+
+class KvstoreRetriever(BaseRetriever):
+    """Evidence from a store: what ``store.retrieve`` finds, each node with its reasons in ``metadata["evidence"]``.
+
+    ``path`` is that of a store, ``store`` one that is open; ``embed_model`` is what it was made by, or what the vectors
+    that were given with its nodes are from.
+    ``strategy`` is that of the store's session unless it is named; ``filters`` are LlamaIndex's, and ``where`` a
+    condition in their place; the others are the clauses of :meth:`kvstore.Store.retrieve`. Where a strategy finds fewer
+    than ``similarity_top_k`` passages, those of ``hybrid`` follow, which ``fill="none"`` leaves out. A question that
+    comes with a vector is asked by that. Raises InputError for filters beside ``where``.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        store: Store | None = None,
+        embed_model: BaseEmbedding | str | None = None,
+        strategy: str | None = None,
+        similarity_top_k: int = 8,
+        filters: MetadataFilters | None = None,
+        where: str | Mapping[str, Any] | None = None,
+        depth: int | None = None,
+        within: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        reranker: str | None = None,
+        as_segments: bool = False,
+        fill: Literal["none", "hybrid"] = "hybrid",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if filters is not None and where is not None:
+            raise InputError("KvstoreRetriever takes filters or where, not both; say all of it in one of them")
+        self._opened = OpenedToAsk("KvstoreRetriever", path, store, embedder_of(embed_model))
+        self._filters, self._where = filters, where
+        self._fill, self._options = fill, dict(options or {})
+        self._clauses: dict[str, Any] = {
+            "using": strategy,
+            "top": similarity_top_k,
+            "depth": depth,
+            "within": within,
+            "reranker": reranker,
+            "as_segments": as_segments,
+        }
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        question = query_bundle.query_str
+        asked = self._opened.clauses(question, query_bundle.embedding, self._fill)
+        with self._opened.store.snapshot() as state:
+            evidence = state.retrieve(
+                question,
+                vector=asked["vector"],
+                where=condition_of(self._filters) if self._where is None else self._where,
+                options=asked["options"] | self._options,
+                **self._clauses,
+            )
+            nodes = of_hits(state, evidence.hits, evidence=True)
+        return [NodeWithScore(node=node, score=hit.score) for node, hit in zip(nodes, evidence.hits, strict=True)]

@@ -1,0 +1,228 @@
+"""LlamaIndex's vector store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import BaseNode
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+    VectorStoreQueryResult,
+)
+
+from ... import Hit, Snapshot, Store
+from ...errors import InputError, StoreNotFoundError
+from ..blank_texts import warn_of_blank
+from ..framework_embedder import FrameworkEmbedder
+from ..marginal_relevance import marginally_relevant
+from ..opened import opened
+from .embed_model import embedder_of
+from .filters import FilterMapping, condition_of, joined
+from .nodes import CONTENT, SOURCE, of_document, of_hits, to_document
+
+_WORDS = (VectorStoreQueryMode.SPARSE, VectorStoreQueryMode.TEXT_SEARCH)
+_BOTH = (VectorStoreQueryMode.HYBRID, VectorStoreQueryMode.SEMANTIC_HYBRID)
+#: Nodes that are looked at for each that marginal relevance is to give, and at least, unless that is said.
+_LOOKED_AT, _LEAST_LOOKED_AT = 4, 20
+
+
+class KvstoreVectorStore(BasePydanticVectorStore):
+    """A store as LlamaIndex's vector store, which keeps texts and metadata too.
+
+    ``path`` is that of a store, ``store`` one that is open. Where there is none at the path, one is made: at once by
+    the ``embed_model`` (LlamaIndex's, or the name of one of kvstore's), or else for the vectors of the first nodes,
+    which then have to come with every node and question. ``settings`` are those of a new store.
+
+    Modes of a query: DEFAULT, SPARSE and TEXT_SEARCH (by words), HYBRID and SEMANTIC_HYBRID (``alpha`` is the share of
+    vectors), MMR. Nodes without a text are skipped with a warning. Raises what opening a store and putting documents
+    raises.
+    """
+
+    stores_text: bool = True
+    flat_metadata: bool = False
+
+    _path: str | os.PathLike[str] | None = PrivateAttr()
+    _store: Store | None = PrivateAttr(default=None)
+    _owned: bool = PrivateAttr(default=False)
+    _settings: dict[str, Any] = PrivateAttr()
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        store: Store | None = None,
+        embed_model: BaseEmbedding | str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._path, self._settings = path, dict(settings or {})
+        if path is not None and store is None and embed_model is None:
+            try:
+                self._open(None, create=False)
+            except StoreNotFoundError:
+                return  # made for the first vectors
+        else:
+            self._open(embedder_of(embed_model), store=store)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name by which LlamaIndex knows it."""
+        return "KvstoreVectorStore"
+
+    def _open(
+        self, embedder: FrameworkEmbedder | str | None, *, store: Store | None = None, create: bool = True
+    ) -> Store:
+        self._store, self._owned = opened(
+            "KvstoreVectorStore", self._path, store, embedder, self._settings, create=create
+        )
+        return self._store
+
+    @property
+    def client(self) -> Store | None:
+        """The store; None where there is none yet."""
+        return self._store
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._store is not None and self._owned:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """Put nodes, in place of those with the same ids, in one commit; returns the ids of those that are stored."""
+        rows = [to_document(node) for node in nodes]
+        blank = [row["key"] for row in rows if not row["text"].strip()]
+        warn_of_blank(blank, len(rows), "nodes")
+        rows = [row for row in rows if row["text"].strip()]
+        if not rows:
+            return []
+        store = self._store
+        if store is None:
+            first = next((row["vectors"][0] for row in rows if row["vectors"] is not None), None)
+            if first is None:
+                raise InputError("the first nodes have no vectors; give the vector store an embed_model, or embed them")
+            store = self._open(f"none:{len(first)}")
+        store.put_many(rows)
+        return [row["key"] for row in rows]
+
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """Delete the nodes of a document of LlamaIndex, in one commit."""
+        self._delete({SOURCE: ref_doc_id})
+
+    def delete_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **delete_kwargs: Any
+    ) -> None:
+        """Delete the nodes of some ids that fulfil filters, in one commit; raises InputError where neither is given."""
+        where = joined(_of_ids("$key", node_ids), condition_of(filters))
+        if where is None:
+            raise InputError("delete_nodes() takes ids, filters, or both; clear() deletes all nodes")
+        self._delete(where)
+
+    def clear(self) -> None:
+        """Delete all nodes, in one commit; documents of the store that are none stay."""
+        self._delete({CONTENT: {"$exists": True}})
+
+    def _delete(self, where: FilterMapping) -> None:
+        if self._store is not None:
+            self._store.delete_where(where)
+
+    def get(self, text_id: str) -> list[float]:
+        """The vector of a node, of length 1; raises InputError where there is none of this id."""
+        if self._store is None:
+            raise InputError(f"there is no node {text_id!r}; the store is empty")
+        vector: list[float] = self._store.vectors([(text_id, 0)])[0].tolist()
+        return vector
+
+    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+        """The nodes of some ids, in their order, or all; those that fulfil filters."""
+        if self._store is None:
+            return []
+        where = joined(_of_ids("$key", node_ids), condition_of(filters))
+        with self._store.snapshot() as state:
+            keys = state.keys(where=where) if where is not None else state.keys()
+            if node_ids is not None:
+                there = set(keys)
+                keys = [key for key in dict.fromkeys(node_ids) if key in there]
+            return [of_document(document) for document in state.get_many(keys) if document is not None]
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """What is nearest to a question, as its mode says it; raises InputError for a mode that is not known."""
+        if self._store is None:
+            return VectorStoreQueryResult(nodes=[], similarities=[], ids=[])
+        # A retriever of an index that leaves the nodes to this store hands over no ids, as an empty list.
+        nodes = _of_ids("$key", query.node_ids or None)
+        where = joined(nodes, _of_ids(SOURCE, query.doc_ids), condition_of(query.filters))
+        with self._store.snapshot() as state:
+            hits, scores = self._found(state, query, where, kwargs)
+            found = of_hits(state, hits, evidence=False)
+        return VectorStoreQueryResult(nodes=found, similarities=scores, ids=[node.node_id for node in found])
+
+    def _found(
+        self, state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, said: Mapping[str, Any]
+    ) -> tuple[list[Hit], list[float]]:
+        top, mode = query.similarity_top_k, query.mode
+        if mode == VectorStoreQueryMode.MMR:
+            return self._unlike(state, query, where, said)
+        if mode == VectorStoreQueryMode.DEFAULT:
+            hits = state.search("", using="vector", vector=_vector(query), top=top, where=where)
+        elif mode in _WORDS:
+            hits = state.search(_question(query), using="lexical", top=query.sparse_top_k or top, where=where)
+        elif mode in _BOTH:
+            hits = state.retrieve(
+                _question(query),
+                using="hybrid",
+                vector=query.query_embedding,
+                top=query.hybrid_top_k or top,
+                where=where,
+                options=None if query.alpha is None else {"words": 1 - query.alpha},
+            ).hits
+        else:
+            raise InputError(
+                f"a store is not asked in the mode {mode.value!r}; there are default, sparse, text_search, hybrid, "
+                "semantic_hybrid and mmr"
+            )
+        return hits, [hit.score for hit in hits]
+
+    @staticmethod
+    def _unlike(
+        state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, said: Mapping[str, Any]
+    ) -> tuple[list[Hit], list[float]]:
+        """By maximal marginal relevance; what is said in the call goes before what the query says."""
+        top, vector = query.similarity_top_k, np.asarray(_vector(query), np.float32)
+        weight = said.get("mmr_threshold", query.mmr_threshold)
+        looked_at = said.get("mmr_prefetch_k") or max(_LEAST_LOOKED_AT, _LOOKED_AT * top)
+        hits = state.search("", using="vector", vector=vector, top=max(top, looked_at), where=where)
+        vectors = state.vectors([(hit.document, hit.chunk) for hit in hits])
+        chosen = marginally_relevant(vector / np.linalg.norm(vector), vectors, top, 0.5 if weight is None else weight)
+        return [hits[row] for row, _ in chosen], [worth for _, worth in chosen]
+
+
+def _of_ids(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
+    return None if ids is None else {name: {"$in": list(ids)}}
+
+
+def _vector(query: VectorStoreQuery) -> Sequence[float]:
+    if query.query_embedding is None:
+        raise InputError(f"a query in the mode {query.mode.value!r} has a vector; give it a query_embedding")
+    vector: Sequence[float] = query.query_embedding
+    return vector
+
+
+def _question(query: VectorStoreQuery) -> str:
+    if query.query_str is None:
+        raise InputError(f"a query in the mode {query.mode.value!r} has words; give it a query_str")
+    text: str = query.query_str
+    return text

@@ -1,0 +1,39 @@
+"""Maximal marginal relevance: what is near to a question, and not near to what was chosen before.
+
+Source: Carbonell and Goldstein, "The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing
+Summaries", SIGIR 1998, section 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def marginally_relevant(
+    question: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32], top: int, weight: float
+) -> list[tuple[int, float]]:
+    """The rows to choose, at most ``top``, each with its marginal relevance, in the order in which they are chosen.
+
+    ``question``, shape (dimension,), and ``vectors``, shape (n, dimension), are of length 1. ``weight`` (lambda) is 1
+    for relevance alone, and 0 for difference alone. Of equals the earlier row is chosen.
+
+    >>> rows = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
+    >>> [row for row, _ in marginally_relevant(rows[0], rows, 2, 1.0)]
+    [0, 1]
+    >>> [row for row, _ in marginally_relevant(rows[0], rows, 2, 0.2)]
+    [0, 2]
+    """
+    relevance = weight * (vectors @ question)
+    # The similarity of each row with the nearest one that is chosen; the first choice has none to be unlike.
+    nearest = np.zeros(len(vectors), np.float32)
+    left = np.ones(len(vectors), np.bool_)
+    chosen: list[tuple[int, float]] = []
+    while len(chosen) < top and left.any():
+        worth = np.where(left, relevance - (1 - weight) * nearest, -np.inf)
+        row = int(np.argmax(worth))
+        similarity = vectors @ vectors[row]
+        nearest = similarity if not chosen else np.maximum(nearest, similarity)
+        left[row] = False
+        chosen.append((row, float(worth[row])))
+    return chosen

@@ -1,0 +1,93 @@
+"""The store that an adapter works on: one that is given, or the one at a path, opened.
+
+In: a path or a store, and the framework's embedding, if any. Out: the store, and whether the adapter closes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from .. import Store
+from .. import open as open_store
+from ..errors import InputError, StoreNotFoundError
+from .framework_embedder import FrameworkEmbedder
+
+#: How the embedder of a store is called that has none.
+_NO_EMBEDDER = "none:"
+
+
+class OpenedToAsk:
+    """A store that questions are asked of, with what embeds them where the store itself does not.
+
+    A store that was made without an embedder takes the framework's for its questions; any other has to have been made
+    with it. Raises what :func:`opened` raises.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        path: str | os.PathLike[str] | None,
+        store: Store | None,
+        embedder: str | FrameworkEmbedder | None,
+        *,
+        create: bool = False,
+    ) -> None:
+        asks = isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store)
+        self.store, self._owned = opened(who, path, store, None if asks else embedder, create=create)
+        self._embedder = embedder if asks and isinstance(embedder, FrameworkEmbedder) else None
+
+    def clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
+        """The vector of a question, and what fills up: nothing, where there is no vector to search by."""
+        if vector is None and self._embedder is not None:
+            vector = self._embedder.embed_query(question)
+        blind = vector is None and self.store.settings.embedder.startswith(_NO_EMBEDDER)
+        return {"vector": vector, "options": {"fill": "none" if blind else fill}}
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owned:
+            self.store.close()
+
+
+def _has_no_embedder(path: str | os.PathLike[str] | None, store: Store | None) -> bool:
+    """Whether there is a store, and its vectors are those of its users."""
+    if store is not None or path is None:
+        return isinstance(store, Store) and store.settings.embedder.startswith(_NO_EMBEDDER)
+    try:
+        with open_store(path, readonly=True) as there:
+            return there.settings.embedder.startswith(_NO_EMBEDDER)
+    except StoreNotFoundError:
+        return False
+
+
+def opened(
+    who: str,
+    path: str | os.PathLike[str] | None,
+    store: Store | None,
+    embedder: str | FrameworkEmbedder | None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    create: bool = True,
+) -> tuple[Store, bool]:
+    """The store, and whether it was opened here.
+
+    Raises InputError unless it is given either a path or a store, and for an embedder beside a store, which has its
+    own; and what opening raises.
+    """
+    if (path is None) == (store is None):
+        raise InputError(f"{who} takes a path or a store, one of both: path='my-store', or store=kvstore.open(...)")
+    if store is None:
+        assert path is not None
+        return open_store(path, create=create, embedder=embedder, settings=settings), True
+    if not isinstance(store, Store):
+        raise InputError(f"{who}: store is what kvstore.open() gives, not {type(store).__name__}; a path is path=")
+    if settings:
+        raise InputError(f"{who}: the settings of a store that is open are fixed; leave settings out")
+    if embedder is not None and getattr(embedder, "name", embedder) != store.settings.embedder:
+        raise InputError(
+            f"{who}: the store embeds by {store.settings.embedder!r}; leave the embedding out, or make a store at a "
+            "path with it"
+        )
+    return store, False
