@@ -162,7 +162,10 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .collection_pause import collection_paused
+
     module, attribute = _HOMES[name]
-    value = getattr(import_module(f".{module}", __name__), attribute)
+    with collection_paused():  # what is imported stays
+        value = getattr(import_module(f".{module}", __name__), attribute)
     globals()[name] = value
     return value

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -50,6 +49,8 @@ class Choice:
         """The word that a value is, in any case; raises InputError, which calls the option ``what``."""
         word = value.lower() if isinstance(value, str) else str(value)
         if word not in self.choices:
+            from difflib import get_close_matches
+
             near = get_close_matches(word, self.choices, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InputError(f"{what} is one of {', '.join(self.choices)}, not {value!r}{hint}")
@@ -103,6 +104,8 @@ def check_clauses(method: str, clauses: Mapping[str, Any], known: Mapping[str, A
     """Raise TypeError for a clause that a method does not have, ArgumentError for one of the wrong kind."""
     for name, value in clauses.items():
         if name not in known:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise TypeError(f"{method}() has no argument {name!r}; {hint}")

@@ -24,17 +24,13 @@ from . import numpy_start  # noqa: F401
 from .arguments import checked
 from .database.open_store import OpenStore
 from .errors import ArgumentError, InputError, NotAStoreError, SettingsMismatchError, StoreFormatError
-from .models.embedder import open_embedder
-from .models.language import ENGLISH, open_language
 from .settings import FixedSettings
 from .storage import records
 from .storage.environment import Environment, View, WriteTransaction, WriteView
 from .store import Store
 from .structures import tables
-from .structures.language_version import put_language_version
 from .systems import buffered_tables
 from .systems.versions import outdated, put_versions, underived, unmaintained
-from .text.words import stemmer
 
 if TYPE_CHECKING:
     from .changes.repair import Rebuilt
@@ -89,6 +85,8 @@ def open_store(
     if given is not None and not (hasattr(given, "embed") and isinstance(getattr(given, "name", None), str)):
         raise ArgumentError(f"open(): embedder is a name or an Embedder, which has a name and embeds, not {given!r}")
     if embedder is not None:
+        from .models.embedder import open_embedder
+
         wanted["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
     with _opening(path):
         for opened in list(_open_stores):
@@ -185,6 +183,10 @@ def _opened(
 def _new_settings(wanted: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
     """The settings of a new store; raises InputError, EmbedderError, LanguageError or SettingsMismatchError where there
     can be none."""
+    from .models.embedder import open_embedder
+    from .models.language import ENGLISH, open_language
+    from .text.words import stemmer
+
     fixed = FixedSettings(**wanted)
     stemmer(fixed.stemmer)
     pipeline = open_language(fixed.language)
@@ -238,6 +240,8 @@ def _make(view: WriteView, new: Callable[[], FixedSettings]) -> FixedSettings:
     """Write the settings of a new store, unless another process has just done so."""
     fixed = _stored_settings(view)
     if fixed is None:
+        from .structures.language_version import put_language_version
+
         fixed = new()
         view.put(tables.META, _SETTINGS, records.pack(asdict(fixed)))
         put_language_version(view, fixed)
@@ -318,6 +322,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         if fixed is not None:
             from .changes.compaction import compact_if_sparse
             from .changes.repair import rebuild
+            from .models.embedder import open_embedder
 
             embedder = cache(lambda: open_embedder(fixed.embedder))
             rebuilt = rebuild(environment, fixed, lambda texts: embedder().embed(texts))

@@ -13,10 +13,10 @@ import snowballstemmer
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kvstore.extraction.chunking import TOKEN
 from kvstore.text.names import OPENING, SentenceNames, without_titles
 from kvstore.text.words import (
     FUNCTION_WORDS,
-    TOKEN,
     chunk_terms,
     joined_parts,
     segments,

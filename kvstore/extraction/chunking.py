@@ -10,6 +10,7 @@ space lies in exactly one chunk.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,10 @@ from typing import NamedTuple
 
 from ..text.blocks import Block, is_lead_in
 from ..text.sentences import sentences
-from ..text.words import TOKEN, token_count
+from ..text.words import UNSPACED, token_count
 
+#: What a chunk's size is counted in: words (long ones in parts) and punctuation marks.
+TOKEN = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]{{1,64}}|[^\w\s]")
 #: A chunk is at most this long whatever its tokens are, so that offsets inside it fit 16 bits.
 LONGEST_CHUNK = 16_000
 #: What is kept together is at most so many times as long as a chunk should be.

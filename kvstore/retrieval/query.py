@@ -24,7 +24,6 @@ from ..structures.vectors.vectors import Matrix
 from .evidence import Evidence, Hit, Trace
 from .found_hits import FoundHits, Why, chunk_hits, segment_hits
 from .passage_reading import ChunkPassage, ChunkPassages
-from .segments import CONSIDERED, SEGMENT_OPTIONS, SegmentPlan, segments, told
 
 #: How many chunks SEARCH gives where nothing else is asked for.
 SEARCH_TOP = 10
@@ -120,7 +119,11 @@ class Query:
     @property
     def reach(self) -> int:
         """How far down a ranking is worth reading: further than ``wanted`` where its chunks become segments."""
-        return self.wanted if self.segments == "no" else max(self.wanted, CONSIDERED)
+        if self.segments == "no":
+            return self.wanted
+        from .segments import CONSIDERED
+
+        return max(self.wanted, CONSIDERED)
 
     @property
     def wanted(self) -> int:
@@ -179,6 +182,10 @@ def choice(query: Query, strategy: Strategy, name: str) -> str:
 def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool = False) -> None:
     """Raise InputError for an option the strategy does not have, nor its segments where they are asked for, or a value
     out of its range."""
+    if not options:
+        return
+    from .segments import SEGMENT_OPTIONS
+
     every = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL}
     for name, value in options.items():
         known = every.get(name)
@@ -230,6 +237,8 @@ def evidence_of(
 
 def _segments(query: Query, ranking: Ranking, paths: Why, within: int | None) -> FoundHits:
     """The first segments of a ranking, within so many tokens."""
+    from .segments import SEGMENT_OPTIONS, SegmentPlan, segments, told
+
     values = {name: float(query.options.get(name, known.default)) for name, known in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
         query.top,

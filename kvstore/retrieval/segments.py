@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..arguments import Option
 from ..structures.ranking import Ranking, shared_ranks
 from ..text.words import token_count
-from .block_borders import BlockBorders
 
 if TYPE_CHECKING:
     from ..structures.documents.chunks import ChunkRecord
@@ -171,6 +170,8 @@ class _SegmentBuilder:
     """Makes segments of one ranking."""
 
     def __init__(self, view: State, ranking: Ranking, plan: SegmentPlan) -> None:
+        from .block_borders import BlockBorders
+
         self._view = view
         self._ranking = ranking
         self._plan = plan

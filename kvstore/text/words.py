@@ -28,8 +28,6 @@ UNSPACED = (
     "\u2e80-\u30ff\u3100-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _SEGMENT = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]+")
-#: What a chunk's size is counted in: words (long ones in parts) and punctuation marks.
-TOKEN = re.compile(rf"(?=\w)[{UNSPACED}]|[^\W{UNSPACED}]{{1,64}}|[^\w\s]")
 #: Words that marks join to one, or that a mark stands before or behind. Hyphens alone make none.
 _JOINED = re.compile(
     r"(?P<mark>(?<![\w-])--?(?=[^\W\d])|(?<!\w)[$@#%\\](?=\w)|(?<![\w/.~])(?:~|\.{1,2})?/(?=\w))?"

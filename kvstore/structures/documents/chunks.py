@@ -13,7 +13,6 @@ from typing import NamedTuple
 from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import View, WriteView
-from ...text.blocks import summary_sentence
 from .. import tables
 from .documents import Documents, heading_path
 
@@ -159,6 +158,8 @@ class Abstracts:
 
     def text(self, record: AbstractRecord) -> str:
         """The summary: its sentences in plain words."""
+        from ...text.blocks import summary_sentence
+
         pieces = (self._documents.text_slice(record.document, start, end) for start, end in record.summary)
         return " ".join(map(summary_sentence, pieces))
 
