@@ -17,6 +17,7 @@ from ..structures.state import State
 from .open_store import OpenStore
 
 if TYPE_CHECKING:
+    from ..changes.trace_cache import TraceCache
     from ..models.llm import LanguageModel
     from ..retrieval.reranking import Rerank
     from .index_worker import Indexing
@@ -38,7 +39,6 @@ class Context:
         self.hits = store.hits
         self.open_indexes = store.open_indexes
         self.filter_cache = store.filter_cache
-        self.trace_cache = store.trace_cache
         self.state_of = store.state_of
         self.embed = store.embed
         self.load_models = store.load_models
@@ -55,6 +55,11 @@ class Context:
     def indexing(self) -> Indexing:
         """What makes and extends the indexes of the store."""
         return self.store.indexing
+
+    @property
+    def trace_cache(self) -> TraceCache:
+        """What was noted of texts, for names that are new."""
+        return self.store.trace_cache
 
     @property
     def embedder_given(self) -> bool:

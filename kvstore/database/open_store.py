@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..changes.compaction import Growth
-from ..changes.trace_cache import TraceCache
 from ..errors import KvstoreError, LockTimeoutError
 from ..storage.change_buffer import SOON_READ
 from ..storage.environment import Environment, View, WriteTransaction
@@ -30,6 +29,7 @@ from ..structures.open_indexes import OpenIndexes
 from ..structures.state import State
 
 if TYPE_CHECKING:
+    from ..changes.trace_cache import TraceCache
     from ..models.embedder import Embedder
     from ..settings import FixedSettings
     from ..structures.vectors.vectors import Matrix
@@ -48,7 +48,6 @@ class OpenStore:
         self.open_indexes = OpenIndexes(environment)
         self.place_cache = PlaceCache()
         self.filter_cache = FilterCache()
-        self.trace_cache = TraceCache()
         self.growth = Growth(environment)
         #: Those that use it; one that is dropped without being closed counts no more.
         self.handles: weakref.WeakSet[object] = weakref.WeakSet()
@@ -65,6 +64,13 @@ class OpenStore:
         from .index_worker import Indexing
 
         return Indexing(self.open_indexes, self.settings, self.embed)
+
+    @cached_property
+    def trace_cache(self) -> TraceCache:
+        """What was noted of texts, for names that are new; whoever only reads needs none."""
+        from ..changes.trace_cache import TraceCache
+
+        return TraceCache()
 
     def leave(self, handle: object, temperature_sort: bool) -> None:
         """Close with the last handle; raises TransactionError where snapshots stay open, and stays open."""
