@@ -381,7 +381,7 @@ def test_unknown_things_suggest_the_nearest(store: kvstore.Store) -> None:
 def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_store, "SOON_READ", SOON_READ // 4)
+    monkeypatch.setattr(open_store, "SOON_READ", SOON_READ // 8)
     names = " ".join(f"Alpha{number} Beta{number}." for number in range(4000))
 
     def waiting(store: kvstore.Store) -> int:
@@ -392,9 +392,9 @@ def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(
     store.put("few", "Port Ellen.")
     store.close()
     store = make_store()
-    assert 0 < waiting(store) < SOON_READ // 4
+    assert 0 < waiting(store) < SOON_READ // 8
     store.put("many", names)
-    assert waiting(store) > SOON_READ // 4
+    assert waiting(store) > SOON_READ // 8
     held = store.keys(), store.lookup("Alpha7 Beta7")[0].document
     store.close()
     store = make_store()

@@ -36,7 +36,7 @@ MOST_SEGMENTS = 512
 STORE_SHARE = 16
 LEAST_BYTES, MOST_BYTES = 4 << 20, 64 << 20
 #: Bytes that are read in no time: as many may wait when a store is closed.
-SOON_READ = 1 << 21
+SOON_READ = 1 << 22
 #: Patches of one record that are applied one after the other when it is read.
 MOST_PATCHES = 8
 
