@@ -7,7 +7,7 @@ one folder. :func:`register` takes one more from outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Set
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
@@ -245,6 +245,10 @@ class _BufferedBySystems(Set[str]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[str]) -> Set[str]:
+        return frozenset(it)
 
     def __len__(self) -> int:
         return len(self._all)
