@@ -247,7 +247,7 @@ class _BufferedBySystems(Set[str]):
         return iter(self._all)
 
     @classmethod
-    def _from_iterable(cls, it: Iterable[str]) -> Set[str]:
+    def _from_iterable(cls, it: Iterable[Named]) -> Set[Named]:
         return frozenset(it)
 
     def __len__(self) -> int:
