@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import kvstore
+from kvstore.changes import compaction
 from kvstore.changes.dump import dump
 from kvstore.storage import change_buffer, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
@@ -148,3 +149,24 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     assert segments == 0
     assert pages < 0.5 * merged
     assert store.check() == []
+
+
+def test_what_is_not_compacted_unasked_is_not_merged_either(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ingest ends with a look at whether the file has doubled: a large one would be merged each time, and stay."""
+    store = make_store()
+    filled(store, 3)(1, "More was said.")
+    environment = store._context.environment
+
+    def segments() -> int:
+        with store.state() as view:
+            return view.lmdb.count(tables.RECENT)
+
+    before = segments()
+    monkeypatch.setattr(compaction, "SOON_COPIED", 0)
+    compaction.compact_if_sparse(environment)
+    assert segments() == before > 0
+    monkeypatch.undo()
+    compaction.compact_if_sparse(environment)
+    assert segments() == 0

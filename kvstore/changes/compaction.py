@@ -70,9 +70,11 @@ def compact_if_sparse(environment: Environment) -> None:
 def _compact_unasked(environment: Environment, *, sparse: bool) -> bool:
     """Compact the file unless it is large, with ``sparse`` where much of it is free; says whether that was done."""
     with suppress(KvstoreError):
+        if _occupied(environment) > SOON_COPIED:
+            return False  # before the change buffer is merged, which may change most of the pages
         environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
         used, occupied = environment.statistics().used_bytes, _occupied(environment)
-        if occupied > SOON_COPIED or (sparse and used - occupied <= max(used // 4, WORTHWHILE)):
+        if sparse and used - occupied <= max(used // 4, WORTHWHILE):
             return False
         environment.compact(timeout=0)
         return True
