@@ -111,6 +111,7 @@ def test_a_dictionary_stands_wherever_a_condition_does(books: kvstore.Store) -> 
     [
         ({"year": {"$gtx": 1}}, r"year: there is no operator \$gtx \(did you mean \$gt\?\); there are \$eq"),
         ({"$keys": "a"}, r"there is no \$keys \(did you mean \$key\?\)"),
+        ({"$nor": [{"year": 1}]}, r"there are \$and, \$or, \$not, and of documents \$key"),
         ({"$or": {"year": 1}}, r"\$or takes a list of conditions, not dict"),
         ({"$and": []}, r"\$and takes one condition or more"),
         ({"$or": [1]}, "a condition is a mapping such as"),

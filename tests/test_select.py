@@ -264,6 +264,7 @@ def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
         ("SELECT * FROM documnts", 15, "did you mean documents?"),
         ("SELECT ky FROM documents", 8, "did you mean key?"),
         ("SELECT documents.ky FROM documents", 8, "did you mean key?"),
+        ("SELECT heading FROM documents", 8, "there is no column heading; tables that have it: chunks"),
         ("SELECT * FRM documents", 10, "did you mean FROM?"),
         ("SELECT 'a' || FROM documents", 15, "FROM may not stand here"),
         ('SELECT key FROM documents WHERE key = "tea"', 39, "text stands in single quotes"),

@@ -3,7 +3,8 @@
 In: a mapping such as ``{"year": {"$gte": 2024}, "$or": [{"draft": False}, {"$key": "plan"}]}``. Out: a condition of
 :mod:`kvstore.systems.metadata_index.conditions`, the same algebra that SQL is read into, which is true or false of each
 document and never unknown. A name is a field of the metadata as it is written; a mapping of names below it are fields
-within that; ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed`` and ``$left_out`` are the columns.
+within that; ``$key``, ``$title``, ``$source``, ``$bytes``, ``$chunks``, ``$changed``, ``$origin`` and ``$left_out`` are
+the columns.
 A list fulfils what one of its elements does; numbers compare with numbers and texts with texts. What cannot be a
 condition is an InputError.
 """
@@ -80,7 +81,8 @@ def _named(name: object, said: Any, depth: int) -> Condition:
         return _of_field(_COLUMNS[name], name, said, depth + 1)
     if name.startswith("$"):
         raise InputError(
-            f"there is no {name}{_near(name, (*_JOINING, *_COLUMNS))}; of documents there are {', '.join(_COLUMNS)}"
+            f"there is no {name}{_near(name, (*_JOINING, *_COLUMNS))}; there are {', '.join(_JOINING)}, "
+            f"and of documents {', '.join(_COLUMNS)}"
         )
     return _of_field(MetaField((name,)), name, said, depth + 1)
 

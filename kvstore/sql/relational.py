@@ -364,9 +364,8 @@ class Selection:
             text = literal(unquote(quoted[1]))
             return self._failed(place, f"there is no column {quoted[1]}; text stands in single quotes: {text}")
         if kind == "no such column":
-            known = {column for table in sql_tables().values() for column in table.every_column}
-            near = nearest(name.rpartition(".")[2].split(" ")[0].strip('"'), known)
-            return self._failed(place, f"there is no column {name}" + (f"; did you mean {near}?" if near else ""))
+            column = name.rpartition(".")[2].split(" ")[0].strip('"')
+            return self._failed(place, f"there is no column {name}{_columns_near(column)}")
         if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
             return self._failed(place, "SELECT only reads, and only the store's own tables")
         if kind == "incomplete input":
@@ -383,6 +382,18 @@ class Selection:
             if near and near.lower() != word.lower():
                 return f"; did you mean {near}" + ("?" if word == met else f" instead of {word}?")
         return ""
+
+
+def _columns_near(column: str) -> str:
+    """The tables that have this column, or else the name that it was probably meant to be."""
+    homes: dict[str, list[str]] = {}
+    for table in sql_tables().values():
+        for each in table.every_column:
+            homes.setdefault(each.lower(), []).append(table.name)
+    if there := homes.get(column.lower()):
+        return f"; tables that have it: {', '.join(there)}"
+    near = nearest(column, homes)
+    return f"; did you mean {near}?" if near else ""
 
 
 def documents_fulfilling(
