@@ -209,6 +209,11 @@ def test_bad_lines_are_named(store: kvstore.Store, tmp_path: Path, lines: list, 
     assert store.aliases() == []
 
 
+def test_a_file_of_one_table_is_not_imported(store: kvstore.Store, tmp_path: Path) -> None:
+    with pytest.raises(errors.InputError, match=r"chunks.parquet: a file of one table .* name a file that EXPORT TO"):
+        store.import_(tmp_path / "chunks.parquet")
+
+
 def test_batches_before_a_bad_line_are_kept(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

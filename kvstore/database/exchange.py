@@ -70,7 +70,13 @@ def import_file(context: Context, begin: Callable[[], Transaction], path: str | 
     What has the same key is replaced. The settings of the store stay its own; only own vectors must fit its dimension
     and its chunks. Raises InputError for a file or a line that cannot be read, and what a commit raises.
     """
-    return _Importer(context, begin, Path(path)).run()
+    source = Path(path)
+    if source.suffix.lower() in TABLE_SUFFIXES:
+        raise InputError(
+            f"{source}: a file of one table is for other programs and not imported; name a file that EXPORT TO "
+            "'everything.jsonl' wrote"
+        )
+    return _Importer(context, begin, source).run()
 
 
 @dataclass(slots=True)
