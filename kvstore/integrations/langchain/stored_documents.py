@@ -20,6 +20,7 @@ from langchain_core.documents import Document
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
 from ..blank_texts import warn_of_blank
+from ..hit_metadata import documents_of, evidence_of
 
 #: How the origin of a document begins that came through here.
 ORIGIN = "langchain:"
@@ -114,28 +115,14 @@ def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[Doc
 
     A chunk of a document that has more than one says its place in any case.
     """
-    keys = list(dict.fromkeys(hit.document for hit in hits))
-    stored = dict(zip(keys, state.get_many(keys), strict=True))
+    stored = documents_of(state, hits)
     return [_of_hit(hit, stored[hit.document], evidence) for hit in hits]
 
 
-def _of_hit(hit: Hit, stored: StoredDocument | None, evidence: bool) -> Document:
-    assert stored is not None  # one state has both
+def _of_hit(hit: Hit, stored: StoredDocument, evidence: bool) -> Document:
     metadata = dict(stored.meta)
     whole = hit.kind == "chunk" and stored.chunks == 1
     if evidence or not whole:
         metadata.setdefault("source", stored.source or stored.key)
-        metadata["evidence"] = {
-            "document": hit.document,
-            "chunk": hit.chunk,
-            "start": hit.start,
-            "end": hit.end,
-            "rank": hit.rank,
-            "score": hit.score,
-            "path": hit.path,
-            "heading": hit.heading,
-            "title": hit.title,
-            "kind": hit.kind,
-            "spans": [[span.document, span.chunk, span.start, span.end] for span in hit.spans],
-        }
+        metadata["evidence"] = evidence_of(hit)
     return Document(id=stored.key, page_content=stored.text if whole else hit.text, metadata=metadata)

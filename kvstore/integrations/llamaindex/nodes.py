@@ -9,6 +9,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from ... import Document, Hit, Snapshot
+from ..hit_metadata import documents_of, evidence_of
 
 #: What a node has beside its own metadata, in those of its document.
 CONTENT, KIND, SOURCE = "_node_content", "_node_type", "ref_doc_id"
@@ -38,13 +39,11 @@ def of_document(document: Document) -> BaseNode:
 
 def of_hits(state: Snapshot, hits: Sequence[Hit], *, evidence: bool) -> list[BaseNode]:
     """What was found as nodes; with ``evidence`` the metadata say why and where."""
-    keys = list(dict.fromkeys(hit.document for hit in hits))
-    stored = dict(zip(keys, state.get_many(keys), strict=True))
+    stored = documents_of(state, hits)
     return [_of_hit(hit, stored[hit.document], evidence) for hit in hits]
 
 
-def _of_hit(hit: Hit, document: Document | None, evidence: bool) -> BaseNode:
-    assert document is not None  # one state has both
+def _of_hit(hit: Hit, document: Document, evidence: bool) -> BaseNode:
     if hit.kind == "chunk" and document.chunks == 1:
         node = of_document(document)
     else:
@@ -53,18 +52,7 @@ def _of_hit(hit: Hit, document: Document | None, evidence: bool) -> BaseNode:
         node = TextNode(id_=f"{hit.document}#{hit.start}-{hit.end}", text=hit.text, metadata=metadata)
         node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=hit.document)
     if evidence:
-        node.metadata["evidence"] = {
-            "document": hit.document,
-            "chunk": hit.chunk,
-            "start": hit.start,
-            "end": hit.end,
-            "rank": hit.rank,
-            "path": hit.path,
-            "heading": hit.heading,
-            "title": hit.title,
-            "kind": hit.kind,
-            "spans": [[span.document, span.chunk, span.start, span.end] for span in hit.spans],
-        }
+        node.metadata["evidence"] = evidence_of(hit)
         node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, *_UNREAD]
         node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, *_UNREAD]
     return node

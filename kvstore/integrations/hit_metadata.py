@@ -1,0 +1,31 @@
+"""What frameworks are told of a hit: the document it is of, and why and where it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import Document, Hit, Snapshot
+
+
+def documents_of(state: Snapshot, hits: Sequence[Hit]) -> dict[str, Document]:
+    """The documents that hits of one state are of, by their keys."""
+    keys = list(dict.fromkeys(hit.document for hit in hits))
+    return {document.key: document for document in state.get_many(keys) if document is not None}
+
+
+def evidence_of(hit: Hit) -> dict[str, Any]:
+    """A hit without its text as plain data, such as metadata take; ``start`` and ``end`` are bytes of its document."""
+    return {
+        "document": hit.document,
+        "chunk": hit.chunk,
+        "start": hit.start,
+        "end": hit.end,
+        "rank": hit.rank,
+        "score": hit.score,
+        "path": hit.path,
+        "heading": hit.heading,
+        "title": hit.title,
+        "kind": hit.kind,
+        "spans": [[span.document, span.chunk, span.start, span.end] for span in hit.spans],
+    }
