@@ -90,7 +90,7 @@ def _known_strategies() -> list[str]:
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Installed packages may bring more commands; kvstore plugins lists them.",
 )
-@click.version_option(package_name="kvstore", prog_name="kvstore")
+@click.version_option(kvstore.__version__, prog_name="kvstore")
 def cli() -> None:
     """An embedded knowledge store: documents in, answers with citations out."""
 
