@@ -1,11 +1,22 @@
-"""What pyproject.toml cannot say: the Cython extensions and the packages whose folders carry shorter names."""
+"""What pyproject.toml cannot say: the Cython extensions, the packages whose folders carry shorter names, and archives
+that come out the same.
+
+With ``SOURCE_DATE_EPOCH`` set, two builds of one checkout give the same bytes, in whichever folders they are made
+(https://reproducible-builds.org/specs/source-date-epoch/). Wheels carry a bill of what comes from others (PEP 770).
+"""
 
 from __future__ import annotations
 
+import gzip
+import os
+import sys
+import tarfile
+import time
 from pathlib import Path
 
-from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.sdist import sdist
 
 PACKAGE_FOLDERS = {
     "kvstore": "kvstore",
@@ -13,18 +24,67 @@ PACKAGE_FOLDERS = {
     "kvstore_shell": "shell",
     "kvstore_migrations": "migrations",
 }
+BILL = Path("kvstore.cdx.json")
+
+
+class SourceArchive(sdist):
+    """The source archive, without the times, owners and order of the files that it is made of."""
+
+    def make_archive(
+        self,
+        base_name: str,
+        format: str,
+        root_dir: str | None = None,
+        base_dir: str | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+    ) -> str:
+        if format != "gztar" or base_dir is None:
+            return super().make_archive(base_name, format, root_dir, base_dir, owner, group)
+        made = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+
+        def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+            member.mtime, member.uid, member.gid, member.uname, member.gname = made, 0, 0, "", ""
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            return member
+
+        archive = Path(f"{base_name}.tar.gz")
+        top = Path(root_dir or ".")
+        with (
+            archive.open("wb") as file,
+            gzip.GzipFile("", "wb", 9, file, made) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for path in sorted((top / base_dir).rglob("*")):
+                tar.add(path, path.relative_to(top).as_posix(), recursive=False, filter=plain)
+        return str(archive)
+
+
+class WheelWithBill(bdist_wheel):
+    """A wheel whose ``.dist-info/sboms`` says what in it comes from others."""
+
+    def write_wheelfile(self, wheelfile_base: str, *arguments: str, **options: str) -> None:
+        super().write_wheelfile(wheelfile_base, *arguments, **options)
+        folder = Path(wheelfile_base) / "sboms"
+        folder.mkdir(exist_ok=True)
+        self.copy_file(str(BILL), str(folder / BILL.name), preserve_mode=False)
+
 
 packages = [
     name
     for package, folder in PACKAGE_FOLDERS.items()
     for name in [package, *(f"{package}.{sub}" for sub in find_packages(folder))]
 ]
+# The folder of the build stands in debug information otherwise.
+unplaced = [] if sys.platform == "win32" else [f"-ffile-prefix-map={Path.cwd()}=."]
+# Not cythonized here: setuptools has Cython do it when they are built, so that a source archive costs no translation.
 extensions = [
     Extension(
         f"kvstore_cext.{source.stem}",
         [source.as_posix()],
         depends=[path.as_posix() for pattern in ("*.pxd", "*.pxi") for path in sorted(Path("cext").glob(pattern))],
-        extra_compile_args=["-O3"],
+        extra_compile_args=["-O3", *unplaced],
+        language="c++",
     )
     for source in sorted(Path("cext").glob("*.pyx"))
 ]
@@ -38,6 +98,8 @@ setup(
         "kvstore_cext": ["*.pyi", "*.pxd"],
     },
     include_package_data=False,
-    ext_modules=cythonize(extensions, language_level=3, build_dir="build/cython"),
+    ext_modules=extensions,
+    cmdclass={"sdist": SourceArchive, "bdist_wheel": WheelWithBill},
+    options={"build_ext": {"cython_c_in_temp": True}},
     zip_safe=False,
 )

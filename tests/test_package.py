@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -111,6 +112,51 @@ def test_every_dependency_is_imported_somewhere_and_has_a_lower_bound() -> None:
         assert f"import {module}" in source or f"from {module}" in source, f"{name} is not used"
 
 
+def test_the_source_archive_has_every_file_of_the_checkout() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if tracked.returncode:
+        pytest.skip("no checkout of git")
+    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base"]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*command, folder], cwd=ROOT, check=True, capture_output=True)
+        (listed,) = Path(folder).glob("*.egg-info/SOURCES.txt")
+        files = set(listed.read_text(encoding="utf-8").splitlines())
+    missing = {path for path in tracked.stdout.splitlines() if (ROOT / path).is_file()} - files
+    assert not missing
+
+
+def test_the_bill_names_everything_in_the_package_that_others_made() -> None:
+    bill = json.loads((ROOT / "kvstore.cdx.json").read_text(encoding="utf-8"))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert bill["metadata"]["component"]["licenses"] == [{"expression": project["license"]}]
+    named = [component["bom-ref"] for component in bill["components"]]
+    assert named == bill["compositions"][0]["assemblies"]
+    assert all((ROOT / path).exists() for path in named)
+    # Code and documentation are written here, and so is the sample; any other file in a package came from somewhere.
+    ours = {".py", ".pyx", ".pxi", ".pyi", ".lark", ".typed", ".md", ".so", ".c", ".pyc", ""}
+    strangers = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("kvstore", "cext", "shell", "migrations")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix not in ours and "sample" not in path.parts
+    }
+    assert {path for path in strangers if not path.startswith(tuple(named))} == set()
+
+
+def kernel_built_in(folder: Path, source: Path, environment: dict[str, str]) -> bytes:
+    """The smallest kernel, built from the checkout ``source`` in a folder of its own."""
+    (folder / "cext").mkdir(parents=True)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "cext/__init__.py", "cext/folding.pyx"):
+        shutil.copy(source / name, folder / name)
+    for package in ("kvstore", "shell", "migrations"):
+        (folder / package).symlink_to(source / package)
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--build-lib", "built"]
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    (built,) = (folder / "built" / "kvstore_cext").glob("folding.*")
+    return built.read_bytes()
+
+
 @pytest.mark.slow
 def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_path: Path) -> None:
     source = tmp_path / "source"
@@ -124,12 +170,25 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
         return done.stdout
 
     # Without options, build makes the wheel from the archive, so that the archive must hold everything.
+    environment["SOURCE_DATE_EPOCH"] = "1700000000"
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", source)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
+    (archived,) = (tmp_path / "dist").glob("*.tar.gz")
+    for path in source.rglob("*"):
+        os.utime(path)
+    again = source.rename(tmp_path / "elsewhere")
+    run(sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", tmp_path / "again", again)
+    assert (tmp_path / "again" / archived.name).read_bytes() == archived.read_bytes()
+    source = again
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        assert {member.date_time for member in archive.infolist()} == {(2023, 11, 14, 22, 13, 20)}
+        bill = next(archive.read(name) for name in names if name.endswith(".dist-info/sboms/kvstore.cdx.json"))
+        kernel = next(archive.read(name) for name in names if name.startswith("kvstore_cext/folding."))
         entries = next(archive.read(name) for name in names if name.endswith(".dist-info/entry_points.txt"))
     assert b"kvstore = kvstore.integrations.sqlalchemy_dialect:KvstoreDialect" in entries
+    assert bill == (ROOT / "kvstore.cdx.json").read_bytes()
+    assert kernel == kernel_built_in(tmp_path / "a folder of another name", source, environment)
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
     for package, folder in zip(PACKAGES, ("kvstore", "cext", "migrations", "shell"), strict=True):
         files = {
@@ -144,6 +203,7 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
     installed = tmp_path / "installed"
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", installed, wheel)
     environment["PYTHONPATH"] = str(installed)
+    environment["PATH"] = str(tmp_path / "no compiler")
     code = """
 import kvstore, kvstore_cext, kvstore_migrations, kvstore_shell
 print([module.__file__ for module in (kvstore, kvstore_cext, kvstore_migrations, kvstore_shell)])
