@@ -229,7 +229,8 @@ def operates(value: Any, name: str, operand: Any) -> bool:
         case "$exists":
             return (value is not None) == operand
         case "$empty":
-            return (value in (None, "", [])) == operand
+            # A list fulfils what one of its elements does.
+            return (value in (None, "", []) or (isinstance(value, list) and "" in value)) == operand
     elements = value if isinstance(value, list) else [value]
     if name == "$substring":
         return any(isinstance(one, str) and operand in one for one in elements)

@@ -201,7 +201,7 @@ def test_the_clause_stands_anywhere_and_needs_its_options(filled: kvstore.Store)
     one, other = (filled.execute(text).fetchall() for text in said)
     assert one == other
     assert {row[6] for row in one} <= {"chunk", "segment"}
-    with pytest.raises(errors.InputError, match="no option 'penalty'; it has: exact; AS SEGMENTS has that one"):
+    with pytest.raises(errors.InputError, match="no option 'penalty'; it has: exact, fill; AS SEGMENTS has that one"):
         filled.retrieve("x", using="vector", options={"penalty": 0.1})
     with pytest.raises(errors.InputError, match="option longest lies between 1 and 1000"):
         filled.execute("ASK 'x' AS SEGMENTS WITH (longest = 0)")

@@ -325,7 +325,7 @@ def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kv
                 return REAL_LOAD(name)
 
             with (
-                mock.patch("kvstore.database.open_store.open_language", lambda name, pipeline=pipeline: pipeline),
+                mock.patch("kvstore.models.language.open_language", lambda name, pipeline=pipeline: pipeline),
                 mock.patch("kvstore.extraction.extraction.open_language", lambda name, pipeline=pipeline: pipeline),
                 mock.patch("kvstore.models.language._load", load),
             ):
