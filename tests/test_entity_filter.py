@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kvstore.errors import ClosedError, EntityNotFoundError, InputError, ReadOnlyError, SettingsMismatchError
 from kvstore.storage.environment import Environment, View, WriteTransaction
 from kvstore.structures import tables
+from kvstore.structures.filter import block_lists
 from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore_cext.filter import NameHash
 
@@ -443,6 +445,22 @@ def test_addresses_may_be_asked_for_in_part(env: Environment, count: int) -> Non
             for after in (-5, -1, 0, 6, 7, 1 << 60, U64 - 1, U64, U64 + 1):
                 expected = array(address for address in addresses.tolist() if address > after)[:limit]
                 assert np.array_equal(filter_.addresses("name", limit, after), expected)
+        for stop in (0, 1, 1 << 56, 100 << 56, U64):
+            below = tuple(address for address in addresses.tolist() if address < stop)
+            assert filter_.addresses_below(["name", "absent"], stop) == [below, ()]
+
+
+def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Environment) -> None:
+    with env.write() as view:
+        filter_ = EntityFilter(view, hash_seed=SEED)
+        filter_.insert("name", 4)
+        filter_.add_addresses("name", array([3, 5, *range(1 << 60, (1 << 60) + 100_000)]))
+        filter_.flush()
+    with env.snapshot() as snapshot:
+        filter_ = EntityFilter(snapshot, hash_seed=SEED)
+        with mock.patch.object(block_lists, "_unpacked", wraps=block_lists._unpacked) as unpacked:
+            assert filter_.addresses_below(["name"], 1 << 56) == [(3, 5)]
+        assert unpacked.call_count <= 4
 
 
 def test_temperatures_add_up_and_order_the_buckets(env: Environment) -> None:

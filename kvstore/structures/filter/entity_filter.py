@@ -63,6 +63,8 @@ Mention = TypeVar("Mention", bound=tuple[int, int, int])
 
 _ALL = (1 << 32) - 1
 _LAST_ADDRESS = (1 << 64) - 1
+#: Addresses that are read at once of a list that is read as far as is needed.
+_LISTED = 256
 #: Depth, entries, prefix, kicks and splits in the header of a bucket page, and where they begin.
 _BUCKET_HEADER = Struct("<BxHQII")
 _BUCKET_FIGURES = 12
@@ -211,9 +213,17 @@ class EntityFilter:
         with self._pin():
             found = addresses_below(self._index, keys, stop)
         return [
-            tuple(number for number in self.addresses(key).tolist() if number < stop) if places is None else places
-            for key, places in zip(keys, found, strict=True)
+            self._listed_below(key, stop) if places is None else places for key, places in zip(keys, found, strict=True)
         ]
+
+    def _listed_below(self, key: str, stop: int) -> tuple[int, ...]:
+        """The addresses below ``stop`` of a name with a list of its own, which is read no further than that."""
+        below: list[int] = []
+        while True:
+            part = self.addresses(key, _LISTED, below[-1] if below else None).tolist()
+            below += [number for number in part if number < stop]
+            if len(part) < _LISTED or part[-1] >= stop:
+                return tuple(below)
 
     def recognise(self, folded: Folded, max_words: int) -> Matches:
         """Every occurrence of every known name of at most ``max_words`` words, overlapping ones too.
