@@ -26,15 +26,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
     packed = Package(stream, origin.name, "DOCX")
     stream.seek(0)
-    try:
+    with packed.guarded():
         package: Any = docx.Document(stream)
         body = Body(package)
         blocks = body.blocks()
         title = package.core_properties.title
-    except (ReaderError, MemoryError):
-        raise
-    except Exception as error:  # a damaged package fails in zipfile, lxml and python-docx, each in its own ways
-        raise packed.damaged(error) from None
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = " ".join(title.split()) or body.title

@@ -42,14 +42,10 @@ _DEEPEST = 6
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the book as one document."""
     package = Package(stream, origin.name, "EPUB")
-    try:
+    with package.guarded():
         book = _Book(package, origin.name, options)
         blocks = book.blocks()
         title, meta = book.title, book.meta
-    except (ReaderError, MemoryError):
-        raise
-    except Exception as error:  # a damaged package fails in zipfile, zlib and XML, each in its own ways
-        raise package.damaged(error) from None
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (a book of pictures?); there is nothing to store")
     yield RawDocument(origin.key, title, document(blocks) + "\n", meta, "markdown")

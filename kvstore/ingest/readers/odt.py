@@ -51,7 +51,7 @@ _MOST_SPACES = 1000
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
     package = Package(stream, origin.name, "ODT")
-    try:
+    with package.guarded():
         manifest = "META-INF/manifest.xml"
         if manifest in package and package.tree(manifest).find(f".//{_MANIFEST}encryption-data") is not None:
             raise ReaderError(f"{origin.name}: is locked with a password; save it without one")
@@ -63,10 +63,6 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         blocks = text.blocks(body)
         titled = package.tree("meta.xml").find(f".//{_TITLE}") if "meta.xml" in package else None
         title = "" if titled is None else " ".join("".join(titled.itertext()).split())
-    except (ReaderError, MemoryError):
-        raise
-    except Exception as error:  # a damaged package fails in zipfile, zlib and XML, each in its own ways
-        raise package.damaged(error) from None
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     yield RawDocument(origin.key, title or text.title, document(blocks) + "\n", {}, "markdown")

@@ -8,6 +8,8 @@ unpack to any size, but never to more than its directory declares; an archive th
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
@@ -40,7 +42,7 @@ class Package:
         try:
             self._archive = zipfile.ZipFile(stream)
         except Exception as error:  # a damaged directory fails in more ways than BadZipFile
-            raise self.damaged(error) from None
+            raise self._damaged(error) from None
         entries = self._archive.infolist()
         unpacked = sum(entry.file_size for entry in entries)
         if unpacked > LARGEST_UNPACKED or len(entries) > MOST_PARTS:
@@ -65,7 +67,16 @@ class Package:
         """A part of XML; raises as :meth:`read`, and XmlError."""
         return parsed(self.read(part))
 
-    def damaged(self, error: Exception) -> ReaderError:
-        """What is raised for a package that cannot be read."""
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """While its parts are read: whatever fails then, but a want of memory, is a ReaderError."""
+        try:
+            yield
+        except (ReaderError, MemoryError):
+            raise
+        except Exception as error:  # a damaged package fails in zipfile, zlib, XML and libraries, each in its own ways
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> ReaderError:
         shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return ReaderError(f"{self._name}: is damaged or no {self._kind} ({shown}); open it and save it anew")

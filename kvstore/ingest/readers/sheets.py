@@ -64,16 +64,12 @@ def _workbook(stream: BinaryIO, origin: Origin) -> Iterator[Any]:
     openpyxl = required("openpyxl", "documents", f"{origin.name}: reading XLSX", error=ReaderError)
     package = Package(stream, origin.name, "XLSX")
     stream.seek(0)
-    try:
+    with package.guarded():
         book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         try:
             yield book
         finally:
             book.close()
-    except (ReaderError, MemoryError):
-        raise
-    except Exception as error:  # a damaged package fails in zipfile, XML and openpyxl, each in its own ways
-        raise package.damaged(error) from None
 
 
 def _rows(sheet: Any, origin: Origin) -> Iterator[tuple[int, list[str]]]:

@@ -29,14 +29,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     pptx = required("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
     package = Package(stream, origin.name, "PPTX")
     stream.seek(0)
-    try:
+    with package.guarded():
         presentation: Any = pptx.Presentation(stream)
         titled = " ".join((presentation.core_properties.title or "").split())
         slides = [_slide(slide, number) for number, slide in enumerate(presentation.slides, 1)]
-    except (ReaderError, MemoryError):
-        raise
-    except Exception as error:  # a damaged package fails in zipfile, lxml and python-pptx, each in its own ways
-        raise package.damaged(error) from None
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
     if titled == "PowerPoint Presentation":  # what programs write where nobody named it
