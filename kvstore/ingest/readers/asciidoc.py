@@ -17,8 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from ...errors import ReaderError
-from .decoding import clean, decode
+from .decoding import whole_text
 from .markdown import first_title
 from .markdown_blocks import (
     MarkdownBlock,
@@ -88,9 +87,7 @@ _ENTITIES = {
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    text = clean(decode(stream.read(), origin.name, options.encoding))
-    if not text or text.isspace():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    text = whole_text(stream.read(), origin.name, options.encoding)
     page = _AsciiDoc()
     blocks = page.blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
     written = document(blocks) or document([paragraph(text.strip())])

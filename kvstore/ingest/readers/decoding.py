@@ -47,6 +47,14 @@ def decode(data: bytes, name: str, encoding: str | None = None) -> str:
     return text.removeprefix("\ufeff")
 
 
+def whole_text(data: bytes, name: str, encoding: str | None = None) -> str:
+    """Decode and clean a whole file; one without any text is a ReaderError."""
+    text = clean(decode(data, name, encoding))
+    if not text or text.isspace():
+        raise ReaderError(f"{name}: is empty; there is nothing to store")
+    return text
+
+
 def refuse_nul(text: str, name: str) -> None:
     """Raise a ReaderError if ``text`` holds a NUL character, which only binary files do."""
     offset = text.find("\0")

@@ -16,8 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
-from ...errors import ReaderError
-from .decoding import clean, decode
+from .decoding import whole_text
 from .markdown import first_title
 from .markdown_blocks import (
     MarkdownBlock,
@@ -107,9 +106,7 @@ _CODE_ROLES = frozenset(
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    text = clean(decode(stream.read(), origin.name, options.encoding))
-    if not text or text.isspace():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    text = whole_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
     page = _RestructuredText(_substitutions(lines))
     written = document(page.blocks(lines, 0)) or document([paragraph(text.strip())])

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from ...errors import ReaderError
 from ...extras import required
 from .code_languages import LANGUAGES, Language
-from .decoding import clean, decode
+from .decoding import whole_text
 from .markdown_blocks import MarkdownBlock, code_block, document, heading
 from .raw_document import Origin, RawDocument, ReadOptions
 
@@ -31,9 +31,7 @@ _NAMED_BY = ("name", "declarator", "type")
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    text = clean(decode(stream.read(), origin.name, options.encoding))
-    if not text or text.isspace():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    text = whole_text(stream.read(), origin.name, options.encoding)
     path = PurePosixPath(origin.name)
     language = LANGUAGES.get(path.suffix.lower())
     if language is None:

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ...errors import ReaderError
-from .decoding import clean, decode
+from .decoding import whole_text
 from .raw_document import Origin, RawDocument, ReadOptions
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the file's one document."""
-    text = clean(decode(stream.read(), origin.name, options.encoding))
-    if not text or text.isspace():
-        raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
+    text = whole_text(stream.read(), origin.name, options.encoding)
     yield RawDocument(origin.key, None, text, {}, "text")
