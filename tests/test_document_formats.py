@@ -464,6 +464,12 @@ def test_the_words_of_a_mail_come_through_whatever_wrote_it(raw: bytes) -> None:
     assert (document.title, document.text) == ("Süd", "Zwölf Schiffe\n")
 
 
+def test_a_mail_forwarded_any_number_of_times_is_read() -> None:
+    text = "".join(f"--- Original Message ---\n\nround {number}\n\n" for number in range(2000))
+    document = one(f"Subject: x\n\n{text}", "a.eml")
+    assert kept(text, document.text) == 1
+
+
 def test_a_mailbox_is_cut_into_messages() -> None:
     first, second = message(Message_ID="<1@x>"), message(Subject="Two")
     first.set_content("One.\n\n>From the deck\n")

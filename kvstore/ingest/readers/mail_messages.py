@@ -227,7 +227,7 @@ def _depth(line: str) -> int:
     return mark[0].count(">") if mark else 0
 
 
-def _plain_blocks(lines: list[str]) -> Iterator[MarkdownBlock]:
+def _plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
     """The blocks of a plain text: paragraphs, block quotations, and what stands behind the line of a signature."""
     start = 0
     while start < len(lines):
@@ -237,13 +237,14 @@ def _plain_blocks(lines: list[str]) -> Iterator[MarkdownBlock]:
             while end < len(lines) and _depth(lines[end]):
                 end += 1
             inner = [re.sub(r"^\s?>[ ]?", "", each, count=1) for each in lines[start:end]]
-            blocks = list(_plain_blocks(inner)) if _depth(line) < _DEEPEST else [paragraph("\n".join(inner))]
+            nested = max(depth, _depth(line)) < _DEEPEST
+            blocks = list(_plain_blocks(inner, depth + 1)) if nested else [paragraph("\n".join(inner))]
             if blocks:
                 yield quote(blocks)
-        elif _FORWARDED.match(line.strip()):
+        elif depth < _DEEPEST and _FORWARDED.match(line.strip()):
             end = len(lines)
             yield paragraph(line.strip())
-            blocks = list(_plain_blocks(lines[start + 1 :]))
+            blocks = list(_plain_blocks(lines[start + 1 :], depth + 1))
             if blocks:
                 yield quote(blocks)
         elif _SIGNATURE.match(line):
