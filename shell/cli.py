@@ -601,6 +601,22 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
         return 0
 
 
+@cli.command()
+@_STORE
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of this machine (0, as it comes: any).")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def explore(store: Path, port: int, no_browser: bool) -> int:
+    """Look at STORE in a browser on this machine, until Ctrl-C; nothing is changed, and nobody else is let in."""
+    from kvstore.integrations.explore.serving import serve
+
+    def tell(address: str) -> None:
+        print(address, flush=True)
+        _tell("the explorer answers there until Ctrl-C; whoever has this address can read the store")
+
+    serve(store, port=port, browser=not no_browser, tell=tell)
+    return 0
+
+
 def _run_one(store: Path, statement: str, mode: str | None, *, readonly: bool = True) -> int:
     from .console import Console
     from .script import ScriptItem

@@ -1,0 +1,53 @@
+"""The addresses of pages about things whose names may be anything.
+
+In: keys, names, places. Out: paths with a query, percent-encoded. The slashes of a key stay readable where no browser
+would take a part of the path for a step up or leave an empty one out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import quote, urlencode
+
+
+def path_of(address: str, name: str) -> str:
+    """The address of the page of a name, below the address of its kind.
+
+    >>> path_of("/doc/", "hr/leave.md"), path_of("/doc/", "../a b"), path_of("/doc/", "..")
+    ('/doc/hr/leave.md', '/doc/..%2Fa%20b', '/doc/?name=..')
+    """
+    if name in ("", ".", ".."):
+        return f"{address}?{urlencode({'name': name})}"
+    steps = name.split("/")
+    return address + quote(name, safe="" if {"", ".", ".."}.intersection(steps) else "/")
+
+
+def document_address(key: str, start: int | None = None, end: int | None = None) -> str:
+    """The page of a document; with a place, where that is marked.
+
+    >>> document_address("tea", 3, 9)
+    '/doc/tea?start=3&end=9#mark'
+    """
+    return path_of("/doc/", key) if start is None or end is None else places_address(key, [(start, end)])
+
+
+def places_address(key: str, places: Iterable[tuple[int, int]]) -> str:
+    """The page of a document where some places are marked."""
+    address = path_of("/doc/", key)
+    asked = urlencode([pair for start, end in places for pair in (("start", start), ("end", end))])
+    return f"{address}{'&' if '?' in address else '?'}{asked}#mark"
+
+
+def entity_address(name: str) -> str:
+    """The page of an entity."""
+    return path_of("/entity/", name)
+
+
+def page_address(address: str, **arguments: str | int | None) -> str:
+    """The address of a page with arguments; those that are None or empty are left out.
+
+    >>> page_address("/ask", q="What is tea?", using=None)
+    '/ask?q=What+is+tea%3F'
+    """
+    asked = urlencode({name: value for name, value in arguments.items() if value not in (None, "")})
+    return f"{address}?{asked}" if asked else address

@@ -1,0 +1,59 @@
+"""The store that the explorer shows, as it stands on disk.
+
+In: a path. Out: sessions on the store that is there, opened read-only, each of which sees every commit from the next
+thing it reads on. Where another store has come to stand at the path, that one is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import kvstore
+
+from ...errors import StoreNotFoundError
+
+
+class FollowedStore:
+    """The store at a path; raises what :func:`kvstore.open` raises, now and with every session."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._file: tuple[int, int] | None = None
+        self._store: kvstore.Store | None = None
+        self._current()
+
+    @contextmanager
+    def session(self) -> Iterator[kvstore.Store]:
+        """A session on the store that stands at the path now."""
+        with self._current().session() as session:
+            yield session
+
+    def _current(self) -> kvstore.Store:
+        with self._lock:
+            file = _file_at(self.path)
+            if self._store is not None and (file != self._file or self._store.closed):
+                self._store.close()  # whoever reads it still comes to an end first, or is told
+                self._store = None
+            if self._store is None:
+                self._store = kvstore.open(self.path, readonly=True)
+                self._file = file
+            return self._store
+
+    def close(self) -> None:
+        """Close the store."""
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+
+
+def _file_at(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path / "data.mdb")
+    except FileNotFoundError:
+        raise StoreNotFoundError(f"{path}: there is no store here any more; make it again, or stop this") from None
+    return found.st_dev, found.st_ino

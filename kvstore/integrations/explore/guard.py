@@ -1,0 +1,178 @@
+"""Who may ask the explorer, and what a browser may do with its pages.
+
+In: requests. Out: those of the person who started the explorer go on to the application, every other is refused. A page
+on the web may have a browser send requests to this machine, and other people may share the machine, so a request needs
+
+- a cookie, which the token in the first address is exchanged for (HttpOnly, SameSite=Strict, of this port);
+- the Host 127.0.0.1 or localhost with the port, so that no name of somebody else's leads here (DNS rebinding);
+- where it says its Origin, this one, and no other site as its Sec-Fetch-Site, unless it is a link that is followed;
+- the method GET (HEAD is one without a body), or POST to give a token.
+
+Every response tells the browser to run, load and frame nothing but what comes from here, and nothing that stands in a
+page itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+from urllib.parse import parse_qsl
+
+#: Where a token is given.
+ENTRANCE = "/enter"
+#: Bytes of a token that is given by POST.
+_LONGEST_FORM = 4096
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:1rem/1.6 system-ui,sans-serif;max-width:34rem;margin:15vh auto;"
+    "padding:0 1.2rem}h1{font-size:1.2rem}input,button{font:inherit;padding:.3rem .6rem}code{word-break:break-all}"
+)
+
+
+def content_security_policy(style: str = "'self'") -> str:
+    """What a page may load: from here, and no more."""
+    return (
+        f"default-src 'none'; script-src 'self'; style-src {style}; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def hash_of(text: str) -> str:
+    """How a Content-Security-Policy names a style or a script that stands in the page."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+HEADERS = {
+    "content-security-policy": content_security_policy(),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """An application of ASGI around another one, which is reached by whoever has given the token.
+
+    ``hosts`` are the values of the header Host that lead here.
+    """
+
+    def __init__(self, application: Callable[..., Any], token: str, hosts: Iterable[str]) -> None:
+        self._application = application
+        self._token = token
+        self._hosts = frozenset(hosts)
+        self._secret = secrets.token_urlsafe(32)
+        # Cookies are shared by all ports of a host.
+        self.cookie = f"kvstore-explore-{next(iter(sorted(self._hosts))).rpartition(':')[2]}"
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._application(scope, receive, send)
+            return
+        if scope["type"] != "http":  # a web socket is closed before it is one
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        refused = self._refused(scope)
+        if refused is not None:
+            await _answer(scope, send, refused[0], _page("Not here", f"<p>{escape(refused[1])}</p>"))
+        elif scope["path"] == ENTRANCE or (scope["path"] == "/" and b"token=" in scope["query_string"]):
+            await self._enter(scope, receive, send)
+        elif not self._is_known(scope):
+            await _answer(scope, send, 403, _page("This explorer asks for its token", _ASKING))
+        else:
+            await self._application(scope, receive, _with_headers(send))
+
+    def _refused(self, scope: Any) -> tuple[int, str] | None:
+        """The status and the reason where a request is not one of the person who started the explorer."""
+        hosts, origins, sites = (_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return 403, "The explorer answers to 127.0.0.1 and localhost with its port, and to no other name."
+        if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
+            return 403, "The explorer answers to no other site."
+        follows = _values(scope, b"sec-fetch-mode") == ["navigate"]
+        if any(site not in ("same-origin", "none") for site in sites) and not follows:
+            return 403, "The explorer answers to no other site."
+        gives = scope["method"] == "POST" and scope["path"] == ENTRANCE
+        if scope["method"] not in ("GET", "HEAD") and not gives:
+            return 405, "The explorer only reads: its one method is GET."
+        return None
+
+    def _is_known(self, scope: Any) -> bool:
+        cookies = (pair.strip().partition("=") for value in _values(scope, b"cookie") for pair in value.split(";"))
+        return any(name == self.cookie and _same(value, self._secret) for name, _, value in cookies)
+
+    async def _enter(self, scope: Any, receive: Any, send: Any) -> None:
+        """Exchange the token for a cookie."""
+        asked = scope["query_string"] if scope["method"] != "POST" else await _body(receive)
+        given = dict(parse_qsl(asked.decode("latin-1"))).get("token", "")
+        if not _same(given.strip(), self._token):
+            await _answer(scope, send, 403, _page("That is not the token of this explorer", _ASKING))
+            return
+        # Not a redirection: where a link elsewhere led here, the browser would not send the cookie along with that.
+        cookie = f"{self.cookie}={self._secret}; Path=/; HttpOnly; SameSite=Strict"
+        page = _page("Welcome", '<p><a href="/">To the store</a></p>', '<meta http-equiv="refresh" content="0; url=/">')
+        await _answer(scope, send, 200, page, [("set-cookie", cookie)])
+
+
+_ASKING = (
+    "<p>Open the address that <code>kvstore explore</code> printed when it was started, or give its token here; a "
+    f'token is good until that explorer is stopped.</p><form method="post" action="{ENTRANCE}">'
+    '<label>Token <input name="token" autocomplete="off" required autofocus></label> <button>Go on</button></form>'
+)
+
+
+def _page(title: str, main: str, head: str = "") -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}'
+        f"<style>{_STYLE}</style></head>"
+        f"<body><main><h1>{title}</h1>{main}</main></body></html>"
+    )
+
+
+def _same(given: str, wanted: str) -> bool:
+    return secrets.compare_digest(given.encode(), wanted.encode())
+
+
+def _values(scope: Any, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for given, value in scope["headers"] if given.lower() == name]
+
+
+async def _body(receive: Any) -> bytes:
+    """The body of a request, as far as a token can be in it."""
+    body = b""
+    while len(body) <= _LONGEST_FORM:
+        message: dict[str, Any] = await receive()
+        body += bytes(message.get("body", b""))
+        if not message.get("more_body"):
+            return body
+    return b""
+
+
+async def _answer(scope: Any, send: Any, status: int, page: str, headers: Iterable[tuple[str, str]] = ()) -> None:
+    told = HEADERS | {
+        "content-security-policy": content_security_policy(hash_of(_STYLE)),
+        "content-type": "text/html; charset=utf-8",
+    }
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in [*told.items(), *headers]]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page.encode()})
+
+
+def _with_headers(send: Any) -> Any:
+    """What the application sends, with the headers that every response has."""
+
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            given = {name.lower() for name, _ in message["headers"]}
+            more = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in given]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return sending

@@ -1,0 +1,30 @@
+"""The first page: what the store holds, how its indexes stand, and what came last."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from .page import ExplorerPage, PageContent, PageRequest
+
+#: Documents that are listed.
+_RECENT = 8
+
+
+def overview(asked: PageRequest) -> PageContent:
+    """Counts, indexes with how far they lag behind, the load of the filter's pages, and the documents changed last."""
+    store = asked.store
+    loads = [load for (load,) in store.query("SELECT load FROM filter_pages ORDER BY page").fetchall()]
+    recent = store.query(
+        "SELECT key, title, bytes, chunks, changed FROM documents ORDER BY changed DESC, key LIMIT ?", (_RECENT,)
+    )
+    return {
+        "path": str(store.path),
+        "statistics": store.statistics(),
+        "settings": {name: value for name, value, fixed in store.settings_table() if fixed},
+        "indexes": [asdict(index) for index in store.indexes()],
+        "filter_loads": loads,
+        "recent": [dict(zip(recent.columns, row, strict=True)) for row in recent],
+    }
+
+
+PAGE = ExplorerPage("/", overview, "overview.html", label="Store")

@@ -1,0 +1,99 @@
+"""What a page of the explorer is: a function of a request that gives plain data, and a template that shows it.
+
+In: a :class:`PageRequest`, which is a request as a page sees it. Out: a mapping that JSON can hold. The page's template
+sees its keys as variables, and the page's address with ``.json`` gives it as it is, so that both always tell the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import kvstore
+
+from ...errors import InputError
+
+#: What is on a page.
+PageContent = dict[str, Any]
+#: Characters of an argument.
+LONGEST_ARGUMENT = 20_000
+
+
+class PageRequest:
+    """A request for a page.
+
+    ``store`` is a session of its own on the read-only store, ``name`` what follows the page's address (of ``/doc/tea``:
+    ``tea``), ``whole`` whether everything is wanted at once, which a template can take in pieces.
+    """
+
+    def __init__(
+        self, store: kvstore.Store, name: str, arguments: Sequence[tuple[str, str]], *, whole: bool = True
+    ) -> None:
+        self.store = store
+        self.name = name
+        self.arguments = tuple(arguments)
+        self.whole = whole
+
+    def texts(self, name: str) -> list[str]:
+        """Every value of an argument, in order, as it was given; raises InputError for one that is too long."""
+        found = [value for given, value in self.arguments if given == name]
+        for value in found:
+            if len(value) > LONGEST_ARGUMENT:
+                raise InputError(f"{name} has {len(value):,} characters, and may have {LONGEST_ARGUMENT:,}; give less")
+        return found
+
+    def text(self, name: str, default: str = "") -> str:
+        """The last value of an argument without space around it, or the default where it is missing or empty."""
+        found = self.texts(name)
+        return (found[-1].strip() if found else "") or default
+
+    def numbers(self, name: str, *, least: int = 0, most: int = 2**53) -> list[int]:
+        """Every value of an argument as a whole number; raises InputError."""
+        return [_number(name, value, least, most) for value in self.texts(name)]
+
+    def number(self, name: str, default: int, *, least: int = 0, most: int = 2**53) -> int:
+        """The value of an argument as a whole number, or the default where there is none; raises InputError."""
+        value = self.text(name)
+        return _number(name, value, least, most) if value else default
+
+    def flag(self, name: str) -> bool:
+        """Whether an argument is given, and neither empty nor 0."""
+        return self.text(name) not in ("", "0")
+
+
+def _number(name: str, value: str, least: int, most: int) -> int:
+    text = value.strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and least <= int(text) <= most):
+        raise InputError(f"{name} is a whole number from {least} to {most:,}, not {value[:40]!r}")
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class PageForm:
+    """Another form of a page: a text of some media type; a browser saves it as a file where that has a name."""
+
+    media_type: str
+    make: Callable[[PageRequest], str | Iterator[str]]
+    file_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorerPage:
+    """A page: where it is, the function that knows what is on it, and the template that shows that.
+
+    ``label`` is what the navigation calls it; one without a label is not in it. The address of a page that is
+    ``named`` ends in a slash, and a name follows it; ``exists`` says whether there is a thing of a name, so that one
+    called ``package.json`` has a page. ``forms`` are further forms by the suffix of their addresses, beside
+    ``.json``. A page ``in_pieces`` is sent while its template is written, which may then wait for what its content has
+    yet to give.
+    """
+
+    address: str
+    content: Callable[[PageRequest], PageContent]
+    template: str
+    label: str | None = None
+    named: bool = False
+    exists: Callable[[kvstore.Store, str], bool] = lambda store, name: False
+    forms: Mapping[str, PageForm] = field(default_factory=dict)
+    in_pieces: bool = False

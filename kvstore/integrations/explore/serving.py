@@ -1,0 +1,97 @@
+"""The explorer of a store, served on this machine until it is stopped.
+
+In: the path of a store. Out: a server at a port of 127.0.0.1, and the address with the token that lets a browser in.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+
+from ...errors import InputError, KvstoreError
+from ...extras import required
+from .followed_store import FollowedStore
+
+required("uvicorn", "explore", "the explorer")
+
+import uvicorn  # noqa: E402
+
+from .application import explorer  # noqa: E402
+
+_HOST = "127.0.0.1"
+#: Bytes of the head of a request: a statement of SQL stands in its address.
+_LONGEST_HEAD = 1 << 18
+#: Seconds that a response under way is waited for when the server is stopped.
+_PATIENCE = 2
+
+
+def serve(path: str | os.PathLike[str], *, port: int = 0, browser: bool = True, tell: Callable[[str], None]) -> None:
+    """Serve the store at a path until Ctrl-C, at a port of this machine (0: any that is free).
+
+    ``tell`` is told the address. With ``browser`` that is opened as well. Raises InputError where the port is taken,
+    MissingExtraError, and what :func:`kvstore.open` raises.
+    """
+    store = FollowedStore(path)
+    try:
+        with _listening(port) as listener:
+            port = listener.getsockname()[1]
+            token = secrets.token_urlsafe(24)
+            server = uvicorn.Server(
+                uvicorn.Config(
+                    explorer(store, token=token, port=port),
+                    http="h11",
+                    ws="none",
+                    log_level="warning",
+                    access_log=False,
+                    server_header=False,
+                    h11_max_incomplete_event_size=_LONGEST_HEAD,
+                    timeout_graceful_shutdown=_PATIENCE,
+                )
+            )
+            address = f"http://{_HOST}:{port}/?token={token}"
+            tell(address)
+            threading.Thread(target=_warm, args=(store,), daemon=True).start()
+            with tempfile.TemporaryDirectory(prefix="kvstore-explore-") as folder:
+                if browser:
+                    _open_browser(address, Path(folder))
+                server.run(sockets=[listener])
+    finally:
+        store.close()
+
+
+def _listening(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((_HOST, port))
+    except OSError as error:
+        listener.close()
+        raise InputError(f"port {port} of this machine cannot be had ({error.strerror}); name another") from None
+    return listener
+
+
+def _warm(store: FollowedStore) -> None:
+    """Load the embedder, which the first question needs."""
+    try:
+        with store.session() as session:
+            session.embed(["warm"])
+    except KvstoreError:
+        pass  # whoever asks is told
+
+
+def _open_browser(address: str, folder: Path) -> None:
+    """Open an address without anybody seeing it in the list of processes: by a page that only its owner may read."""
+    page = folder / "open.html"
+    page.touch(0o600)
+    page.write_text(
+        f'<!doctype html><meta charset="utf-8"><title>kvstore</title>'
+        f'<meta http-equiv="refresh" content="0; url={escape(address)}"><a href="{escape(address)}">kvstore</a>'
+    )
+    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
