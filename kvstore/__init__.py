@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .structures.indexes.index import IndexStatus
     from .structures.indexes.index_building import IndexProgress
     from .structures.names.aliases import Alias
+    from .systems.passage_graph.neighbours import Neighbour, Neighbours
 
 __version__ = "0.1.0"
 
@@ -78,6 +79,8 @@ __all__ = [
     "Ingestion",
     "KvstoreError",
     "Location",
+    "Neighbour",
+    "Neighbours",
     "Outline",
     "OutlineRow",
     "Plugin",
@@ -129,6 +132,8 @@ _HOMES = {
     "IngestReport": ("ingest.pipeline", "IngestReport"),
     "Ingestion": ("ingest.pipeline", "Ingestion"),
     "Location": ("retrieval.evidence", "Location"),
+    "Neighbour": ("systems.passage_graph.neighbours", "Neighbour"),
+    "Neighbours": ("systems.passage_graph.neighbours", "Neighbours"),
     "Outline": ("structures.indexes.generations", "Outline"),
     "OutlineRow": ("structures.indexes.generations", "OutlineRow"),
     "WritingForecast": ("structures.indexes.generation_building", "WritingForecast"),

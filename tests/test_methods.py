@@ -218,6 +218,7 @@ WORDLESS = {
     "interrupt",
     "ingest_progress",  # INGEST, told while it goes on
     "language_model",  # MODEL names it
+    "neighbours",  # kvstore graph draws them
     "nearest_names",  # what a message says of a name that is not known
     "not_in_dump",  # .dump tells it
     "prompt",  # EXPLAIN ASK shows it

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..structures.names.aliases import Alias
     from ..structures.state import State
     from ..structures.vectors.vectors import Matrix
+    from ..systems.passage_graph.neighbours import Neighbours
     from .context import Context
 
 
@@ -303,6 +304,27 @@ class Queryable(ABC):
             if not rows and entity is not None and not view.filter.find(entity_key(entity)):
                 raise no_entity(view, entity)
         return rows
+
+    def neighbours(self, name: str, limit: int = 50) -> Neighbours:
+        """The names nearest to an entity, the strongest first: in its trees, by links, and in the same passages.
+
+        Read from the stored graph: it costs what the entity's own passages do. Raises EntityNotFoundError for an
+        unknown name, InputError for a limit below one.
+
+        >>> store.neighbours("Darjeeling")[0].name, store.neighbours("Darjeeling")[0].above
+        ('India', ('places',))
+        """
+        from ..sql.nearby import no_entity
+        from ..systems.passage_graph.neighbours import neighbours
+        from ..text.normalize import entity_key
+
+        check_whole("limit", limit, 1, MOST_ROWS)
+        with self.state() as view:
+            key = entity_key(name)
+            identity = view.resolve(key) if key else None
+            if identity is None:
+                raise no_entity(view, name)
+            return neighbours(view, identity, limit)
 
     def describe_document(self, key: str) -> dict[str, Any]:
         """The properties of a document, as DESCRIBE DOCUMENT gives them; raises DocumentNotFoundError.

@@ -34,7 +34,7 @@ from ..counters import Counters
 from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, acyclic, judge, on_cycles
 from .forest import STRENGTH, Forest
 
-Neighbours = Callable[[int], Iterable[int]]
+_StepsFrom = Callable[[int], Iterable[int]]
 
 #: Work that a transaction may always do edge by edge in a tree, and how much more of it per stated edge.
 _LEAST_WORK = 4096
@@ -209,7 +209,7 @@ class TransitiveReduction:
 
     # -- Searching
 
-    def _leads(self, start: int, goal: int, onward: Neighbours, backward: Neighbours) -> bool:
+    def _leads(self, start: int, goal: int, onward: _StepsFrom, backward: _StepsFrom) -> bool:
         """Whether a way leads from one node to another; searched from both ends in turn."""
         seen = ({start}, {goal})
         waiting = (deque([start]), deque([goal]))
@@ -239,7 +239,7 @@ class TransitiveReduction:
                 if not waiting[end]:
                     return seen[end], end == 0
 
-    def _closure(self, start: int, step: Neighbours) -> set[int]:
+    def _closure(self, start: int, step: _StepsFrom) -> set[int]:
         """A node and all that further steps reach."""
         seen = {start}
         waiting = deque([start])

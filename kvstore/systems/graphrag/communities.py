@@ -18,6 +18,7 @@ from ...storage import records
 from ...structures.clustering.affinity import Partition
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, written_text
+from ...structures.shown_entities import shown_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, cosines
 from ...text.normalize import entity_key
@@ -26,7 +27,7 @@ from ..passage_graph.structure import GRAPH
 from .community_building import NOWHERE, home_weights, homes_of
 from .community_reports import NAMED, PASSAGES, Finding, SentencePlace
 from .community_rows import COMMUNITIES, ENTITY_COMMUNITIES, MEMBERS, PASSAGE_HOMES, VECTORS
-from .entity_graph import shown_entities, strengths
+from .entity_graph import strengths
 
 Made = TypeVar("Made")
 

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.forest.forest import DATA_KINDS
+from ...structures.shown_entities import shown_entities
 from ...structures.state import State
 from ...text.blocks import parts, summary_sentence
 from ...text.greedy_cover import SentenceWords, cover_weights, greedy_cover, sentence_words
 from ...text.sentences import sentences
 from .community_building import NOWHERE, CommunityTree
-from .entity_graph import shown_entities
 
 #: The length of a summary, in sentences and words, and how many sentences of one document are in it where there are
 #: several.

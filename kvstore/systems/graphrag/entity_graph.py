@@ -19,18 +19,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ...structures.clustering.affinity import ONE, Edges, strongest_edges
+from ...structures.shown_entities import ShownEntities, shown_entities
 from ...structures.state import State
-from ..contract import RELATION_LINK, TRIPLE_LINK
-from ..passage_graph.edges import CAPITALISED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_LINK, TITLE_PART, TITLE_WHOLE
+from ..passage_graph.edges import CAPITALISED, INSIDE, INSIDE_SHIFT, LOWER, TITLE_PART, TITLE_WHOLE
 from ..passage_graph.graph import PassageGraph
+from ..passage_graph.neighbours import LINK_WORTHS
 from ..passage_graph.structure import GRAPH
 
 #: Passages of an entity that is a node.
 FEWEST_PASSAGES, MOST_PASSAGES = 2, 200
 #: The strongest edges of a node that are kept: an edge is where it is among those of either end.
 STRONGEST = 10
-#: How many passages that name both a link is worth.
-LINKS = {TITLE_LINK: 1, TRIPLE_LINK: 3, RELATION_LINK: 3}
 #: Of a passage that names more nodes than this the rarest are joined: a list of names joins nothing closely.
 _MOST_NAMES = 64
 #: Passages read, and pairs gathered, at a time.
@@ -101,36 +100,6 @@ def naming_graph(state: State) -> EntityGraph:
     kept = np.argsort(naming * len(keys) + named, kind="stable") if len(keys) else places
     naming, named, features = naming[kept], named[kept], features[kept]
     return EntityGraph(numbers, keys, passages, documents, naming, named, features, _summed(len(keys), []))
-
-
-class ShownEntities:
-    """Which entity each entity is shown as, where somebody stated that one name stands for another."""
-
-    def __init__(self, merged: dict[int, int]) -> None:
-        self._merged = merged
-        self._from = np.array(sorted(merged), np.uint32)
-        self._to = np.array([merged[entity] for entity in sorted(merged)], np.uint32)
-
-    def one(self, entity: int) -> int:
-        """The entity that one is shown as."""
-        return self._merged.get(entity, entity)
-
-    def of(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """The entities that some are shown as."""
-        if not len(self._from):
-            return entities
-        places = np.minimum(np.searchsorted(self._from, entities), len(self._from) - 1)
-        return np.where(self._from[places] == entities, self._to[places], entities).astype(np.uint32)
-
-
-def shown_entities(state: State) -> ShownEntities:
-    """Which entities of a state are shown as others."""
-    merged: dict[int, int] = {}
-    for key, _ in state.aliases.scan():
-        identity = state.resolve(key)
-        if identity is not None:
-            merged.update((entity, identity.entry.entity) for entity in identity.entities)
-    return ShownEntities(merged)
 
 
 def _passages(state: State) -> tuple[npt.NDArray[np.uint64], Indices]:
@@ -225,7 +194,7 @@ def _rarest(nodes: Indices, degrees: Indices) -> Indices:
 
 def _links(stored: PassageGraph, shown: ShownEntities, numbers: npt.NDArray[np.uint32]) -> Edges:
     """The pairs of nodes that links join, with what the links are worth."""
-    links = [(entity, link.other, LINKS[link.kind] * link.times) for entity, link in stored.all_links()]
+    links = [(entity, link.other, LINK_WORTHS[link.kind] * link.times) for entity, link in stored.all_links()]
     if not links or not len(numbers):
         return _summed(len(numbers), [])
     first, second, worth = (np.array(column, np.int64) for column in zip(*links, strict=True))

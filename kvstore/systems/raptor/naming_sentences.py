@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...retrieval.cover import told_sentences
+from ...structures.shown_entities import shown_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
-from ..graphrag.entity_graph import FEWEST_PASSAGES, naming_graph, shown_entities
+from ..graphrag.entity_graph import FEWEST_PASSAGES, naming_graph
 from .topic_building import NamingSentences, Passages, TopicSentence
 
 

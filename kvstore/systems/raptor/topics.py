@@ -19,10 +19,10 @@ from ...storage.records import U32
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.vector_search import nearest_chunks
 from ...structures.indexes.written_texts import WrittenText, written_text
+from ...structures.shown_entities import shown_entities
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix
 from ...text.blocks import summary_sentence
-from ..graphrag.entity_graph import shown_entities
 from .topic_building import TITLE_WORDS, TextPlace, Topic
 
 TOPICS_TABLE = "topics"

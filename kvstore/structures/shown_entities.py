@@ -1,0 +1,50 @@
+"""Which entity each entity is shown as, where somebody stated that one name stands for another.
+
+In: one state, of which the aliases are read. Out: a mapping of entities (their numbers), one by one or as an array.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from .state import State
+
+
+class ShownEntities:
+    """Which entity each entity is shown as, where somebody stated that one name stands for another."""
+
+    def __init__(self, merged: dict[int, int]) -> None:
+        self._merged = merged
+        self._from = np.array(sorted(merged), np.uint32)
+        self._to = np.array([merged[entity] for entity in sorted(merged)], np.uint32)
+
+    def one(self, entity: int) -> int:
+        """The entity that one is shown as."""
+        return self._merged.get(entity, entity)
+
+    def names_of(self, entity: int) -> list[int]:
+        """The entities that are shown as one, itself among them."""
+        return [entity, *(name for name, one in self._merged.items() if one == entity and name != entity)]
+
+    @property
+    def targets(self) -> set[int]:
+        """The entities that others are shown as."""
+        return set(self._merged.values())
+
+    def of(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """The entities that some are shown as."""
+        if not len(self._from):
+            return entities
+        places = np.minimum(np.searchsorted(self._from, entities), len(self._from) - 1)
+        return np.where(self._from[places] == entities, self._to[places], entities).astype(np.uint32)
+
+
+def shown_entities(state: State) -> ShownEntities:
+    """Which entities of a state are shown as others."""
+    merged: dict[int, int] = {}
+    for key, _ in state.aliases.scan():
+        identity = state.resolve(key)
+        if identity is not None:
+            merged.update((entity, identity.entry.entity) for entity in identity.entities)
+    return ShownEntities(merged)
