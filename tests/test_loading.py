@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from kvstore.changes.dump import DumpRows, dump
 from kvstore.collection_pause import collection_paused
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
+from kvstore.storage.environment import LARGEST_MAP
 from kvstore.storage.lmdb_errors import MapFull
 from kvstore.structures.documents.documents import Documents
 from kvstore.structures.filter.entity_filter import TextTraces, occurrences
@@ -62,7 +64,8 @@ def test_what_cannot_be_a_document_is_refused_when_it_is_put(make_store: Callabl
 def test_a_transaction_that_outgrows_the_map_derives_its_documents_again(
     make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kvstore.database.transaction._MOST_PENDING", 3)
+    monkeypatch.setattr("kvstore.database.transaction._MOST_PENDING_FIRST", 3)
+    monkeypatch.setattr("kvstore.storage.environment._ROOM", LARGEST_MAP + 1)
     texts = {f"note {number}": f"Ada Lovelace wrote note {number}." for number in range(20)}
     plain, grown = make_store("plain"), make_store("grown")
     for store in (plain, grown):
@@ -277,3 +280,64 @@ def test_traces_take_no_more_memory_than_they_may() -> None:
     with pytest.raises(ValueError, match="behind"):
         traces.note(3, [], {1: b""})
         traces.note(3, [], {2: b""})
+
+
+FIRST_DOCUMENTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("ada", "Ada Lovelace wrote notes.\n\n## Engines\n\nThe engine is by Charles Babbage.", {"title": "Ada Lovelace"}),
+    ("parts", "child,parent\nmill,engine\nstore,engine\n", {"format": "pairs"}),
+    ("mill", "The mill of the engine. Charles Babbage of London drew it for Ada Lovelace.", {"meta": {"year": 1837}}),
+    ("london", "London lies on the Thames. `pg_dump` runs there.\n\n- engine\n  - mill", {"title": "London (city)"}),
+    ("later", "Babbage and Lovelace met in London; the mill and `pg_dump` were unknown.", {"title": "Mill"}),
+]
+
+
+def _with_fact(transaction: kvstore.Transaction) -> None:
+    transaction.put_edge("London", "England")
+
+
+def _with_replacement(transaction: kvstore.Transaction) -> None:
+    transaction.put("ada", "Charles Babbage knew Ada Lovelace.")
+    transaction.put("ada", FIRST_DOCUMENTS[0][1], **FIRST_DOCUMENTS[0][2])
+
+
+def _with_answer(transaction: kvstore.Transaction) -> None:
+    assert "ada" in {location.document for location in transaction.lookup("Charles Babbage")}
+
+
+@pytest.mark.parametrize("between", [None, _with_fact, _with_replacement, _with_answer, kvstore.Transaction.keys])
+@pytest.mark.parametrize("portion", [0, 1, 3])
+def test_the_first_documents_of_a_store_are_what_they_would_be_one_by_one(
+    make_store: Callable[..., kvstore.Store],
+    monkeypatch: pytest.MonkeyPatch,
+    between: Callable[[kvstore.Transaction], object] | None,
+    portion: int,
+) -> None:
+    monkeypatch.setattr("kvstore.database.transaction._MOST_PENDING", portion)
+    monkeypatch.setattr("kvstore.database.transaction._MOST_PENDING_FIRST", portion)
+    plain, loaded = make_store("plain"), make_store("loaded")
+    for key, text, more in FIRST_DOCUMENTS:
+        plain.put(key, text, **more)
+    if between is _with_fact:
+        plain.put_edge("London", "England")
+    with loaded.transaction() as transaction:
+        for number, (key, text, more) in enumerate(FIRST_DOCUMENTS):
+            transaction.put(key, text, **more)
+            if number == 2 and between is not None:
+                between(transaction)
+    assert contents(loaded) == contents(plain)
+    assert loaded.check() == []
+    for store in (plain, loaded):
+        store.put("last", "Charles Babbage knew the Countess of Lovelace.")
+    assert contents(loaded) == contents(plain)
+
+
+def test_no_name_is_looked_for_in_the_first_documents_of_a_store(
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.database.transaction._MOST_PENDING_FIRST", 1)
+    store = make_store()
+    monkeypatch.setattr(PostingWriter, "containing", lambda *_: pytest.fail("older texts are searched"))
+    with store.transaction() as transaction:
+        for key, text, more in FIRST_DOCUMENTS:
+            transaction.put(key, text, **more)
+    assert {location.document for location in store.lookup("Charles Babbage")} == {"ada", "mill"}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -41,7 +41,7 @@ from ..systems.kept_derivations import stored_derivations
 from ..systems.versions import require_maintained
 from ..text.normalize import entity_key
 from ..text.words import chunk_terms, stemmer
-from .everything import portions
+from .everything import portions, stored_documents
 from .facts import stated_of
 from .introductions import NameChanges
 from .linking import Linker
@@ -55,6 +55,15 @@ _TOGETHER = 512
 @dataclass(frozen=True, slots=True)
 class _LinkedWork(Work):
     linker: Linker
+
+
+@dataclass(frozen=True, slots=True)
+class _UnlinkedDocuments:
+    """Documents of an empty store, by id in portions, that are not linked with the names in them yet, and what is to
+    be linked besides."""
+
+    linker: Linker
+    documents: list[list[int]] = field(default_factory=list)
 
 
 class Changes:
@@ -89,16 +98,26 @@ class Changes:
             (one, DerivedPartWriter(view, one.derivation, settings.dimension)) for one in stored_derivations(view)
         ]
         state.read_derived({one.name: parts for one, parts in self._derived})
+        self._waiting: _UnlinkedDocuments | None = None
         self._followers = [structure.follower(state, view) for structure in structures()]
 
-    def apply(self, pending: Pending) -> None:
-        """Store documents, edges and aliases in place of those of the same key, and take others out."""
-        with collection_paused():
-            self._apply(pending)
+    def apply(self, pending: Pending, *, more: bool = False) -> None:
+        """Store documents, edges and aliases in place of those of the same key, and take others out.
 
-    def _apply(self, pending: Pending) -> None:
+        The first documents of a store wait for their links where there is ``more`` to come: with all names known at
+        last, none is looked for in older texts.
+        """
+        with collection_paused():
+            self._apply(pending, more)
+
+    def _apply(self, pending: Pending, more: bool) -> None:
         documents = pending.prepared
-        linker = Linker(self.state, self._mentions, self._traces)
+        if not self._may_wait(pending):
+            self._link_waiting()
+            more = False
+        if more and self._waiting is None:
+            self._waiting = _UnlinkedDocuments(self._linker())
+        linker = self._linker() if self._waiting is None else self._waiting.linker
         work = _LinkedWork(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
         leaving = (record for key in pending.documents if (record := self.documents.find(key)) is not None)
@@ -115,8 +134,13 @@ class Changes:
             for introduced in item.extracted.introductions:
                 names.introduce(introduced.key, introduced.form, introduced.kind)
         ids = self._settle_names(names, linker)
+        put = []
         for item in documents:
-            self._put_in(item, ids, names, linker)
+            record, outline = self._put_in(item, ids, names, linker)
+            put.append(record.id)
+            if self._waiting is None:
+                chunks = ((draft.text, draft.section) for draft in item.extracted.chunks)
+                linker.link_document(record, outline, chunks, item.extracted.parts)
         for fact, key, value in pending.stated:
             if value is not None:
                 fact.put(work, ids, key, value)
@@ -127,14 +151,54 @@ class Changes:
             linker.change_link(one, other, RELATION_LINK, by)
         for file, digests in pending.files:
             self._files.put(file, digests)
+        if self._waiting is None:
+            self._follow(linker)
+        else:
+            linker.flush()
+            self._waiting.documents.append(put)
+            if not more:
+                self._link_waiting()
+        self._postings.flush()
+        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived)):
+            vectors.flush()
+
+    @property
+    def links_later(self) -> bool:
+        """Whether documents that come now may wait to be linked until all have come."""
+        return self._waiting is not None or not self.counters.documents
+
+    def _linker(self) -> Linker:
+        return Linker(self.state, self._mentions, self._traces)
+
+    def _may_wait(self, pending: Pending) -> bool:
+        """Whether changes are documents alone that come to no others but those that wait to be linked."""
+        return (
+            self.links_later
+            and len(pending.prepared) == len(pending.documents)
+            and not any(pending.stated)
+            and all(self.documents.find(key) is None for key in pending.documents)
+        )
+
+    def _link_waiting(self) -> None:
+        """Link the documents that wait for it; their texts are read again."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return
+        self._follow(waiting.linker)
+        for documents in waiting.documents:
+            linker = self._linker()
+            for added in stored_documents(self.state, self.documents.get_many(documents).values()):
+                chunks = ((chunk.text.decode(), chunk.section) for chunk in added.chunks)
+                linker.link_document(added.record, added.outline, chunks, added.parts)
+            self._follow(linker)
+
+    def _follow(self, linker: Linker) -> None:
+        """Write what is gathered of links, and have what follows the spine follow."""
         linker.flush()
         delta = linker.delta()
         for follower in self._followers:
             follower.follow(delta)
         self._mentions.forget()
-        self._postings.flush()
-        for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived)):
-            vectors.flush()
 
     def finish(self, hits: Mapping[str, int] | None = None) -> None:
         """Fold in temperatures, write the private pages and the counters."""
@@ -146,6 +210,8 @@ class Changes:
 
     def write_back(self) -> None:
         """Put what is held privately into the transaction, so that reading through its view sees everything."""
+        with collection_paused():
+            self._link_waiting()
         self.filter.flush()
         self.counters.save(self._view)
 
@@ -242,11 +308,16 @@ class Changes:
         self.filter.insert_many(new, numbers)
         ids = names.settle(dict(zip(new, numbers, strict=True)))
         self._entities.put_names(dict(zip(new, numbers, strict=True)))
-        linker.link_older(dict(zip(new, numbers, strict=True)))
+        linker.introduce(dict(zip(new, numbers, strict=True)))
+        if self._waiting is None:
+            linker.link_older(dict(zip(new, numbers, strict=True)))
         return ids
 
-    def _put_in(self, item: Prepared, ids: Mapping[str, int], names: NameChanges, linker: Linker) -> None:
-        """Write a new document and link the names it mentions; ``ids`` are those of the names introduced."""
+    def _put_in(
+        self, item: Prepared, ids: Mapping[str, int], names: NameChanges, linker: Linker
+    ) -> tuple[DocumentRecord, list[Section]]:
+        """Write a new document, not yet linked with the names it mentions; ``ids`` are those of the names
+        introduced."""
         extracted, vectors = item.extracted, item.vectors[CHUNK_VECTORS.name]
         counters = self.counters
         document = counters.next_document
@@ -290,13 +361,13 @@ class Changes:
         for one, parts in self._derived:
             if one.maintained:
                 parts.put(document, extracted.parts[one.label], item.vectors[one.label])
-        linker.link_document(record, outline, extracted)
         self._state_relations(extracted, document, ids, linker)
         counters.documents += 1
         counters.chunks += record.chunk_count
         counters.text_bytes += record.size
         counters.abstracts += len(abstract_ids)
         counters.introductions += len(extracted.introductions)
+        return record, outline
 
     def _put_parts(self, key: str, made: Mapping[str, tuple[Any, Matrix]]) -> None:
         """Put what follows from other facts of a stored document in place of what followed from those before."""

@@ -29,22 +29,14 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
     """All of a state whose ``documents`` are given, in portions."""
     for names in portions(((entity, key) for key, entity in state.entities.names()), _ITEMS):
         yield Delta(names_added=dict(names))
-    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
     added: list[Added] = []
     chunks = 0
     links: Counter[tuple[int, int, int]] = Counter()
-    for record in documents:
-        added.append(
-            Added(
-                record,
-                state.documents.outline(record.id),
-                stored_chunks(state, record.id, list(record.chunk_ids())),
-                {one.name: state.derived_parts(one).get(record.id).part for one in derivations},
-            )
-        )
-        for fact, value in stated_of(state, record):
+    for one in stored_documents(state, documents):
+        added.append(one)
+        for fact, value in stated_of(state, one.record):
             links.update(fact.links(state, value))
-        chunks += max(1, record.chunk_count)
+        chunks += max(1, one.record.chunk_count)
         if chunks >= _CHUNKS:
             yield Delta(added, links=links)
             added, chunks, links = [], 0, Counter()
@@ -53,6 +45,18 @@ def everything(state: State, documents: Iterable[DocumentRecord]) -> Iterator[De
     for edges in portions(accepted, _ITEMS):
         nodes = ((state.forest.node(child).entity, state.forest.node(parent).entity) for child, parent in edges)
         yield Delta(links=Counter((one, other, RELATION_LINK) for one, other in nodes))
+
+
+def stored_documents(state: State, documents: Iterable[DocumentRecord]) -> Iterator[Added]:
+    """Some stored documents as if each had just been put in."""
+    derivations = [derivation for system in SYSTEMS.values() for derivation in system.derivations]
+    for record in documents:
+        yield Added(
+            record,
+            state.documents.outline(record.id),
+            stored_chunks(state, record.id, list(record.chunk_ids())),
+            {one.name: state.derived_parts(one).get(record.id).part for one in derivations},
+        )
 
 
 def portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

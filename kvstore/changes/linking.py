@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..extraction.extraction import Extracted
 from ..structures.documents.chunks import FIRST_UPPER, GROUP, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
@@ -136,18 +135,31 @@ class Linker:
         for node, entity in gone:
             self._removed.setdefault(entity, []).append((node, addresses.NODE))
 
-    def link_document(self, record: DocumentRecord, outline: list[Section], extracted: Extracted) -> None:
-        """Find every known name in a new document's chunks, title and headings, and link it."""
+    def introduce(self, new: Mapping[str, int]) -> None:
+        """Take note of names that have just become known."""
+        added = {entity: key for key, entity in new.items()}
+        self._names_added.update(added)
+        self._keys.update(added)
+
+    def link_document(
+        self,
+        record: DocumentRecord,
+        outline: list[Section],
+        chunks: Iterable[tuple[str, int]],
+        parts: Mapping[str, Any],
+    ) -> None:
+        """Find every known name in a new document's ``chunks`` (text and section), title and headings, and link it;
+        ``parts`` are what is derived of it, by derivation."""
         rows: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}
         written: list[AddedChunk] = []
-        for chunk, draft in zip(record.chunk_ids(), extracted.chunks, strict=True):
-            folded = fold(draft.text)
+        for chunk, (text, section) in zip(record.chunk_ids(), chunks, strict=True):
+            folded = fold(text)
             texts[chunk] = folded.data
             found = self._filter.mentions(folded, self._name_words, self._keys, Occurrence)
             rows[chunk] = self._mentions.put_chunk(chunk, found)
-            written.append(AddedChunk(chunk, draft.text.encode(), draft.section, rows[chunk]))
-        self._new[record.id] = Added(record, outline, written, extracted.parts)
+            written.append(AddedChunk(chunk, text.encode(), section, rows[chunk]))
+        self._new[record.id] = Added(record, outline, written, parts)
         heading_rows: set[HeadingOccurrence] = set()
         above: list[bytes] = []
         for headed in headed_abstracts(record, outline):
@@ -208,8 +220,6 @@ class Linker:
 
     def link_older(self, new: Mapping[str, int]) -> None:
         """Find names that have just become known in the documents already stored, through the postings."""
-        self._names_added = {entity: key for key, entity in new.items()}
-        self._keys.update(self._names_added)
         if self._state.postings.empty:
             return
         by_chunk: dict[int, list[int]] = {}

@@ -47,6 +47,8 @@ Result = TypeVar("Result")
 #: Chunks, names, triples and edges that may wait before they are applied, so that a long transaction does not hold all
 #: its texts in memory twice.
 _MOST_PENDING = 4096
+#: The same of the first documents of a store, which are linked later (:meth:`Changes.apply`).
+_MOST_PENDING_FIRST = 1024
 
 
 def working(
@@ -89,7 +91,10 @@ class Transaction(Queryable):
             self._view.abort()
             raise
         self._pending = Pending()
+        #: What was applied, to be applied once more in a larger map; nothing where this one takes all.
         self._applied: list[Pending] = []
+        self._replays = not context.environment.has_room
+        self._changed = False
         self._open = True
 
     @property
@@ -551,7 +556,7 @@ class Transaction(Queryable):
                 fits = True
             except MapFull:
                 fits = False
-            if not self._applied:
+            if not self._changed:
                 self._close()
                 return
             with self._context.hits.taken() as hits:
@@ -576,6 +581,8 @@ class Transaction(Queryable):
                 return
         except MapFull:
             self._view.abort()
+        if not self._replays:
+            raise self._context.environment.map_full()
         self._context.environment.write_with_growth(lambda view: self._replay(view, hits), self._timeout)
 
     def rollback(self) -> None:
@@ -608,19 +615,22 @@ class Transaction(Queryable):
 
     def _apply_many(self) -> None:
         """Apply what is pending where that is much."""
-        if self._pending.size > _MOST_PENDING:
-            self._apply()
+        if self._pending.size > (_MOST_PENDING_FIRST if self._changes.links_later else _MOST_PENDING):
+            self._apply(more=True)
 
-    def _apply(self) -> None:
-        """Carry what is pending into the LMDB transaction."""
+    def _apply(self, *, more: bool = False) -> None:
+        """Carry what is pending into the LMDB transaction; ``more`` is likely to come before anything is read."""
         if not self._pending:
             return
         complete(self._pending, State(self._view, self._context.settings), self._context.embed)
         pending, self._pending = self._pending, Pending()
-        self._applied.append(pending)
+        self._changed = True
+        if self._replays:
+            self._applied.append(pending)
         try:
-            self._changes.apply(pending)
-            pending.release()
+            self._changes.apply(pending, more=more)
+            if self._replays:
+                pending.release()
         except BaseException as error:
             self._why_over = f"this transaction is over: an error ended it and undid its changes ({error})"
             self._close()
@@ -631,7 +641,7 @@ class Transaction(Queryable):
         for pending in self._applied:
             # Meanwhile another process may have changed what a store keeps of documents.
             complete(pending, changes.state, self._context.embed)
-            changes.apply(pending)
+            changes.apply(pending, more=True)
             pending.release()
         changes.finish(hits)
 

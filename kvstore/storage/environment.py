@@ -55,6 +55,8 @@ __all__ = [
 
 #: The map is address space, not disk, so it starts as large as the system may allow.
 LARGEST_MAP = 1 << 40
+#: Bytes of the map that no transaction fills.
+_ROOM = 64 << 30
 
 DURABILITIES = ("full", "relaxed")
 
@@ -399,6 +401,12 @@ class Environment:
             release(view.shared_lock)
         if view.writable:
             self._writer_lock.release()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the map has room for whatever one transaction writes."""
+        with self._file.still() as data:
+            return data.map_size - data.used >= _ROOM
 
     def map_full(self) -> MapFull:
         """The error for a transaction that the map could not take."""

@@ -17,23 +17,23 @@ class Kvstore(Peer):
 
     name = "kvstore"
     needs = ("kvstore",)
-    setup = "language rules, chunk_tokens 2000 (a passage is one chunk), a transaction a batch, durability full"
+    setup = "language rules, chunk_tokens 2000 (a passage is one chunk), loaded in one transaction, durability full"
 
     def load(self, batches: Iterable[Batch]) -> None:
         import kvstore
 
         settings = {"language": "rules", "chunk_tokens": 2000}
-        with kvstore.open(self.folder, embedder="none:384", settings=settings) as store:
+        store = kvstore.open(self.folder, embedder="none:384", settings=settings)
+        with store, store.transaction() as transaction:
             for documents, vectors in batches:
-                with store.transaction() as transaction:
-                    for document, vector in zip(documents, vectors, strict=True):
-                        transaction.put(
-                            document.key,
-                            document.text,
-                            title=document.title,
-                            meta={"shelf": document.shelf, "drawer": document.drawer},
-                            vectors=vector,
-                        )
+                for document, vector in zip(documents, vectors, strict=True):
+                    transaction.put(
+                        document.key,
+                        document.text,
+                        title=document.title,
+                        meta={"shelf": document.shelf, "drawer": document.drawer},
+                        vectors=vector,
+                    )
 
     def open(self) -> None:
         import kvstore
