@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import resource
 import shutil
@@ -148,24 +149,64 @@ def test_views_agree_with_sorted_dictionaries(
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
 def test_pages_that_were_read_are_let_go_and_read_again(environment: Environment) -> None:
-    def mapped() -> int:
-        """KiB of the data file that this process holds."""
-        described = Path("/proc/self/smaps").read_text().split(str(environment.path / "data.mdb"))[1:]
-        return sum(int(part.split("Rss:")[1].split()[0]) for part in described)
-
     with environment.write() as transaction:
         transaction.put(tables.META, b"format", b"2")
         for number in range(500):
             transaction.put("a", b"%d" % number, bytes([number % 256]) * 9000)
     with environment.snapshot() as snapshot:
         whole = [(key, bytes(value)) for key, value in snapshot.scan("a")]
-        held = mapped()
+        held = mapped_kilobytes(environment)
         assert held > 4000
         environment.release_pages()
-        assert mapped() < held / 4
+        assert mapped_kilobytes(environment) < held / 4
         assert [(key, bytes(value)) for key, value in snapshot.scan("a")] == whole
     mapped_pages.release_pages(memoryview(b"no page of a file"))
     mapped_pages.release_pages(memoryview(b""))
+
+
+def mapped_kilobytes(environment: Environment) -> int:
+    """How much of the data file this process holds."""
+    described = Path("/proc/self/smaps").read_text().split(str(environment.path / "data.mdb"))[1:]
+    return sum(int(part.split("Rss:")[1].split()[0]) for part in described)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
+def test_what_is_read_of_a_large_file_is_let_go_on_the_way(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 4 << 20
+    monkeypatch.setattr(mapped_pages, "MOST_BYTES", most)
+    keys = [b"%06d" % number for number in range(4000)]
+    with environment.write() as transaction:
+        for key in keys:
+            transaction.put("a", key, key * 600)
+    environment.release_pages()
+
+    def bounded() -> bool:
+        # Pages are looked at every 1,024 records, of which the largest may lie on two.
+        return mapped_kilobytes(environment) << 10 < most + 3 * 1024 * mmap.PAGESIZE
+
+    ways = {
+        "scan": lambda view: (value for _, value in view.scan("a")),
+        "backwards": lambda view: (value for _, value in view.scan("a", reverse=True)),
+        "many": lambda view: (view.get_many("a", [key])[0] for key in keys),
+        "below": lambda view: (view.get_below("a", [key])[0][1] for key in keys),
+        "last": lambda view: (view.last_many("a", [(key, key + b"0")])[0][1] for key in keys),
+    }
+    for way, read in ways.items():
+        with environment.snapshot() as snapshot:
+            for number, value in enumerate(read(snapshot)):
+                assert bytes(value[:6]) in (keys[number], keys[-number - 1])
+                assert number % 500 or bounded(), way
+    for change in (b"", b"x", b"yy"):  # records, then patches of them, and the patches merged
+        with environment.write() as transaction:
+            for first in range(0, len(keys), 500):
+                some = {key: key * 400 + change + key * 200 for key in keys[first : first + 500]}
+                transaction.change_many(tables.POSTINGS, some)
+                assert bounded()
+            if change:
+                transaction.merge_buffer()
+                assert bounded()
 
 
 def test_a_table_nobody_wrote_to_is_empty(environment: Environment) -> None:

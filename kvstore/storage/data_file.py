@@ -22,6 +22,7 @@ from ..errors import CorruptionError, InputError, NotAStoreError, ReadOnlyError,
 from .dense_copy import write_densely
 from .lmdb_errors import translate
 from .location import COMPACTED_FILE, DATA_FILE, SMALLEST_DATA, require_free
+from .mapped_pages import release_pages
 from .readers_table import MAX_READERS, take_room
 
 if TYPE_CHECKING:
@@ -121,6 +122,15 @@ class DataFile:
     def used(self) -> int:
         """Bytes up to the end of the last page that was ever used."""
         return (self.environment.info()["last_pgno"] + 1) * self.environment.stat()["psize"]
+
+    def release_pages(self) -> None:
+        """Let go the memory that holds pages of the file, all of which can be read again; the map must stay as it is.
+
+        Whoever reads or writes meanwhile goes on. Does nothing where no snapshot can be had.
+        """
+        with contextlib.suppress(lmdb.Error), self.begin(write=False) as transaction, transaction.cursor() as tables:
+            if tables.first():
+                release_pages(tables.value())
 
     def begin(self, *, write: bool) -> lmdb.Transaction[memoryview]:
         """Begin a transaction; raises what LMDB raises."""

@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
-from . import engine_tables
 from .change_buffer import ChangeBufferReader
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, remove_begun
 from .file_lock import release
 from .lmdb_errors import MapFull, translate
 from .location import WRITER_FILE, examine, make_directory
-from .mapped_pages import release_pages
+from .mapped_pages import PageBound
 from .open_file import PAGE, OpenFile
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
@@ -83,6 +82,8 @@ class Environment:
         self.transaction_thread = TransactionThread()
         #: What has been read of the change buffer.
         self.buffer_reader = ChangeBufferReader(buffered)
+        #: What views tell of what they read; each keeps the map as it is.
+        self.page_bound = PageBound(lambda: self._file.data.release_pages())
         _environments.add(self)
 
     # -- Opening and closing
@@ -337,10 +338,8 @@ class Environment:
 
     def release_pages(self) -> None:
         """Let go the memory that holds pages of the file, all of which can be read again."""
-        with self.snapshot() as snapshot:
-            for _, value in snapshot.scan(engine_tables.META):
-                release_pages(value)
-                return
+        with self._file.in_use() as data:
+            data.release_pages()
 
     def sync(self) -> None:
         """Flush every commit to the disk; with ``durability="full"`` each commit has done so already."""

@@ -1,19 +1,60 @@
 """The memory that a process holds of a mapped file, let go.
 
-In: a buffer that an open transaction gave, which keeps the map where it is. Out: pages of the file that were read count
-no more as memory of the process; the system keeps them as long as it likes, and maps them again when they are read.
-Does nothing where the system does not list the mappings of a process (Linux does, in ``/proc``).
+In: a buffer that an open transaction gave, which keeps the map where it is; or how many records were read. Out: pages
+of the file that were read count no more as memory of the process; the system keeps them as long as it likes, and maps
+them again when they are read. Does nothing where the system does not tell of the mappings of a process (Linux does, in
+``/proc``).
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+#: Bytes of mapped files beyond which a process lets go those of a store: more would count as its memory and be none
+#: the faster, because the system keeps the pages of files all the same.
+MOST_BYTES = 1 << 29
+#: Records between two looks at how much is held. The system maps about 64 KiB around a page that is read.
+_BETWEEN_LOOKS = 1024
+
 _MAPPINGS = Path("/proc/self/maps")
+_PAGES_HELD = Path("/proc/self/statm")
+
+
+class PageBound:
+    """Lets go the pages of one mapped file whenever the process holds more of mapped files than :data:`MOST_BYTES`.
+
+    Whoever reads the file tells how much. Any thread may; what it reads meanwhile is mapped again.
+    """
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        self._release = release
+        self._unseen = 0
+        #: Bytes of other files, as of the last time that something was let go.
+        self._others = 0
+
+    def note(self, records: int) -> None:
+        """So many records were read, or one that stands for a few pages."""
+        self._unseen += records
+        if self._unseen >= _BETWEEN_LOOKS:
+            self._unseen = 0
+            held = held_bytes()
+            self._others = min(self._others, held)
+            if held > self._others + MOST_BYTES:
+                self._release()
+                self._others = held_bytes()
+
+
+def held_bytes() -> int:
+    """Bytes of mapped files that count as memory of this process; 0 where the system does not tell."""
+    try:
+        return int(_PAGES_HELD.read_bytes().split()[2]) * mmap.PAGESIZE
+    except OSError:
+        return 0
 
 
 def release_pages(value: memoryview) -> None:

@@ -31,6 +31,7 @@ from .change_buffer import (
 )
 from .dense_copy import write_densely
 from .lmdb_errors import LONGEST_KEY, MapFull, translate
+from .mapped_pages import PageBound
 from .transaction_gate import TransactionGate
 from .transaction_thread import TransactionThread
 
@@ -41,6 +42,8 @@ Record = tuple[bytes, memoryview]
 
 #: Above whatever may follow in a key.
 _ABOVE = b"\xff" * (LONGEST_KEY + 1)
+#: Records of a scan after which it is told how much was read.
+_NOTED = 256
 #: What the change buffer says of a table that is not buffered.
 _NO_CHANGES = TableBuffer()
 
@@ -113,6 +116,11 @@ class TransactionOwner(Protocol):
         ...
 
     @property
+    def page_bound(self) -> PageBound:
+        """Where views tell how much of the file they read."""
+        ...
+
+    @property
     def transaction_thread(self) -> TransactionThread:
         """Where write transactions begin and end."""
         ...
@@ -177,6 +185,7 @@ class LmdbView:
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """The value under each of some keys, or None; raises as :meth:`get` does."""
         transaction = self._current()
+        self._owner.page_bound.note(len(keys))
         handle = self._handles.get(table)
         changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
@@ -197,6 +206,7 @@ class LmdbView:
     def get_below(self, table: str, prefixes: Sequence[bytes]) -> list[Record]:
         """The records whose keys begin with one of some prefixes, prefix by prefix in the order given."""
         transaction = self._current()
+        self._owner.page_bound.note(len(prefixes))
         handle = self._handles.get(table)
         found: list[list[Record]] = []
         try:
@@ -231,6 +241,7 @@ class LmdbView:
     def last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
         """Of each range the last record with ``start <= key < stop``, or None."""
         transaction = self._current()
+        self._owner.page_bound.note(len(ranges))
         handle = self._handles.get(table)
         found: list[Record | None] = [None] * len(ranges)
         changes = self._buffer().of(table) if self._buffered[table] else _NO_CHANGES
@@ -317,21 +328,27 @@ class LmdbView:
         stop: bytes | None,
         reverse: bool,
     ) -> Iterator[Record]:
+        bound = self._owner.page_bound
+        bound.note(1)
         try:
             with transaction.cursor(db=handle) as cursor:
                 if reverse:
                     found = cursor.prev() if stop is not None and cursor.set_range(stop) else cursor.last()
-                    for key, value in cursor.iterprev() if found else ():
+                    for number, (key, value) in enumerate(cursor.iterprev() if found else (), 1):
                         record = bytes(key)
                         if record < start:
                             return
                         yield record, value
+                        if not number % _NOTED:
+                            bound.note(_NOTED)
                 elif cursor.set_range(start) if start else cursor.first():
-                    for key, value in cursor.iternext():
+                    for number, (key, value) in enumerate(cursor.iternext(), 1):
                         record = bytes(key)
                         if stop is not None and record >= stop:
                             return
                         yield record, value
+                        if not number % _NOTED:
+                            bound.note(_NOTED)
         except lmdb.Error as error:
             raise translate(error, f"table {table}") from error
 

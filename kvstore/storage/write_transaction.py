@@ -217,6 +217,7 @@ class WriteTransaction(LmdbView):
         own = self._own.setdefault(table, {})
         chains: TableChanges = {}
         read, most = self._reading(table), change_buffer.MOST_PATCHES
+        self._owner.page_bound.note(len(changes))
         try:
             self._own_bytes += say_many(changes, before.newer, before.older, read, most, own, chains)
         except ValueError as error:
@@ -276,6 +277,7 @@ class WriteTransaction(LmdbView):
         if not kept:
             return
         transaction = self._current()
+        self._owner.page_bound.note(len(kept))  # the pages of records that are put are read before
         try:
             handle = self._table(table)
             self._changes += 1
@@ -295,6 +297,7 @@ class WriteTransaction(LmdbView):
 
     def _put(self, table: str, key: bytes, value: Bytes) -> None:
         transaction = self._current()
+        self._owner.page_bound.note(1)
         try:
             handle = self._table(table)
             self._changes += 1
@@ -307,6 +310,7 @@ class WriteTransaction(LmdbView):
         handle = self._handles.get(table)
         if handle is None:
             return False
+        self._owner.page_bound.note(1)
         self._changes += 1
         try:
             return transaction.delete(key, db=handle)
