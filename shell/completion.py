@@ -18,12 +18,12 @@ from kvstore.language import Token, literal, name, tokens
 SQL_WORDS = (
     "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "COUNT", "CROSS", "DESC", "DISTINCT", "ELSE", "END",
     "EXCEPT", "EXISTS", "FROM", "GLOB", "GROUP", "HAVING", "IN", "INNER", "INTERSECT", "IS", "JOIN", "LEFT", "LIKE",
-    "LIMIT", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OVER", "PARTITION", "RECURSIVE", "SELECT", "THEN", "UNION",
-    "USING", "VALUES", "WHEN", "WHERE", "WITH",
+    "LIMIT", "MATCH", "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OVER", "PARTITION", "RECURSIVE", "SELECT", "THEN",
+    "UNION", "USING", "VALUES", "WHEN", "WHERE", "WITH",
 )  # fmt: skip
 _EXPRESSION_WORDS = frozenset(
-    {"AND", "BETWEEN", "CASE", "CAST", "COLLATE", "ELSE", "END", "EXISTS", "GLOB", "IN", "IS", "LIKE", "NOT", "NULL",
-     "OR", "THEN", "WHEN"}
+    {"AND", "BETWEEN", "CASE", "CAST", "COLLATE", "ELSE", "END", "EXISTS", "GLOB", "IN", "IS", "LIKE", "MATCH", "NOT",
+     "NULL", "OR", "THEN", "WHEN"}
 )  # fmt: skip
 _INGEST_OPTIONS = ("prune", "include", "workers", "engine", "time_limit", "memory_limit", "delimiter", "navigation")
 _DIRECTIONS = frozenset({"UP", "DOWN", "BOTH"})

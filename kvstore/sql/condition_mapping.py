@@ -31,6 +31,7 @@ from ..systems.metadata_index.conditions import (
     FieldValue,
     HasText,
     IsLike,
+    MatchesText,
     MetaField,
     Not,
     Operator,
@@ -38,13 +39,26 @@ from ..systems.metadata_index.conditions import (
     Unknown,
 )
 from ..systems.metadata_index.evaluation import LONGEST_PATTERN, NUMBER_COLUMNS
+from ..text.text_query import parse_text_query
 from .diagnosis import nearest
 from .document_tables import DOCUMENTS
 
 _COMPARISONS: Mapping[str, Operator] = {"$eq": "=", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}
-_OPERATORS = (*_COMPARISONS, "$ne", "$in", "$nin", "$exists", "$empty", "$like", "$substring", "$isubstring", "$not")
+_OPERATORS = (
+    *_COMPARISONS,
+    "$ne",
+    "$in",
+    "$nin",
+    "$exists",
+    "$empty",
+    "$like",
+    "$substring",
+    "$isubstring",
+    "$match",
+    "$not",
+)
 _JOINING = ("$and", "$or", "$not")
-_COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.columns if name != "meta"}
+_COLUMNS = {f"${name}": ColumnField(name) for name in DOCUMENTS.every_column if name != "meta"}
 _INT64 = range(-(1 << 63), 1 << 63)
 _DEEPEST = 50
 
@@ -128,6 +142,13 @@ def _operation(field: Field, name: str, operator: str, value: Any, depth: int) -
                 raise InputError(f"{name}: {operator} takes True or False, not {_shown(value)}")
             said = Present(field) if operator == "$exists" else _empty(field)
             return said if value else Not(said)
+        case "$match":
+            if not isinstance(value, str) or not is_text(value):
+                raise InputError(
+                    f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', not {_shown(value)}"
+                )
+            query = parse_text_query(value)
+            return _of_texts(field, lambda of: MatchesText(of, query))
         case "$like" | "$substring" | "$isubstring":
             if not isinstance(value, str) or not is_text(value) or len(value) > LONGEST_PATTERN:
                 raise InputError(
@@ -153,7 +174,7 @@ def _compared(field: Field, operator: Operator, value: FieldValue) -> Condition:
     return Exists(Compare(_elements(field), operator, value, alike=True))
 
 
-def _of_texts(field: Field, said: Callable[[Field], IsLike | HasText]) -> Condition:
+def _of_texts(field: Field, said: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:
     if isinstance(field, ColumnField) and field.name in NUMBER_COLUMNS:
         return _NEVER
     return Exists(said(_elements(field)))

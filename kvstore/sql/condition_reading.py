@@ -3,9 +3,10 @@
 In: the text of a condition and its parameters. Out: a condition of
 :mod:`kvstore.systems.metadata_index.conditions`, in which everything that is not one of the forms below is ``Untold``:
 AND, OR, NOT and parentheses; ``=  ==  <>  !=  <  <=  >  >=``, ``IS [NOT]``, ``IN (values)``, ``BETWEEN``, ``LIKE``,
-``GLOB``, ``IS NULL`` of a column or a field (``meta ->> 'name'``, ``meta -> 'a' ->> 'b'``, ``json_extract(meta,
-'$.a.b')``) and a value; ``EXISTS (SELECT 1 FROM json_each(meta, '$.a') WHERE value = 'x')`` and ``'x' IN (SELECT value
-FROM json_each(meta, '$.a'))``. Nothing is refused: what is wrong SQLite says.
+``GLOB``, ``MATCH``, ``IS NULL`` of a column or a field (``meta ->> 'name'``, ``meta -> 'a' ->> 'b'``,
+``json_extract(meta, '$.a.b')``) and a value; ``EXISTS (SELECT 1 FROM json_each(meta, '$.a') WHERE value = 'x')`` and
+``'x' IN (SELECT value FROM json_each(meta, '$.a'))``. Nothing but a
+full-text query is refused: what else is wrong SQLite says.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..errors import InputError
 from ..systems.metadata_index.conditions import (
     All,
     AnyOf,
@@ -24,6 +26,7 @@ from ..systems.metadata_index.conditions import (
     Field,
     FieldValue,
     IsLike,
+    MatchesText,
     MetaField,
     Not,
     Operator,
@@ -33,6 +36,8 @@ from ..systems.metadata_index.conditions import (
     one_of,
 )
 from ..systems.sql_table import Parameters
+from ..text.text_query import parse_text_query
+from .condition import ConditionError
 from .document_tables import DOCUMENTS
 from .tokens import Token, split, unquote
 
@@ -42,7 +47,7 @@ _COMPARISONS: Mapping[str, tuple[Operator, bool]] = {
 }  # fmt: skip
 #: What a comparison becomes when its sides change places.
 _TURNED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_COLUMNS = frozenset(DOCUMENTS.columns) - {"meta"}
+_COLUMNS = frozenset(DOCUMENTS.every_column) - {"meta"}
 #: Words with which AND may belong to an expression and not to the condition.
 _UNSURE = frozenset({"BETWEEN", "CASE"})
 _STEP = re.compile(r'\.(?:([\w-]+)|"([^"\\]+)")')
@@ -65,7 +70,7 @@ def condition_of(text: str, parameters: Parameters = ()) -> Condition:
     if len(scripts) != 1:
         return Untold()
     try:
-        reading = _ConditionReading(scripts[0], parameters)
+        reading = _ConditionReading(text, scripts[0], parameters)
         found = reading.condition()
         reading.end()
     except (_Unreadable, _Wrong):
@@ -76,7 +81,8 @@ def condition_of(text: str, parameters: Parameters = ()) -> Condition:
 class _ConditionReading:
     """One condition, token by token."""
 
-    def __init__(self, script: Sequence[Token], parameters: Parameters) -> None:
+    def __init__(self, text: str, script: Sequence[Token], parameters: Parameters) -> None:
+        self._read_from = text
         self._script = script
         self._place = 0
         self._depth = 0
@@ -240,7 +246,20 @@ class _ConditionReading:
             if not isinstance(pattern, str):
                 raise _Unreadable
             return IsLike(field, pattern, glob)
+        if self._take("MATCH"):
+            return self._full_text(field)
         raise _Unreadable
+
+    def _full_text(self, field: Field) -> Condition:
+        """What has to match a query; one that is wrong is refused, whether or not a document is left for SQLite."""
+        place = self._script[self._place].start if self._place < len(self._script) else 0
+        query = self._value()
+        if not isinstance(query, str):
+            raise _Unreadable
+        try:
+            return MatchesText(field, parse_text_query(query))
+        except InputError as error:
+            raise ConditionError(self._read_from, place, str(error)) from error
 
     # Values first ----------------------------------------------------------------------------------------------------
 

@@ -55,7 +55,8 @@ def _table(table: SqlTable) -> Table:
 
 def _ways_in(table: SqlTable, column: str) -> str | None:
     """Which conditions on a column reach its rows without a scan."""
-    ways = [way for way, columns in (("equality", table.equal), ("range", table.between)) if column in columns]
+    known = (("equality", table.equal), ("range", table.between), ("words", table.matching))
+    ways = [way for way, columns in known if column in columns]
     return ", ".join(ways) or None
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import InputError
 from ..structures.documents.allowed import Allowed
 from ..structures.state import State
-from ..systems.metadata_index.conditions import Condition, Untold, is_told
+from ..systems.metadata_index.conditions import Condition, Untold, asks_words, is_told
 from ..systems.metadata_index.evaluation import Evaluation
 from ..systems.metadata_index.judgement import judge
 from ..systems.metadata_index.metadata_structure import METADATA
@@ -97,13 +97,14 @@ def _found(state: State, condition: Condition, judged: Callable[[Sequence[int] |
         if fulfilling:
             least = least.copy()
             least[fulfilling] = True
-    how = "by the index of values" + (f", {len(unclear):,} documents read" if unclear else "")
+    how = "by the postings of words and the index of values" if asks_words(condition) else "by the index of values"
+    how += f", {len(unclear):,} documents read" if unclear else ""
     return Filtered(index.allowed(np.flatnonzero(least)), how)
 
 
 def _judged(state: State, condition: Condition, among: Sequence[int] | None) -> Iterator[int]:
     """Those of some documents that fulfil a condition, by their records."""
-    fulfils, read = judge(condition), among or ()
+    fulfils, read = judge(condition, state), among or ()
     for first in range(0, len(read), _READ_TOGETHER):
         records = state.documents.get_many(read[first : first + _READ_TOGETHER])
         yield from (document for document, record in records.items() if fulfils(record))

@@ -14,6 +14,7 @@ from ..systems.metadata_index.metadata_structure import METADATA
 from ..systems.metadata_index.value_keys import TEXT_COLUMNS
 from ..systems.reader import Reader
 from ..systems.sql_table import SqlTable, TableRow, TableRows, counted, hashed_number, maybe, number_range, one_stored
+from .text_matching import chunks_matching, documents_matching
 
 
 def _document_range(reader: Reader, low: str | None, high: str | None) -> TableRows:
@@ -47,7 +48,7 @@ def _origin(record: DocumentRecord) -> str | None:
 
 DOCUMENTS = SqlTable(
     "documents",
-    "what was put in or ingested, one row a document",
+    "what was put in or ingested, one row a document; text, which * leaves out, is what is searched of it",
     {
         "key": ("TEXT", lambda reader, row, record: record.key),
         "title": ("TEXT", lambda reader, row, record: record.title),
@@ -68,6 +69,8 @@ DOCUMENTS = SqlTable(
     },
     between={"key": _document_range, "rowid": number_range(tables.DOCUMENTS)},
     size=counted(tables.DOCUMENTS),
+    hidden={"text": ("TEXT", lambda reader, row, record: reader.view.searched_text(record))},
+    matching={"text": documents_matching},
 )
 
 #: Documents of which SQLite is asked whether they fulfil a condition; it stands in for ``documents`` there.
@@ -77,6 +80,7 @@ JUDGED_DOCUMENTS = replace(
     scan=lambda reader: iter(reader.among),
     equal={},
     between={},
+    matching={},
     size=lambda reader: len(reader.among),
 )
 
@@ -115,6 +119,7 @@ CHUNKS = SqlTable(
     between={"id": number_range(tables.CHUNKS), "rowid": number_range(tables.CHUNKS)},
     size=counted(tables.CHUNKS),
     hidden={"vector": ("BLOB", _vector)},
+    matching={"text": chunks_matching},
 )
 
 

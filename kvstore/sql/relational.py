@@ -29,6 +29,7 @@ from .document_tables import JUDGED_DOCUMENTS
 from .interruption import LONGEST_VALUE, bounded, interrupted
 from .literals import literal
 from .store_tables import sql_tables
+from .text_matching import matches
 from .tokens import unquote
 
 #: Makes the error for a place in the query (None: no place is known) and a reason.
@@ -40,6 +41,7 @@ _OPERATORS = {
     apsw.SQLITE_INDEX_CONSTRAINT_GT: ">",
     apsw.SQLITE_INDEX_CONSTRAINT_LE: "<=",
     apsw.SQLITE_INDEX_CONSTRAINT_LT: "<",
+    apsw.SQLITE_INDEX_CONSTRAINT_MATCH: "MATCH",
 }
 _ALLOWED = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE})
 #: Columns that at most one row of their table can have a given value of.
@@ -48,7 +50,8 @@ _UNIQUE = frozenset({"rowid", "id", "key", "name"})
 _WORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT", "INNER", "OUTER",
     "CROSS", "NATURAL", "ON", "USING", "UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT", "AS", "AND", "OR", "NOT",
-    "LIKE", "GLOB", "BETWEEN", "IN", "IS", "NULL", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST", "COLLATE",
+    "LIKE", "GLOB", "MATCH", "BETWEEN", "IN", "IS", "NULL", "EXISTS", "CASE", "WHEN", "THEN", "ELSE", "END", "CAST",
+    "COLLATE",
     "WITH", "RECURSIVE", "OVER", "PARTITION", "WINDOW", "FILTER", "ASC", "DESC", "NULLS", "FIRST", "LAST", "VALUES",
 )  # fmt: skip
 _END = object()
@@ -81,6 +84,8 @@ class _TableScan:
             if not isinstance(value, wanted):
                 return self._table.scan(self._reader)  # compared after conversion, which is SQLite's business
             bounds[operator[0]] = value
+        if "M" in bounds:
+            return self._table.matching[column](self._reader, str(bounds["M"]))
         if "=" in bounds:
             return self._table.equal[column](self._reader, bounds["="])
         return self._table.between[column](self._reader, bounds.get(">"), bounds.get("<"))
@@ -176,6 +181,9 @@ class _VirtualTable:
             for constraint in usable:
                 if constraint[1:] == (column, "="):
                     return [constraint], 1 if column in _UNIQUE else min(size, 20)
+        for constraint in usable:
+            if constraint[2] == "MATCH" and constraint[1] in self._table.matching:
+                return [constraint], size / 20
         for column in self._table.between:
             lower = [c for c in usable if c[1] == column and c[2][0] == ">"][:1]
             upper = [c for c in usable if c[1] == column and c[2][0] == "<"][:1]
@@ -231,12 +239,18 @@ class _Connection:
         self.sqlite.authorizer = lambda action, *_: apsw.SQLITE_OK if action in _ALLOWED else apsw.SQLITE_DENY
         # Python is entered now and then, so that Ctrl-C, or whoever stops the query, is heard in a long computation.
         self.sqlite.set_progress_handler(interrupted, 20_000)
+        # ``text MATCH query`` calls match(query, text), where it does not enter a table by it and to judge each row.
+        self.sqlite.create_scalar_function("match", self._match, 2, deterministic=True)
         self._longest = self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH)
 
     def begin(self, reader: Reader) -> None:
         """Serve a query on a state."""
         self.reader = reader
         self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE if bounded() else self._longest)
+
+    def _match(self, *arguments: SqlValue) -> int | None:
+        query, value = arguments
+        return matches(self.open_reader.view.settings.stemmer, query, value)
 
     @property
     def open_reader(self) -> Reader:

@@ -157,9 +157,18 @@ class Postings:
         except ValueError as error:
             raise damaged(error) from error
 
+    def beginning(self, letters: str) -> Ids:
+        """The chunks that have a term which begins so, ascending."""
+        blocks = self._below(letters.encode()[:_LONGEST_TERM])
+        found = [_decode(key, value).chunks for key, value in blocks]
+        return np.unique(np.concatenate(found)) if found else np.empty(0, np.uint64)
+
     def blocks(self, term: str) -> list[Record]:
         """All blocks of a term, ascending: keys and sealed values."""
-        return self._view.get_below(tables.POSTINGS, [term_bytes(term)])
+        return self._below(term_bytes(term))
+
+    def _below(self, prefix: bytes) -> list[Record]:
+        return self._view.get_below(tables.POSTINGS, [prefix])
 
     def blocks_around(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         """The blocks of a term that some chunks (ascending) may lie in, and others, if it has few; ``size`` is its."""
@@ -218,9 +227,9 @@ class PostingWriter(Postings):
         self.flush()
         return super().sizes(terms)
 
-    def blocks(self, term: str) -> list[Record]:
+    def _below(self, prefix: bytes) -> list[Record]:
         self.flush()
-        return super().blocks(term)
+        return super()._below(prefix)
 
     def flush(self) -> None:
         """Write what was gathered: by term, removals first, then additions, each block once."""

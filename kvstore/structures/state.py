@@ -202,3 +202,10 @@ class State:
         """The text of a chunk that must exist."""
         record = self.chunks.get(chunk)
         return self.documents.text_slice(record.document, record.start, record.end)
+
+    def searched_text(self, record: DocumentRecord) -> str:
+        """The text of a document as it is searched: of one that its user has cut, what lies in its chunks."""
+        if record.own_chunks is None:
+            return self.documents.text(record.id).decode()
+        places = [(chunk.start, chunk.end) for chunk in self.chunks.get_many(record.chunk_ids())]
+        return "\n\n".join(self.documents.text_slices({record.id: places})[record.id])

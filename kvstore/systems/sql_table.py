@@ -30,8 +30,8 @@ class SqlTable:
 
     ``columns`` are name → (SQL type, how to read it); ``hidden`` ones too, which a query has where it names them, and
     ``*`` has not. ``equal`` and ``between`` are the ways in by a column's value,
-    the most telling first; ``between`` goes from a lowest to a highest value, both included, either None. ``number``
-    is SQLite's ``rowid``.
+    the most telling first; ``between`` goes from a lowest to a highest value, both included, either None; ``matching``
+    takes a full-text query. ``number`` is SQLite's ``rowid``.
     """
 
     name: str
@@ -42,6 +42,7 @@ class SqlTable:
     number: Callable[[Reader, TableRow], int] = lambda reader, row: row
     equal: Mapping[str, Callable[[Reader, Any], TableRows]] = field(default_factory=dict)
     between: Mapping[str, Callable[[Reader, Any, Any], TableRows]] = field(default_factory=dict)
+    matching: Mapping[str, Callable[[Reader, str], TableRows]] = field(default_factory=dict)
     size: Callable[[Reader], int] = lambda reader: 1000
     hidden: Mapping[str, tuple[str, ReadColumn]] = field(default_factory=dict)
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ...text.text_query import TextQuery
+
 Operator = Literal["=", "<", "<=", ">", ">="]
 FieldValue = str | int | float
 
@@ -32,6 +34,9 @@ class MetaField:
 
 
 Field = ColumnField | MetaField
+
+#: The text of a document that is searched.
+DOCUMENT_TEXT = ColumnField("text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,14 @@ class HasText:
     field: Field
     text: str
     any_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MatchesText:
+    """A field's text matches a full-text query; unknown where the field is NULL."""
+
+    field: Field
+    query: TextQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +132,9 @@ class Untold:
     """Somebody else knows."""
 
 
-Condition = Compare | Present | IsLike | HasText | EmptyList | Not | All | AnyOf | Exists | Unknown | Untold
+Condition = (
+    Compare | Present | IsLike | HasText | MatchesText | EmptyList | Not | All | AnyOf | Exists | Unknown | Untold
+)
 
 
 def is_told(condition: Condition) -> bool:
@@ -132,6 +147,18 @@ def is_told(condition: Condition) -> bool:
         case All(parts) | AnyOf(parts):
             return all(map(is_told, parts))
     return True
+
+
+def asks_words(condition: Condition) -> bool:
+    """Whether a part of a condition is about the words of the documents' texts."""
+    match condition:
+        case MatchesText(field):
+            return field == DOCUMENT_TEXT
+        case Not(part) | Exists(part):
+            return asks_words(part)
+        case All(parts) | AnyOf(parts):
+            return any(map(asks_words, parts))
+    return False
 
 
 def one_of(field: Field, values: Sequence[FieldValue | None]) -> Condition:

@@ -21,9 +21,13 @@ import numpy.typing as npt
 
 from ...storage import records
 from ...structures import tables
+from ...structures.documents.chunks import GROUP
 from ...structures.state import State
+from ...structures.text_candidates import chunks_of_word, patterns_of
+from ...text.text_query import Either, Every, TextQuery, Without, WordPattern
 from .columns import ColumnValues
 from .conditions import (
+    DOCUMENT_TEXT,
     All,
     AnyOf,
     ColumnField,
@@ -35,6 +39,7 @@ from .conditions import (
     FieldValue,
     HasText,
     IsLike,
+    MatchesText,
     MetaField,
     Not,
     Present,
@@ -117,6 +122,11 @@ class Evaluation:
                 return self._judged(field, self._compared(condition), true)
             case IsLike(field) | HasText(field):
                 return self._judged(field, self._matching(condition), true)
+            case MatchesText(field, query):
+                if field != DOCUMENT_TEXT:
+                    return self.bounds(Untold())
+                most = self._may_match(query)
+                return (self._index.mask(), most) if true else (self._every & ~most, self._every)
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
@@ -162,6 +172,25 @@ class Evaluation:
             return None
         crowded = self._crowded
         return self._index.having(start + PRESENT), crowded if crowded.any() else None
+
+    # Words -----------------------------------------------------------------------------------------------------------
+
+    def _may_match(self, query: TextQuery) -> DocumentMask:
+        """The documents that have the words of a query anywhere: a phrase may go on from one chunk to the next."""
+        match query:
+            case Every(parts):
+                return reduce(np.logical_and, map(self._may_match, parts))
+            case Either(parts):
+                return reduce(np.logical_or, map(self._may_match, parts))
+            case Without(wanted, _):
+                return self._may_match(wanted)
+        return reduce(np.logical_and, map(self._having_word, set(patterns_of(query))))
+
+    def _having_word(self, pattern: WordPattern) -> DocumentMask:
+        groups = (chunks_of_word(self._state, pattern) // np.uint64(GROUP)).astype(np.int64)
+        # Documents and their groups are numbered upwards together; one without groups has the number of the next.
+        owners = self.columns["first_group"].searchsorted(groups, "right") - 1
+        return self._of(self.columns["document"][np.unique(owners)])
 
     # What compares ---------------------------------------------------------------------------------------------------
 

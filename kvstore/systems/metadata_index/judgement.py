@@ -11,7 +11,10 @@ from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from ...structures.documents.documents import DocumentRecord
+from ...structures.state import State
+from ...text.text_query import text_matcher
 from .conditions import (
+    DOCUMENT_TEXT,
     All,
     AnyOf,
     ColumnField,
@@ -22,6 +25,7 @@ from .conditions import (
     Field,
     HasText,
     IsLike,
+    MatchesText,
     Not,
     Operator,
     Present,
@@ -34,50 +38,56 @@ _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<
 _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 
 
-def judge(condition: Condition) -> Callable[[DocumentRecord], bool]:
-    """Whether a document fulfils a condition that is never unknown; raises ValueError for one that may be."""
+def judge(condition: Condition, state: State) -> Callable[[DocumentRecord], bool]:
+    """Whether a document of a state fulfils a condition that is never unknown; raises ValueError for any other."""
     match condition:
         case Not(part):
-            fulfils = judge(part)
+            fulfils = judge(part, state)
             return lambda record: not fulfils(record)
         case All(parts):
-            every = [judge(part) for part in parts]
+            every = [judge(part, state) for part in parts]
             return lambda record: all(one(record) for one in every)
         case AnyOf(parts):
-            some = [judge(part) for part in parts]
+            some = [judge(part, state) for part in parts]
             return lambda record: any(one(record) for one in some)
         case Present(field):
-            return lambda record: _value(record, field) is not None
+            return lambda record: _value(record, field, state) is not None
         case EmptyList(field):
-            return lambda record: _value(record, field) == []
+            return lambda record: _value(record, field, state) == []
         case Exists(Unknown()):
             return lambda record: False
         case Exists(part):
-            return _judge_of_values(part)
+            return _judge_of_values(part, state)
     raise ValueError(f"a condition that may be unknown: {condition}")
 
 
-def _judge_of_values(part: Condition) -> Callable[[DocumentRecord], bool]:
+def _judge_of_values(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
     match part:
         case Compare(field, operator, value, alike=True):
             compares, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
-            return lambda record: any(isinstance(one, kind) and compares(one, value) for one in _values(record, field))
+            return lambda record: any(
+                isinstance(one, kind) and compares(one, value) for one in _values(record, field, state)
+            )
         case IsLike(field, pattern, glob=False, alike=True):
             matches = pattern_match(pattern, False)
         case HasText(field, text, any_case):
             matches = text_match(text, any_case)
+        case MatchesText(field, query):
+            matches = text_matcher(query, state.settings.stemmer)
         case _:
             raise ValueError(f"a condition that SQL alone can say: {part}")
-    return lambda record: any(isinstance(one, str) and matches(one) for one in _values(record, field))
+    return lambda record: any(isinstance(one, str) and matches(one) for one in _values(record, field, state))
 
 
-def _values(record: DocumentRecord, field: Field) -> Sequence[Any]:
+def _values(record: DocumentRecord, field: Field, state: State) -> Sequence[Any]:
     """What a field may be compared by: itself, or the elements of a list."""
-    found = _value(record, field)
+    found = _value(record, field, state)
     return found if isinstance(found, list) else [found]
 
 
-def _value(record: DocumentRecord, field: Field) -> Any:
+def _value(record: DocumentRecord, field: Field, state: State) -> Any:
+    if field == DOCUMENT_TEXT:
+        return state.searched_text(record)
     if isinstance(field, ColumnField):
         return getattr(record, _ATTRIBUTES.get(field.name, field.name))
     found: Any = record.meta

@@ -1,0 +1,49 @@
+"""``MATCH`` in SQL: full-text queries of any text, and the ways into documents and chunks by the words of theirs.
+
+In: a query (:mod:`kvstore.text.text_query`) and a value, or a state. Out: whether the value matches, or rows of which
+some match: those that have the words by the postings. A query that is none is an InputError.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from ..structures.postings import Ids
+from ..structures.state import State
+from ..structures.text_candidates import chunks_with_all
+from ..systems.metadata_index.conditions import DOCUMENT_TEXT, MatchesText
+from ..systems.metadata_index.evaluation import Evaluation
+from ..systems.reader import Reader
+from ..systems.sql_table import SqlValue, TableRows
+from ..text.text_query import Either, Every, TextQuery, Without, parse_text_query, text_matcher
+
+
+def matches(stemming: str, query: SqlValue, value: SqlValue) -> int | None:
+    """Whether a value, as text, matches a query, with the stems of a Snowball language; NULL where either is NULL."""
+    if query is None or value is None or isinstance(value, bytes):
+        return None
+    return int(text_matcher(str(query), stemming)(str(value)))
+
+
+def documents_matching(reader: Reader, query: str) -> TableRows:
+    """The documents that may match, by the words in them."""
+    _, may_match = Evaluation(reader.view).bounds(MatchesText(DOCUMENT_TEXT, parse_text_query(query)))
+    return iter(np.flatnonzero(may_match).tolist())
+
+
+def chunks_matching(reader: Reader, query: str) -> TableRows:
+    """The chunks that may match, by the words in them."""
+    return iter(_chunks(reader.view, parse_text_query(query)).tolist())
+
+
+def _chunks(state: State, query: TextQuery) -> Ids:
+    match query:
+        case Every(parts):
+            return reduce(np.intersect1d, (_chunks(state, part) for part in parts))
+        case Either(parts):
+            return reduce(np.union1d, (_chunks(state, part) for part in parts))
+        case Without(wanted, _):
+            return _chunks(state, wanted)
+    return chunks_with_all(state, query)

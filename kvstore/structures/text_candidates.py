@@ -1,0 +1,65 @@
+"""Which chunks a full-text query may match, by the postings alone: what their texts say is for others to read.
+
+In: a phrase, or phrases that stand near each other. Out: ids of chunks, ascending, among which are all that match. Only
+words, no places of them, are kept: a place a word would take a sixth of the text more on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+
+import numpy as np
+
+from ..text.text_query import Near, Phrase, WordPattern
+from ..text.words import stemmer
+from .postings import Ids
+from .state import State
+
+#: Letters that every word has in common with its stem, where it has so many.
+_KEPT = 3
+#: How English words end that have shorter stems, and all that such an ending ends with: a beginning may stop within it.
+_ENDINGS = (
+    *("e", "es", "ed", "er", "ers", "ing", "ings", "ingly", "edly", "y", "ies", "ied", "ly", "al", "ally", "ational"),
+    *("ations", "ators", "ionally", "ively", "iveness", "ivity", "ities", "ability", "ibility", "ably", "ibly"),
+    *("ments", "ness", "fulness", "fully", "ousness", "ously", "izes", "izing", "izer", "ization", "ises", "ising"),
+    *("iser", "isation", "ances", "ences", "isms", "ists", "icate", "ically", "icity", "iciti", "ogy", "ogist"),
+)
+_TAILS = sorted({ending[place:] for ending in _ENDINGS for place in range(len(ending) + 1)})
+
+
+def patterns_of(leaf: Phrase | Near) -> Iterator[WordPattern]:
+    """The words of a phrase, or of those that stand near each other."""
+    for phrase in (leaf,) if isinstance(leaf, Phrase) else leaf.phrases:
+        yield from phrase.words
+
+
+def chunks_of_word(state: State, pattern: WordPattern) -> Ids:
+    """The chunks that may have a word, ascending."""
+    stem = stemmer(state.settings.stemmer)
+    if not pattern.prefix:
+        return state.postings.get(stem(pattern.word)).chunks
+    found = [state.postings.beginning(pattern.word)]
+    found += [state.postings.get(term).chunks for term in sorted(_shorter_stems(pattern.word, state.settings.stemmer))]
+    return np.unique(np.concatenate(found))
+
+
+def chunks_with_all(state: State, leaf: Phrase | Near) -> Ids:
+    """The chunks that have all words of a phrase, or of those that stand near each other, ascending."""
+    every = set(patterns_of(leaf))
+    stem = stemmer(state.settings.stemmer)
+    whole = {stem(pattern.word) for pattern in every if not pattern.prefix}
+    found: Iterable[Ids] = (chunks_of_word(state, pattern) for pattern in every if pattern.prefix)
+    if whole:
+        found = (state.postings.containing(whole), *found)
+    return reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), found)
+
+
+def _shorter_stems(beginning: str, stemming: str) -> set[str]:
+    """Stems that do not begin as a word does that has them."""
+    if stemming == "none":
+        return set()
+    stem = stemmer(stemming)
+    found = {stem(beginning + ending) for ending in _TAILS}
+    found.update(beginning[:length] for length in range(_KEPT, len(beginning)))
+    return {term for term in found if not term.startswith(beginning)}

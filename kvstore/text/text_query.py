@@ -1,0 +1,322 @@
+"""Full-text queries: which texts have these words, phrases, or words near to each other.
+
+In: a query in the syntax of SQLite's FTS5 (https://sqlite.org/fts5.html, section 3), without its columns and ``^``:
+
+- ``word`` is found in every form that has its stem, ``"a phrase"`` word for word as it is written, in any case;
+- ``pre*`` and ``"a phr"*`` take the last word as the beginning of one; ``one + two`` is a phrase of both;
+- ``NEAR(one "two three", 5)`` has at most five (10) words between the end of the first and the beginning of the last;
+- ``AND``, ``OR``, ``NOT`` (but not) and parentheses; what only stands side by side is joined more tightly, by AND.
+
+Out: a tree of the query, and whether a text matches it. Words are those of :func:`~kvstore.text.words.segments`. A text
+that is no query is an InputError that says where.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..errors import InputError
+from .words import segments, stemmer
+
+#: Words that may stand between what is to be near.
+NEAR = 10
+#: How deep parentheses may stand in each other, and words of a query.
+_DEEPEST = 50
+_MOST_WORDS = 1000
+_TOKEN = re.compile(r'\s*(?:(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|(?P<word>[^\s"()+*,]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class WordPattern:
+    """One word: in the form that is written (``exact``), in every form that has its stem, or as the beginning of one
+    (``prefix``)."""
+
+    word: str
+    exact: bool = False
+    prefix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Words one after the other; one word is a phrase as well."""
+
+    words: tuple[WordPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Phrases in any order, with at most ``distance`` words between the end of the first and the beginning of the
+    last."""
+
+    phrases: tuple[Phrase, ...]
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All parts match."""
+
+    parts: tuple[TextQuery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """One of the parts matches."""
+
+    parts: tuple[TextQuery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A part matches, and another does not."""
+
+    wanted: TextQuery
+    unwanted: TextQuery
+
+
+TextQuery = Phrase | Near | Every | Either | Without
+
+
+def parse_text_query(text: str) -> TextQuery:
+    """The tree of a full-text query; raises InputError for what is none.
+
+    >>> parse_text_query('leave NOT "sick leave"')
+    Without(wanted=Phrase(words=(WordPattern(word='leave', exact=False, prefix=False),)), \
+unwanted=Phrase(words=(WordPattern(word='sick', exact=True, prefix=False), \
+WordPattern(word='leave', exact=True, prefix=False))))
+    """
+    parsing = _Parsing(text)
+    found = parsing.either()
+    parsing.end()
+    return found
+
+
+class _Parsing:
+    """A query, token by token: kind, text and place of each."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: list[tuple[str, str, int]] = []
+        for match in _TOKEN.finditer(text):
+            kind = match.lastgroup
+            assert kind is not None  # every alternative is a named group
+            self._tokens.append((kind, match[kind], match.start(kind)))
+        self._place = 0
+        self._depth = 0
+        self._words = 0
+
+    def either(self) -> TextQuery:
+        """Parts joined by OR."""
+        parts = [self._every()]
+        while self._take("OR"):
+            parts.append(self._every())
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def end(self) -> None:
+        if self._place < len(self._tokens):
+            raise self._failure("AND, OR, NOT or a word")
+
+    def _every(self) -> TextQuery:
+        """Parts joined by AND."""
+        parts = [self._without()]
+        while self._take("AND"):
+            parts.append(self._without())
+        return parts[0] if len(parts) == 1 else Every(tuple(parts))
+
+    def _without(self) -> TextQuery:
+        found = self._side_by_side()
+        while self._take("NOT"):
+            found = Without(found, self._side_by_side())
+        return found
+
+    def _side_by_side(self) -> TextQuery:
+        parts = [self._part()]
+        while self._begins_part():
+            parts.append(self._part())
+        return parts[0] if len(parts) == 1 else Every(tuple(parts))
+
+    def _begins_part(self) -> bool:
+        kind, token = self._ahead()
+        return kind == "string" or token == "(" or (kind == "word" and token not in ("AND", "OR", "NOT"))
+
+    def _part(self) -> TextQuery:
+        if self._take("("):
+            self._depth += 1
+            if self._depth > _DEEPEST:
+                raise InputError(f"a full-text query is more than {_DEEPEST} deep; say it with fewer parentheses")
+            found = self.either()
+            self._depth -= 1
+            self._close()
+            return found
+        if self._ahead() == ("word", "NEAR") and self._ahead(1) == ("mark", "("):
+            self._place += 2
+            return self._near()
+        return self._phrase()
+
+    def _near(self) -> TextQuery:
+        phrases = [self._phrase()]
+        while self._ahead()[0] in ("string", "word"):
+            phrases.append(self._phrase())
+        distance = NEAR
+        if self._take(","):
+            kind, token = self._ahead()
+            if kind != "word" or not re.fullmatch("[0-9]{1,9}", token):
+                raise self._failure("how many words may stand between, a whole number")
+            distance = int(token)
+            self._place += 1
+        self._close()
+        return phrases[0] if len(phrases) == 1 else Near(tuple(phrases), distance)
+
+    def _phrase(self) -> Phrase:
+        words = self._run()
+        while self._take("+"):
+            if words[-1].prefix:
+                raise self._failure("no + behind *: the last word of a phrase alone may be the beginning of one", -1)
+            words += self._run()
+        return Phrase(tuple(words))
+
+    def _run(self) -> list[WordPattern]:
+        """The words of one string, or of what stands without spaces."""
+        kind, token = self._ahead()
+        if kind not in ("string", "word") or (kind == "word" and token in ("AND", "OR", "NOT")):
+            raise self._failure("a word or a phrase in double quotes")
+        exact = kind == "string"
+        if exact and (len(token) == 1 or token.count('"') % 2):
+            raise self._failure("a double quote that closes this one")
+        if not exact and re.match(r"-\w", token):
+            raise self._failure(f"no mark before a word (NOT {token[1:]} leaves out texts that have it)")
+        if not exact and re.fullmatch(r"\w+:.*", token):
+            raise self._failure("no name of a column; write 'title MATCH ...' beside it for another column")
+        written = token[1:-1].replace('""', '"') if exact else token
+        found = segments(written)
+        if not found:
+            raise self._failure("a letter or digit in what is looked for")
+        self._words += len(found)
+        if self._words > _MOST_WORDS:
+            raise InputError(f"a full-text query has more than {_MOST_WORDS:,} words; give fewer")
+        self._place += 1
+        prefix = self._take("*")
+        last = len(found) - 1
+        return [WordPattern(word, exact, prefix and place == last) for place, word in enumerate(found)]
+
+    def _ahead(self, further: int = 0) -> tuple[str, str]:
+        place = self._place + further
+        return self._tokens[place][:2] if place < len(self._tokens) else ("", "")
+
+    def _take(self, token: str) -> bool:
+        if self._ahead()[1] == token:  # a string has its quotes
+            self._place += 1
+            return True
+        return False
+
+    def _close(self) -> None:
+        if not self._take(")"):
+            raise self._failure("')'")
+
+    def _failure(self, expected: str, back: int = 0) -> InputError:
+        place = self._place + back
+        if place >= len(self._tokens):
+            return InputError(f"full-text query: expected {expected}, met the end of {self._text!r}")
+        _, token, start = self._tokens[place]
+        return InputError(f"full-text query, character {start + 1}: expected {expected}, met {token!r}")
+
+
+def phrases_of(query: TextQuery) -> Iterator[Phrase]:
+    """Every phrase of a query, those that are unwanted too."""
+    match query:
+        case Phrase():
+            yield query
+        case Near(phrases):
+            yield from phrases
+        case Every(parts) | Either(parts):
+            for part in parts:
+                yield from phrases_of(part)
+        case Without(wanted, unwanted):
+            yield from phrases_of(wanted)
+            yield from phrases_of(unwanted)
+
+
+@lru_cache(maxsize=64)
+def text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
+    """Whether a text matches a query, with the stems of a Snowball language; raises InputError for what is none."""
+    parsed = parse_text_query(query) if isinstance(query, str) else query
+    stem = stemmer(stemming)
+    return lambda text: _matches(parsed, _Words(text, stem))
+
+
+def phrase_matcher(phrase: Phrase, stemming: str) -> Callable[[str], int]:
+    """How often a text has a phrase, with the stems of a Snowball language."""
+    stem = stemmer(stemming)
+    return lambda text: len(_Words(text, stem).starts(phrase))
+
+
+class _Words:
+    """The words of a text, and where phrases begin among them."""
+
+    def __init__(self, text: str, stem: Callable[[str], str]) -> None:
+        self._written = segments(text)
+        self._stem = stem
+        self._stemmed: list[str] | None = None
+        self._starts: dict[Phrase, list[int]] = {}
+
+    def starts(self, phrase: Phrase) -> list[int]:
+        """The places of the words with which a phrase begins, ascending."""
+        found = self._starts.get(phrase)
+        if found is None:
+            found = self._places(phrase.words[0])
+            for distance, pattern in enumerate(phrase.words[1:], 1):
+                if not found:
+                    break
+                there = set(self._places(pattern))
+                found = [place for place in found if place + distance in there]
+            self._starts[phrase] = found
+        return found
+
+    def _places(self, pattern: WordPattern) -> list[int]:
+        if pattern.prefix:
+            return [place for place, word in enumerate(self._written) if word.startswith(pattern.word)]
+        if pattern.exact:
+            return _places(self._written, pattern.word)
+        if self._stemmed is None:
+            self._stemmed = list(map(self._stem, self._written))
+        return _places(self._stemmed, self._stem(pattern.word))
+
+
+def _places(words: Sequence[str], wanted: str) -> list[int]:
+    return [place for place, word in enumerate(words) if word == wanted] if wanted in words else []
+
+
+def _matches(query: TextQuery, words: _Words) -> bool:
+    match query:
+        case Phrase():
+            return bool(words.starts(query))
+        case Near(phrases, distance):
+            return _near(phrases, distance, words)
+        case Every(parts):
+            return all(_matches(part, words) for part in parts)
+        case Either(parts):
+            return any(_matches(part, words) for part in parts)
+        case Without(wanted, unwanted):
+            return _matches(wanted, words) and not _matches(unwanted, words)
+
+
+def _near(phrases: Sequence[Phrase], distance: int, words: _Words) -> bool:
+    """Whether each phrase occurs, at most so far from the others: the one that ends first stands at each of its places
+    in turn, and the others where they next end there or behind."""
+    starts = [words.starts(phrase) for phrase in phrases]
+    if not all(starts):
+        return False
+    sizes = [len(phrase.words) for phrase in phrases]
+    for size, places in zip(sizes, starts, strict=True):
+        for place in places:
+            end = place + size
+            nexts = [bisect_left(other, end - length) for length, other in zip(sizes, starts, strict=True)]
+            if all(next_ < len(other) for next_, other in zip(nexts, starts, strict=True)) and all(
+                other[next_] <= end + distance for next_, other in zip(nexts, starts, strict=True)
+            ):
+                return True
+    return False

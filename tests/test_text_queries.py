@@ -1,0 +1,240 @@
+"""Full-text queries: phrases, beginnings and words near each other, by the postings and by plain evaluation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import kvstore
+from kvstore.errors import InputError, StatementError
+from kvstore.sql.document_filter import documents_where
+from kvstore.text.text_query import parse_text_query, text_matcher
+from kvstore.text.words import stemmer
+
+OPTIONS: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules", "chunk_tokens": 16}}
+LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it."
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "found"),
+    [
+        ("leaves", "Parental leave", True),
+        ('"leaves"', "Parental leave", False),
+        ('"PARENTAL leave"', "parental  leave", True),
+        ('"leave parental"', "parental leave", False),
+        ("parent + leaves", "parental leave", True),
+        ('"parental"+"leave"', "parental (leave)", True),
+        ("write-ahead", "the write-ahead log", True),
+        ("write-ahead", "write it ahead", False),
+        ("immun*", "immunization", True),
+        ('"twenty we"*', LEAVE, True),
+        ('"twenty we"', LEAVE, False),
+        ("NEAR(leave approves, 5)", LEAVE, True),
+        ("NEAR(leave approves, 4)", LEAVE, False),
+        ('NEAR("maria jensen" "parental leave", 3)', LEAVE, True),
+        ('NEAR("maria jensen" "parental leave", 2)', LEAVE, False),
+        ("NEAR(weeks leave)", LEAVE, True),
+        ("NEAR(twenty twenty, 0)", LEAVE, True),
+        ("leave NOT sick", LEAVE, True),
+        ("leave NOT jensen weeks", LEAVE, False),
+        ("sick OR leave AND weeks", LEAVE, True),
+        ("(sick OR leave) AND never", LEAVE, False),
+        ("cafe", "im Café", True),
+        ('"大学"', "北京大学。", True),
+        ('"学大"', "北京大学。", False),
+        ('"and"', "you and me", True),
+        ('near + by', "near by", True),
+        ("it*", "", False),
+    ],
+)  # fmt: skip
+def test_a_text_matches_a_query(query: str, text: str, found: bool) -> None:
+    assert text_matcher(query, "english")(text) is found
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("", "expected a word or a phrase in double quotes, met the end"),
+        ("tea AND", "expected a word or a phrase in double quotes, met the end of 'tea AND'"),
+        ('"tea', "character 1: expected a double quote that closes this one"),
+        ("(tea", r"expected '\)'"),
+        ("tea)", r"character 4: expected AND, OR, NOT or a word, met '\)'"),
+        ("NEAR(tea leaf, soon)", "character 16: expected how many words may stand between"),
+        ("tea -draft", r"character 5: expected no mark before a word \(NOT draft leaves out"),
+        ("title:tea", "expected no name of a column"),
+        ("tea * leaf +", "met the end"),
+        ("te* + leaf", r"no \+ behind \*"),
+        ('"..."', "a letter or digit"),
+        ("(" * 60 + "tea", "more than 50 deep"),
+        ("tea " * 1001, "more than 1,000 words"),
+    ],
+)
+def test_what_is_no_query_says_where(query: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_text_query(query)
+
+
+@pytest.fixture
+def leave(make_store: Any) -> kvstore.Store:
+    store: kvstore.Store = make_store(**OPTIONS)
+    store.put("a", LEAVE, title="Leave", meta={"note": "sick leave"})
+    store.put("b", "The leaves of parental trees fall. " * 4, title="Trees")
+    store.put("c", "one two three four", chunks=[(0, 3), (8, 18)])
+    return store
+
+
+def test_a_condition_composes_with_every_statement(leave: kvstore.Store) -> None:
+    def rows(statement: str) -> list[Any]:
+        return [tuple(row) for row in leave.execute(statement)]
+
+    phrase = """text MATCH '"parental leave"'"""
+    ((_, told, count),) = rows(f"EXPLAIN SEARCH 'leave' USING lexical WHERE {phrase}")[:1]
+    assert (told, count) == ("by the postings of words and the index of values, 2 documents read", 1)
+    for using in ("lexical", "vector", "hybrid", "adaptive"):
+        assert {row[2] for row in rows(f"RETRIEVE 'leave' USING {using} WHERE {phrase}")} == {"a"}
+    assert rows("SELECT key FROM documents WHERE NOT text MATCH 'parental'") == [("c",)]
+    assert rows("EXPLAIN SELECT key FROM documents WHERE text MATCH 'tree'")[0][1] == "SCAN documents BY text MATCH ?"
+    assert rows("SELECT key FROM documents WHERE meta ->> 'note' MATCH 'leave' OR title MATCH 'tree*'") == [
+        ("a",), ("b",),
+    ]  # fmt: skip
+    assert rows("SELECT document, ordinal FROM chunks WHERE text MATCH 'three'") == [("c", 1)]
+    # What lies between the chunks of one who has cut a text is kept and not searched.
+    assert rows("SELECT key, text FROM documents WHERE text MATCH '\"one three\"'") == [("c", "one\n\nthree four")]
+    assert rows("SELECT key FROM documents WHERE text MATCH 'two'") == []
+    assert rows("SELECT title MATCH NULL, text MATCH 'leave' FROM documents WHERE key = 'c'") == [(None, 0)]
+    assert leave.keys(where={"$text": {"$match": "NEAR(leave approves)"}}) == ["a"]
+    assert leave.keys(where={"note": {"$match": "leaves"}, "$text": {"$substring": "Maria"}}) == ["a"]
+    assert leave.keys(where={"$not": {"$text": {"$match": "parental"}}}) == ["c"]
+    with leave.transaction() as transaction:
+        transaction.put("d", "Parental leave again.")
+        assert transaction.delete_where(phrase) == 2
+    assert leave.keys() == ["b", "c"]
+
+
+def test_a_wrong_query_is_refused_at_its_place(leave: kvstore.Store) -> None:
+    with pytest.raises(StatementError, match="column 48: full-text query: expected a word") as refused:
+        leave.execute("SEARCH 'leave' WHERE key = 'z' AND text  MATCH 'parental AND'")
+    assert refused.value.column == 48
+    with pytest.raises(InputError, match=r"expected '\)'"):
+        leave.execute("SELECT key FROM documents WHERE text MATCH '(tea'").fetchall()
+    with pytest.raises(InputError, match=r"\$match takes a full-text query such as"):
+        leave.keys(where={"$text": {"$match": 1}})
+
+
+# Against plain evaluation --------------------------------------------------------------------------------------------
+
+WORDS = [
+    "walk",
+    "walked",
+    "walking",
+    "happy",
+    "happiness",
+    "hoping",
+    "hope",
+    "ab",
+    "abc",
+    "é",
+    "東",
+    "京",
+    "a_b",
+    "Tea",
+]
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=60).map(" ".join)
+PHRASES = st.builds(
+    lambda words, star, quote: ('"{}"' if quote else "{}").format(words) + star,
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join),
+    st.sampled_from(["", "", "*"]),
+    st.just(True),
+) | st.sampled_from([*WORDS, "wal*", "happ*", "hop*", "happy*", "hopi*", "a*", "walk + hope", "東京"])
+QUERIES = st.recursive(
+    PHRASES | st.builds(lambda some, far: f"NEAR({' '.join(some)}, {far})", st.lists(PHRASES, min_size=2, max_size=3),
+                        st.integers(0, 6)).filter(lambda query: "+" not in query),
+    lambda inner: st.builds(lambda one, by, other: f"({one}) {by} ({other})", inner,
+                            st.sampled_from(["AND", "OR", "NOT"]), inner),
+    max_leaves=3,
+)  # fmt: skip
+STEM = stemmer("english")
+
+
+def plainly(query: str, text: str) -> bool:
+    """Whether a text matches one of the queries above, read and compared word by word as LANGUAGE.md says."""
+    words = re.findall("[東京]|[^\\W東京]+", text.lower().replace("é", "e"))
+    for by in (" AND ", " OR ", " NOT "):
+        if query.startswith("("):
+            depth = 0
+            end = next(
+                place
+                for place, sign in enumerate(query)
+                if (depth := depth + {"(": 1, ")": -1}.get(sign, 0)) == 0 and sign == ")"
+            )
+            if query[end + 1 :].startswith(by):
+                one, other = plainly(query[1:end], text), plainly(query[end + len(by) + 2 : -1], text)
+                return {" AND ": one and other, " OR ": one or other, " NOT ": one and not other}[by]
+    if query.startswith("NEAR("):
+        listed, far = query[5:-1].rsplit(", ", 1)
+        phrases = re.findall(r'"[^"]*"\*?|\S+', listed)
+        places = [occurrences(phrase, words) for phrase in phrases]
+
+        def chosen(rest: Sequence[list[tuple[int, int]]], first_end: float, last_start: int) -> bool:
+            if not rest:
+                return last_start - first_end <= int(far)
+            return any(chosen(rest[1:], min(first_end, end), max(last_start, start)) for start, end in rest[0])
+
+        return chosen(places, float("inf"), -1)
+    return bool(occurrences(query, words))
+
+
+def occurrences(phrase: str, words: list[str]) -> list[tuple[int, int]]:
+    exact, prefix = phrase.startswith('"'), phrase.endswith("*")
+    wanted = re.findall("[東京]|[^\\W東京]+", phrase.lower().replace("é", "e"))
+
+    def fits(word: str, place: int) -> bool:
+        if prefix and place == len(wanted) - 1:
+            return word.startswith(wanted[place])
+        return word == wanted[place] if exact else STEM(word) == STEM(wanted[place])
+
+    size = len(wanted)
+    return [
+        (start, start + size)
+        for start in range(len(words) - size + 1)
+        if all(fits(words[start + place], place) for place in range(size))
+    ]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    with kvstore.open(tmp_path_factory.mktemp("queries") / "store", **OPTIONS) as store:
+        yield store
+
+
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(st.lists(TEXTS, min_size=1, max_size=6), st.lists(QUERIES, min_size=10, max_size=10))
+def test_the_postings_find_what_plain_evaluation_finds(
+    filled: kvstore.Store, texts: list[str], asked: list[str]
+) -> None:
+    with filled.transaction() as transaction:
+        transaction.delete_many(filled.keys()[::2])
+    with filled.transaction() as transaction:
+        for number, text in enumerate(texts):
+            transaction.put(str(number), text, title=texts[0][:20], meta={"text": text})
+    stored = {key: filled.get(key).text for key in filled.keys()}  # noqa: SIM118
+    chunks = list(filled.execute("SELECT document, ordinal, text FROM chunks"))
+    for query in asked:
+        expected = sorted(key for key, text in stored.items() if plainly(query, text))
+        with filled.state() as state:
+            for condition, value in (("text MATCH ?", (query,)), ("NOT (text MATCH ?) IS NOT TRUE", (query,))):
+                found = documents_where(state, condition, value).allowed.documents.tolist()
+                assert sorted(map(state.documents.key_of, found)) == expected, query
+            others = documents_where(state, "NOT text MATCH ?", (query,)).allowed.documents.tolist()
+            assert sorted(map(state.documents.key_of, others)) == sorted(stored.keys() - expected), query
+        assert sorted(filled.keys(where={"$text": {"$match": query}})) == expected
+        assert sorted(filled.keys(where={"text": {"$match": query}})) == expected
+        selected = filled.execute("SELECT document, ordinal FROM chunks WHERE text MATCH ?", (query,))
+        assert sorted(map(tuple, selected)) == sorted((key, n) for key, n, text in chunks if plainly(query, text))
