@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 
-from ..text.text_query import Near, Phrase, WordPattern
+from ..text.text_query import Phrase, Proximity, WordPattern
 from ..text.words import stemmer
 from .postings import Ids
 from .state import State
@@ -28,7 +28,7 @@ _ENDINGS = (
 _TAILS = sorted({ending[place:] for ending in _ENDINGS for place in range(len(ending) + 1)})
 
 
-def patterns_of(leaf: Phrase | Near) -> Iterator[WordPattern]:
+def patterns_of(leaf: Phrase | Proximity) -> Iterator[WordPattern]:
     """The words of a phrase, or of those that stand near each other."""
     for phrase in (leaf,) if isinstance(leaf, Phrase) else leaf.phrases:
         yield from phrase.words
@@ -44,7 +44,7 @@ def chunks_of_word(state: State, pattern: WordPattern) -> Ids:
     return np.unique(np.concatenate(found))
 
 
-def chunks_with_all(state: State, leaf: Phrase | Near) -> Ids:
+def chunks_with_all(state: State, leaf: Phrase | Proximity) -> Ids:
     """The chunks that have all words of a phrase, or of those that stand near each other, ascending."""
     every = set(patterns_of(leaf))
     stem = stemmer(state.settings.stemmer)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -48,7 +48,7 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class Proximity:
     """Phrases in any order, with at most ``distance`` words between the end of the first and the beginning of the
     last."""
 
@@ -78,7 +78,7 @@ class Without:
     unwanted: TextQuery
 
 
-TextQuery = Phrase | Near | Every | Either | Without
+TextQuery = Phrase | Proximity | Every | Either | Without
 
 
 def parse_text_query(text: str) -> TextQuery:
@@ -169,7 +169,7 @@ class _Parsing:
             distance = int(token)
             self._place += 1
         self._close()
-        return phrases[0] if len(phrases) == 1 else Near(tuple(phrases), distance)
+        return phrases[0] if len(phrases) == 1 else Proximity(tuple(phrases), distance)
 
     def _phrase(self) -> Phrase:
         words = self._run()
@@ -225,33 +225,12 @@ class _Parsing:
         return InputError(f"full-text query, character {start + 1}: expected {expected}, met {token!r}")
 
 
-def phrases_of(query: TextQuery) -> Iterator[Phrase]:
-    """Every phrase of a query, those that are unwanted too."""
-    match query:
-        case Phrase():
-            yield query
-        case Near(phrases):
-            yield from phrases
-        case Every(parts) | Either(parts):
-            for part in parts:
-                yield from phrases_of(part)
-        case Without(wanted, unwanted):
-            yield from phrases_of(wanted)
-            yield from phrases_of(unwanted)
-
-
 @lru_cache(maxsize=64)
 def text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
     """Whether a text matches a query, with the stems of a Snowball language; raises InputError for what is none."""
     parsed = parse_text_query(query) if isinstance(query, str) else query
     stem = stemmer(stemming)
     return lambda text: _matches(parsed, _Words(text, stem))
-
-
-def phrase_matcher(phrase: Phrase, stemming: str) -> Callable[[str], int]:
-    """How often a text has a phrase, with the stems of a Snowball language."""
-    stem = stemmer(stemming)
-    return lambda text: len(_Words(text, stem).starts(phrase))
 
 
 class _Words:
@@ -294,7 +273,7 @@ def _matches(query: TextQuery, words: _Words) -> bool:
     match query:
         case Phrase():
             return bool(words.starts(query))
-        case Near(phrases, distance):
+        case Proximity(phrases, distance):
             return _near(phrases, distance, words)
         case Every(parts):
             return all(_matches(part, words) for part in parts)
