@@ -39,14 +39,14 @@ from starlette.responses import Response, StreamingResponse  # noqa: E402
 from starlette.routing import Mount, Route  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
 
-from . import overview_page  # noqa: E402
+from . import entity_page, map_page, overview_page  # noqa: E402
 from .addresses import document_address, entity_address, page_address, places_address  # noqa: E402
 from .followed_store import FollowedStore  # noqa: E402
 from .guard import Guard  # noqa: E402
 from .page import ExplorerPage, PageContent, PageForm, PageRequest  # noqa: E402
 
 #: Every page; those with a label stand in the navigation, in this order.
-PAGES: tuple[ExplorerPage, ...] = (overview_page.PAGE,)
+PAGES: tuple[ExplorerPage, ...] = (overview_page.PAGE, entity_page.PAGE, map_page.PAGE)
 
 _STATIC = Path(__file__).parent / "static"
 _JSON = "application/json"
@@ -125,7 +125,7 @@ def _parted(page: ExplorerPage, session: Any, name: str) -> tuple[str, str]:
 def _in_form(form: PageForm, asked: PageRequest, opened: ExitStack) -> Response:
     made = form.make(asked)
     headers = {} if form.file_name is None else {"content-disposition": f'attachment; filename="{form.file_name}"'}
-    if isinstance(made, str):
+    if isinstance(made, str | bytes):
         return Response(made, media_type=form.media_type, headers=headers)
     pieces = iterate_in_threadpool(_closing(made, opened.pop_all()))
     return StreamingResponse(pieces, media_type=form.media_type, headers=headers)

@@ -71,10 +71,10 @@ def _number(name: str, value: str, least: int, most: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PageForm:
-    """Another form of a page: a text of some media type; a browser saves it as a file where that has a name."""
+    """Another form of a page: text or bytes of some media type; a browser saves it as a file where that has a name."""
 
     media_type: str
-    make: Callable[[PageRequest], str | Iterator[str]]
+    make: Callable[[PageRequest], str | bytes | Iterator[str]]
     file_name: str | None = None
 
 

@@ -1,0 +1,224 @@
+"""Names and what joins them, as a network to be drawn: around one name, or the trees of a store.
+
+In: a store, and perhaps a name or a tree. Out: an :class:`EntityNetwork` of names and joins; a join is *solid* where a
+tree has it, from the name below to the name above, and *dashed* where links or shared passages do. It stands on the
+public face: the walk asks :meth:`~kvstore.database.queryable.Queryable.neighbours` of name after name, nearest and
+strongest first, so that what is cut is what says least. Everything is a function of what the store holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import kvstore
+from kvstore import Neighbour
+
+from ..errors import InputError
+
+#: Neighbours taken of the name in the middle, and of each further on.
+BREADTH, FURTHER = 40, 8
+#: Neighbours of a name that are looked through for joins between names that are there.
+_LOOKED_THROUGH = 60
+#: Dashed joins that a name brings to names that are there, beside the one by which it came.
+_CROSSING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkName:
+    """A name, and how many steps it is from the middle (or from a root)."""
+
+    name: str
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """What joins two names: ``trees`` in which ``source`` stands directly under ``target``; or else ``links`` and how
+    many ``passages`` name both, with their ``score``."""
+
+    source: str
+    target: str
+    trees: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    passages: int = 0
+    score: float = 0.0
+
+    @property
+    def solid(self) -> bool:
+        """Whether a tree has it."""
+        return bool(self.trees)
+
+
+@dataclass(slots=True)
+class EntityNetwork:
+    """Names and joins, the nearest and strongest first; ``left_out`` counts names that the limit cut, as far as they
+    were met."""
+
+    names: list[NetworkName] = field(default_factory=list)
+    joins: list[Join] = field(default_factory=list)
+    left_out: int = 0
+
+
+def joins_of(neighbour: Neighbour) -> list[Join]:
+    """The joins of an entity to one of its neighbours: a solid one for each way, or one that is dashed."""
+    one, other = neighbour.entity, neighbour.name
+    rest = neighbour.links, neighbour.passages, neighbour.score
+    solid = [Join(one, other, neighbour.above, *rest)] if neighbour.above else []
+    solid += [Join(other, one, neighbour.below, *rest)] if neighbour.below else []
+    return solid or [Join(one, other, (), *rest)]
+
+
+def around(
+    store: kvstore.Store,
+    name: str,
+    *,
+    depth: int = 2,
+    tree: str | None = None,
+    limit: int = 150,
+    breadth: int = BREADTH,
+) -> EntityNetwork:
+    """The network around a name, ``depth`` steps wide, of at most ``limit`` names; with ``tree`` of that tree alone.
+
+    ``breadth`` is how many neighbours of the name itself are taken.
+
+    Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
+    """
+    if tree is not None:
+        return _of_relatives(store, name, depth, tree, limit)
+    network = EntityNetwork()
+    first = store.neighbours(name, max(breadth, _LOOKED_THROUGH))
+    middle = first[0].entity if first else str(store.describe_entity(name)["name"])
+    distances = {middle: 0}
+    found = {middle: list(first)}
+    queue = deque([middle])
+    joins: dict[tuple[str, str], Join] = {}
+    while queue:
+        asked = queue.popleft()
+        distance = distances[asked]
+        if distance == depth:
+            continue
+        for neighbour in _neighbours(store, found, asked)[: breadth if distance == 0 else FURTHER]:
+            if neighbour.name not in distances:
+                if len(distances) >= limit:
+                    network.left_out += 1
+                    continue
+                distances[neighbour.name] = distance + 1
+                queue.append(neighbour.name)
+            _add(joins, joins_of(neighbour))
+    _cross(store, found, distances, joins)
+    network.names = [NetworkName(one, distance) for one, distance in distances.items()]
+    network.joins = list(joins.values())
+    return network
+
+
+def whole(store: kvstore.Store, *, tree: str | None = None, limit: int | None = 150) -> EntityNetwork:
+    """The trees of a store (or one of them) with what else joins their names, of at most ``limit`` names (None: all):
+    the names of most edges, each with what lies around it. A store without trees has its most mentioned names.
+
+    Raises InputError for an unknown tree.
+    """
+    edges = _edges(store, tree)
+    near: dict[str, list[str]] = {}
+    for child, parent in edges:
+        near.setdefault(child, []).append(parent)
+        near.setdefault(parent, []).append(child)
+    names = _connected(near, limit)
+    if not near:
+        wanted = 2**31 - 1 if limit is None else limit
+        order = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
+        names = [name for (name,) in store.execute(order, (wanted,))]
+    kept = dict.fromkeys(names, 0)
+    joins: dict[tuple[str, str], Join] = {}
+    _add(joins, (Join(*pair, tuple(sorted(trees))) for pair, trees in edges.items() if {*pair} <= kept.keys()))
+    if tree is None:
+        _cross(store, {}, kept, joins)
+    return EntityNetwork(
+        [NetworkName(name, 0) for name in names], list(joins.values()), len(near) - len(names) if near else 0
+    )
+
+
+def _edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
+    """The accepted edges, as child and parent, with the trees that have each."""
+    if tree is not None and not store.execute("SELECT 1 FROM trees WHERE name = ?", (tree,)).fetchone():
+        known = ", ".join(name for (name,) in store.execute("SELECT name FROM trees ORDER BY name LIMIT 5")) or "none"
+        raise InputError(f"there is no tree {tree!r}; trees are {known}")
+    condition, values = ("AND tree = ?", (tree,)) if tree is not None else ("", ())
+    query = f"SELECT DISTINCT child, parent, tree FROM edges WHERE accepted {condition} ORDER BY tree, parent, child"
+    edges: dict[tuple[str, str], set[str]] = {}
+    for child, parent, name in store.execute(query, values):
+        edges.setdefault((child, parent), set()).add(name)
+    return edges
+
+
+def _connected(near: dict[str, list[str]], limit: int | None) -> list[str]:
+    """Names in order of how many edges they have, each followed by what lies around it, step by step."""
+    seeds = sorted(near, key=lambda name: (-len(near[name]), name))
+    kept: dict[str, None] = {}
+    for seed in seeds:
+        queue = deque([seed] if seed not in kept else [])
+        while queue and (limit is None or len(kept) < limit):
+            name = queue.popleft()
+            if name in kept:
+                continue
+            kept[name] = None
+            queue.extend(sorted(set(near[name]) - kept.keys(), key=lambda other: (-len(near[other]), other)))
+    return list(kept)
+
+
+def _of_relatives(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
+    """What stands above and below a name in one tree."""
+    rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
+    network = EntityNetwork()
+    distances: dict[str, int] = {}
+    joins: dict[tuple[str, str], Join] = {}
+    for row in rows:
+        if row.relative == "…":
+            network.left_out += 1
+            continue
+        if row.relative not in distances and len(distances) >= limit:
+            network.left_out += 1
+            continue
+        distances.setdefault(row.relative, abs(row.level))
+        if row.via and row.via in distances:
+            pair = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
+            _add(joins, [Join(*pair, (tree,))])
+    network.names = [NetworkName(one, distance) for one, distance in distances.items()]
+    network.joins = list(joins.values())
+    return network
+
+
+def _neighbours(store: kvstore.Store, found: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
+    if name not in found:
+        found[name] = list(store.neighbours(name, _LOOKED_THROUGH))
+    return found[name]
+
+
+def _add(joins: dict[tuple[str, str], Join], more: Iterable[Join]) -> None:
+    """Keep a join of each two names; one that a tree has stands for what else joins them."""
+    for join in more:
+        pair, back = (join.source, join.target), (join.target, join.source)
+        if join.solid or not (pair in joins or back in joins):
+            if back in joins and not joins[back].solid:
+                del joins[back]
+            joins[pair] = join
+
+
+def _cross(
+    store: kvstore.Store,
+    found: dict[str, list[Neighbour]],
+    names: dict[str, int],
+    joins: dict[tuple[str, str], Join],
+) -> None:
+    """Add what joins the names that are there among each other: all that trees have, of the rest the strongest."""
+    brought: Counter[str] = Counter()
+    for name in names:
+        for neighbour in _neighbours(store, found, name):
+            if neighbour.name not in names:
+                continue
+            for join in joins_of(neighbour):
+                known = (join.source, join.target) in joins or (join.target, join.source) in joins
+                if join.solid or (not known and brought[name] < _CROSSING):
+                    _add(joins, [join])
+                    brought[name] += not join.solid

@@ -1,0 +1,213 @@
+"""Chunks in two dimensions: their vectors on the two axes along which they differ most (principal components, Pearson
+1901, "On lines and planes of closest fit to systems of points in space").
+
+In: a session on a store. Out: for every chunk, in order of document key and number, its place on the map, and for a way
+of colouring its group. One map is kept, that of the last change of the last store that was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import kvstore
+
+#: Chunks whose vectors say how the axes lie: more would not turn them by an angle that is seen.
+_SAMPLED = 20_000
+#: Vectors read at a time.
+_READ = 8192
+#: Groups of a colour of their own; what belongs to none of them is the last group.
+MOST_GROUPS = 11
+#: Places of an axis.
+STEPS = 65535
+
+_Points = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a way of colouring: their names with how many chunks each has, and the group of every chunk."""
+
+    names: list[tuple[str, int]]
+    numbers: npt.NDArray[np.uint8]
+
+
+def _rows(store: kvstore.Store, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of a query: a map has every chunk."""
+    return store.query(query, values, timeout=None, max_rows=None).fetchall()
+
+
+class ChunkMap:
+    """The map of one state of a store: ``documents`` are the keys, ``owners`` says which is each chunk's."""
+
+    def __init__(self, store: kvstore.Store) -> None:
+        rows = _rows(store, "SELECT id, document, ordinal FROM chunks")
+        rows.sort(key=lambda row: row[1:])
+        self.documents = sorted({document for _, document, _ in rows})
+        numbers = {key: number for number, key in enumerate(self.documents)}
+        self.owners = np.array([numbers[document] for _, document, _ in rows], np.uint32)
+        self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
+        self._places = {(document, ordinal): place for place, (_, document, ordinal) in enumerate(rows)}
+        ids = [chunk for chunk, _, _ in rows]
+        self._axes, self._mean, self.explained = _axes(store, ids)
+        points = np.zeros((len(ids), 2), np.float32)
+        for first in range(0, len(ids), _READ):
+            points[first : first + _READ] = self._projected(store.vectors(ids[first : first + _READ]))
+        self._low = points.min(0) if len(ids) else np.zeros(2, np.float32)
+        # One scale for both axes: what is far apart on the map is far apart in its plane.
+        self._span = float(max((points - self._low).max(initial=0.0), 1e-9))
+        self.points = np.rint((points - self._low) / self._span * STEPS).astype(np.uint16)
+        self._groups: dict[str, Groups] = {}
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    def _projected(self, vectors: npt.NDArray[np.float32]) -> _Points:
+        return np.asarray((vectors - self._mean) @ self._axes, np.float32)
+
+    def place_of(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
+        """Where a vector lies among the chunks, as shares of the map's span; it may lie beside it."""
+        x, y = ((self._projected(vector[None]) - self._low) / self._span)[0].tolist()
+        return x, y
+
+    def chunk(self, document: str, ordinal: int) -> int | None:
+        """The place in the list of a chunk, or None where there is no such chunk."""
+        return self._places.get((document, ordinal))
+
+    def groups(self, store: kvstore.Store, colour: str) -> Groups:
+        """The groups of the chunks by ``document``, ``topic``, ``community``, or by a field of the metadata."""
+        found = self._groups.get(colour)
+        if found is None:
+            by = _COLOURS.get(colour)
+            labels = _by_field(store, self, colour) if by is None else by(store, self)
+            found = self._groups[colour] = _grouped(labels)
+        return found
+
+
+def _axes(store: kvstore.Store, ids: Sequence[int]) -> tuple[_Points, _Points, tuple[float, float]]:
+    """The first two principal axes, shape (dimension, 2), the mean, and the shares of the variance along each.
+
+    An axis points to where its largest coordinate is above zero, so that the map is not turned by chance.
+    """
+    sampled = store.vectors(ids[:: -(-len(ids) // _SAMPLED) or 1])
+    if len(sampled) < 2:
+        dimension = sampled.shape[1]
+        return np.zeros((dimension, 2), np.float32), np.zeros(dimension, np.float32), (0.0, 0.0)
+    mean = sampled.mean(0)
+    centred = sampled - mean
+    values, vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))
+    found = vectors[:, ::-1][:, :2]
+    axes = np.zeros((sampled.shape[1], 2), np.float64)
+    axes[:, : found.shape[1]] = found
+    largest = axes[np.abs(axes).argmax(0), np.arange(2)]
+    axes = axes * np.where(largest < 0, -1.0, 1.0)
+    total = max(float(values.sum()), 1e-12)
+    shares = [float(value) / total for value in values[::-1][:2]] + [0.0, 0.0]
+    return axes.astype(np.float32), mean.astype(np.float32), (shares[0], shares[1])
+
+
+def _grouped(labels: Sequence[str | None]) -> Groups:
+    """The largest groups by number of chunks and name; chunks of the rest, and those of none, are of the last one."""
+    counts = Counter(labels)
+    none = counts.pop(None, 0)
+    largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:MOST_GROUPS]
+    numbers = {label: number for number, (label, _) in enumerate(largest)}
+    rest = len(labels) - sum(count for _, count in largest)
+    names = [(str(label), count) for label, count in largest]
+    if rest:
+        names.append(("none" if rest == none else f"{len(counts) - len(largest):,} others", rest))
+    return Groups(names, np.array([numbers.get(label, len(largest)) for label in labels], np.uint8))
+
+
+def _by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+    titles: dict[Any, str] = dict(_rows(store, "SELECT key, coalesce(title, key) FROM documents"))
+    # Two documents of one title are two groups.
+    twice = {title for title, count in Counter(titles.values()).items() if count > 1}
+    names = [f"{titles[key]} ({key})" if titles[key] in twice else titles[key] for key in chunks.documents]
+    return [names[owner] for owner in chunks.owners.tolist()]
+
+
+def _by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
+    rows = _rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
+    values = {key: None if value is None else str(value) for key, value in rows}
+    of = [values.get(key) for key in chunks.documents]
+    return [of[owner] for owner in chunks.owners.tolist()]
+
+
+def _by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+    titles: dict[Any, str] = dict(_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
+    parents = _coarse(store)
+    labels: list[str | None] = [None] * len(chunks)
+    for topic, document, ordinal in _rows(
+        store, "SELECT topic, document, chunk FROM topic_members WHERE tree = 'similarity'"
+    ):
+        place = chunks.chunk(document, ordinal)
+        if place is not None:
+            labels[place] = parents.get(topic) or titles.get(topic)
+    return labels
+
+
+def _coarse(store: kvstore.Store) -> dict[int, str]:
+    """For each topic the title of the coarsest above it, of a level that has several."""
+    rows = _rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
+    parents = {topic: parent for topic, parent, _ in rows}
+    titles = {topic: title for topic, _, title in rows}
+    found: dict[int, str] = {}
+    roots = [topic for topic, parent in parents.items() if parent is None]
+    for topic in parents:
+        above = topic
+        while parents.get(above) is not None and not (len(roots) == 1 and parents[above] == roots[0]):
+            above = parents[above]
+        found[topic] = titles[above]
+    return found
+
+
+def _by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
+    """The coarsest community of most of the names in each chunk; of several with as many the first by its key."""
+    titles: dict[Any, str] = dict(_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
+    of_name: dict[str, str] = {}
+    for community, entity in _rows(
+        store, "SELECT community, entity FROM community_members WHERE level = 0 ORDER BY community DESC"
+    ):
+        of_name[entity] = community
+    votes: dict[int, Counter[str]] = {}
+    places = {
+        chunk: chunks.chunk(document, ordinal)
+        for chunk, document, ordinal in _rows(store, "SELECT id, document, ordinal FROM chunks")
+    }
+    for name, community in of_name.items():
+        for (chunk,) in _rows(store, "SELECT DISTINCT chunk FROM mentions WHERE entity = ?", (name,)):
+            place = places.get(chunk)
+            if place is not None:
+                votes.setdefault(place, Counter())[community] += 1
+    labels: list[str | None] = [None] * len(chunks)
+    for place, counts in votes.items():
+        labels[place] = titles.get(min(counts, key=lambda one: (-counts[one], one)))
+    return labels
+
+
+_COLOURS: dict[str, Callable[[kvstore.Store, ChunkMap], list[str | None]]] = {
+    "document": _by_document,
+    "topic": _by_topic,
+    "community": _by_community,
+}
+_KEPT: dict[tuple[str, int, int], ChunkMap] = {}
+_LOCK = threading.Lock()
+
+
+def chunk_map(store: kvstore.Store) -> ChunkMap:
+    """The map of a store as it stands now."""
+    key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
+    with _LOCK:  # who asks while it is made waits for the same
+        found = _KEPT.get(key)
+        if found is None:
+            _KEPT.clear()
+            found = _KEPT[key] = ChunkMap(store)
+        return found

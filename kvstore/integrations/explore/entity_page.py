@@ -1,0 +1,89 @@
+"""The page of a name: what stands around it, drawn and as a list, where it is spoken of, and what it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import kvstore
+
+from ...errors import EntityNotFoundError
+from ..entity_network import around
+from .page import ExplorerPage, PageContent, PageRequest
+
+#: Neighbours that are given at first, and documents.
+_NEIGHBOURS, _PLACES = 24, 12
+#: Names that a picture holds.
+MOST_NAMES = 150
+
+
+def entity(asked: PageRequest) -> PageContent:
+    """The properties of a name, its nearest neighbours with what joins them, and its most telling places.
+
+    ``limit`` is how many neighbours are wanted.
+    """
+    store = asked.store
+    if not asked.name:
+        raise EntityNotFoundError(
+            "which name? /entity/NAME shows what stands around one; the question field finds some"
+        )
+    limit = asked.number("limit", _NEIGHBOURS, least=1, most=MOST_NAMES)
+    properties = store.describe_entity(asked.name)
+    found = store.neighbours(asked.name, limit)
+    network = around(store, asked.name, depth=1, limit=limit + 1, breadth=limit)
+    return {
+        "name": network.names[0].name,
+        "properties": properties,
+        "neighbours": [asdict(one) for one in found],
+        "joins": [asdict(join) | {"solid": join.solid} for join in network.joins],
+        "places": _places(store, asked.name),
+        "communities": [_community(store, key) for key in properties.get("communities", ())],
+        "topics": _topics(store, asked.name),
+        "most_names": MOST_NAMES,
+    }
+
+
+def _places(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
+    """The documents that speak of a name, the most telling places first, each once."""
+    found: dict[str, dict[str, Any]] = {}
+    for place in store.lookup(name, limit=8 * _PLACES):
+        if place.document is not None and place.document not in found:
+            found[place.document] = {"document": place.document, "heading": place.parent, "text": place.text}
+    kept = list(found.values())[:_PLACES]
+    mentions = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
+    for told, document in zip(kept, store.get_many([one["document"] for one in kept]), strict=True):
+        told["title"] = document and document.title
+        told["start"], told["end"] = store.query(mentions, (told["document"], name)).fetchone() or (None, None)
+    return kept
+
+
+def _community(store: kvstore.Store, key: str) -> dict[str, Any]:
+    told = store.describe("community", key)
+    return {"key": key, **{name: told[name] for name in ("level", "title", "entities", "strongest", "text")}}
+
+
+def _topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
+    """The finest topics of the chunks that mention a name, those with the most of them first."""
+    if not any(index.kind == "topics" and index.state not in ("absent", "building") for index in store.indexes()):
+        return []
+    counts = store.query(
+        "WITH named AS (SELECT DISTINCT document, chunk FROM mentions WHERE entity = ?), "
+        "numbered AS (SELECT named.document AS document, ordinal FROM named JOIN chunks ON chunks.id = named.chunk) "
+        "SELECT topics.topic, title, count(*) AS chunks FROM topic_members "
+        "JOIN numbered ON numbered.document = topic_members.document AND numbered.ordinal = topic_members.chunk "
+        "JOIN topics ON topics.topic = topic_members.topic WHERE topic_members.tree = 'similarity' "
+        "GROUP BY topics.topic ORDER BY count(*) DESC, topics.topic LIMIT 5",
+        (name,),
+    )
+    return [{"topic": topic, "title": title, "chunks": chunks} for topic, title, chunks in counts]
+
+
+def _exists(store: kvstore.Store, name: str) -> bool:
+    try:
+        store.neighbours(name, 1)
+    except EntityNotFoundError:
+        return False
+    return True
+
+
+PAGE = ExplorerPage("/entity/", entity, "entity.html", named=True, exists=_exists)

@@ -1,0 +1,156 @@
+"""The map: every chunk as a point, and a question among them as a star, joined to its evidence.
+
+The points are sent apart from the page, as packed numbers: x and y (each u16, little-endian) and the group (u8) of each
+chunk, in the order of :class:`~.chunk_map.ChunkMap`.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+import kvstore
+
+from ...errors import EmbedderError, InputError
+from .chunk_map import STEPS, ChunkMap, chunk_map
+from .page import ExplorerPage, PageContent, PageForm, PageRequest
+
+#: Pieces of evidence of a question.
+_EVIDENCE = 10
+#: Fields of the metadata that are offered to colour by, and documents that are looked at for them.
+_FIELDS, _LOOKED_AT = 12, 1000
+#: Characters of a chunk that are shown beside the map.
+_SHOWN = 600
+
+
+def chunks_on_map(asked: PageRequest) -> PageContent:
+    """The groups of a way of colouring, and where a question and its evidence lie; as JSON the points as well."""
+    chunks = chunk_map(asked.store)
+    ways = _ways(asked.store)
+    colour = _colour(asked, ways)
+    groups = chunks.groups(asked.store, colour)
+    question = asked.text("q")
+    content: PageContent = {
+        "chunks": len(chunks),
+        "documents": len(chunks.documents),
+        "explained": list(chunks.explained),
+        "ways": ways,
+        "colour": colour,
+        "groups": [
+            {"name": name, "chunks": count, "hue": number + 1} for number, (name, count) in enumerate(groups.names)
+        ],
+        "q": question,
+        "star": None,
+        "evidence": [],
+        "trouble": None,
+    }
+    if question:
+        content |= _asked_for(asked.store, chunks, question)
+    if asked.whole:
+        content["points"] = {
+            "x": (chunks.points[:, 0] / STEPS).round(4).tolist(),
+            "y": (chunks.points[:, 1] / STEPS).round(4).tolist(),
+            "group": groups.numbers.tolist(),
+            "document": [chunks.documents[owner] for owner in chunks.owners.tolist()],
+            "chunk": chunks.ordinals.tolist(),
+        }
+    return content
+
+
+def _ways(store: kvstore.Store) -> list[str]:
+    """What the points may be coloured by."""
+    ways = ["document"]
+    kinds = {index.kind for index in store.indexes() if index.state not in ("absent", "building")}
+    ways += [way for way, kind in (("topic", "topics"), ("community", "communities")) if kind in kinds]
+    rows = store.query("SELECT meta FROM documents WHERE meta <> '{}' LIMIT ?", (_LOOKED_AT,)).fetchall()
+    fields: dict[str, None] = {}
+    for (meta,) in rows:
+        fields |= {
+            field: None
+            for field, value in json.loads(meta).items()
+            if isinstance(value, str | int | float) and '"' not in field and field not in ways
+        }
+    return [*ways, *islice(fields, _FIELDS)]
+
+
+def _colour(asked: PageRequest, ways: list[str]) -> str:
+    colour = asked.text("colour", "document")
+    if colour not in ways:
+        raise InputError(f"chunks are not coloured by {colour!r}, but by {', '.join(ways)}")
+    return colour
+
+
+def _asked_for(store: kvstore.Store, chunks: ChunkMap, question: str) -> dict[str, Any]:
+    found = store.retrieve(question, top=_EVIDENCE)
+    evidence = []
+    for hit in found.hits:
+        span = hit.spans[0]
+        evidence.append(
+            {
+                "rank": hit.rank,
+                "score": hit.score,
+                "document": span.document,
+                "title": hit.title,
+                "chunk": span.chunk,
+                "start": span.start,
+                "end": span.end,
+                "text": hit.text[:_SHOWN],
+                "point": chunks.chunk(span.document, span.chunk),
+            }
+        )
+    try:
+        star = chunks.place_of(np.asarray(store.embed([question])[0]))
+    except EmbedderError as error:  # the vectors are the user's own, or the model is not here
+        return {"evidence": evidence, "strategy": found.strategy, "trouble": str(error)}
+    return {"evidence": evidence, "strategy": found.strategy, "star": list(star)}
+
+
+def _points(asked: PageRequest) -> bytes:
+    chunks = chunk_map(asked.store)
+    groups = chunks.groups(asked.store, _colour(asked, _ways(asked.store)))
+    points = chunks.points.astype("<u2")
+    return points[:, 0].tobytes() + points[:, 1].tobytes() + groups.numbers.tobytes()
+
+
+def _point(asked: PageRequest) -> str:
+    """What stands at a point."""
+    chunks = chunk_map(asked.store)
+    if not len(chunks):
+        raise InputError("there are no chunks yet; kvstore ingest brings some")
+    place = asked.number("point", 0, most=len(chunks) - 1)
+    key, ordinal = chunks.documents[chunks.owners[place]], int(chunks.ordinals[place])
+    rows = asked.store.query(
+        'SELECT title, heading, start, "end", text FROM chunks JOIN documents ON key = document '
+        "WHERE document = ? AND ordinal = ?",
+        (key, ordinal),
+    ).fetchall()
+    if not rows:
+        raise InputError("this chunk has gone since the map was made; load the page again")
+    title, heading, start, end, text = rows[0]
+    return json.dumps(
+        {
+            "document": key,
+            "title": title or key,
+            "chunk": ordinal,
+            "heading": heading,
+            "start": start,
+            "end": end,
+            "text": text[:_SHOWN],
+        },
+        ensure_ascii=False,
+    )
+
+
+PAGE = ExplorerPage(
+    "/map",
+    chunks_on_map,
+    "map.html",
+    label="Map",
+    forms={
+        ".points": PageForm("application/octet-stream", _points),
+        ".point": PageForm("application/json", _point),
+    },
+)

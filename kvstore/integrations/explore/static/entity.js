@@ -1,0 +1,139 @@
+"use strict";
+/* The picture of a name: cytoscape draws what the page's data says, and fetches more where a name is clicked. */
+(() => {
+  const box = document.getElementById("network");
+  const told = document.getElementById("told");
+  const first = JSON.parse(document.getElementById("network-data").textContent);
+  const most = Number(box.dataset.most);
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const value = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const label = (text) => (text.length > 32 ? `${text.slice(0, 31)}…` : text);
+  // Names and keys of documents may be anything, so identifiers say which they are.
+  const nameId = (name) => `n:${name}`;
+  const documentId = (key) => `d:${key}`;
+
+  const style = () => {
+    const text = {
+      "font-family": getComputedStyle(document.body).fontFamily, "font-size": 12, color: value("--ink"),
+      "text-outline-color": value("--surface"), "text-outline-width": 2.5, "text-outline-opacity": 0.92,
+    };
+    return [
+      { selector: "node", style: { ...text, label: "data(label)", width: 13, height: 13, "background-color": value("--hue-1"),
+        "text-valign": "bottom", "text-margin-y": 4, "text-max-width": 120, "text-wrap": "ellipsis", "overlay-padding": 5 } },
+      { selector: "node.open", style: { width: 18, height: 18, "font-weight": 600 } },
+      { selector: "node.middle", style: { width: 26, height: 26, "font-size": 14, "font-weight": 600, "background-color": value("--accent") } },
+      { selector: "node.document", style: { shape: "round-rectangle", width: 11, height: 11, "background-color": value("--hue-5"), "font-size": 10.5, color: value("--quiet") } },
+      { selector: "edge", style: { width: "mapData(score, 0, 1, 1, 3)", "line-color": value("--faint"), "curve-style": "straight", "line-style": "dashed", "line-dash-pattern": [5, 4], opacity: 0.62 } },
+      { selector: "edge.solid", style: { width: 2, "line-style": "solid", "line-color": value("--hue-1"), opacity: 0.95, "target-arrow-shape": "triangle", "target-arrow-color": value("--hue-1"), "arrow-scale": 0.8, "curve-style": "bezier" } },
+      { selector: "edge.document", style: { width: 1, "line-style": "dotted", opacity: 0.55 } },
+      { selector: ".far", style: { opacity: 0.16 } },
+      { selector: "node:active", style: { "overlay-color": value("--accent"), "overlay-opacity": 0.15 } },
+    ];
+  };
+
+  const graph = cytoscape({
+    container: box, style: style(), minZoom: 0.2, maxZoom: 4, boxSelectionEnabled: false, autounselectify: true,
+  });
+  box.querySelectorAll("canvas").forEach((canvas) => canvas.setAttribute("aria-hidden", "true"));
+  const names = () => graph.nodes(".name").length;
+
+  const addName = (name, near) => {
+    const id = nameId(name);
+    if (graph.getElementById(id).nonempty()) return;
+    if (names() >= most) return;
+    const angle = 2.4 * names(), away = 60 + 3 * names(); // by the golden angle, so that the layout begins untangled
+    const from = near?.position() ?? { x: 0, y: 0 };
+    graph.add({ group: "nodes", classes: "name", data: { id, name, label: label(name) },
+      position: { x: from.x + away * Math.cos(angle), y: from.y + away * Math.sin(angle) } });
+  };
+  const addJoin = (join) => {
+    const source = nameId(join.source), target = nameId(join.target);
+    if (graph.getElementById(source).empty() || graph.getElementById(target).empty()) return;
+    const known = graph.getElementById(`${source}>${target}`), back = graph.getElementById(`${target}>${source}`);
+    if (known.nonempty() || (back.nonempty() && (back.hasClass("solid") || !join.solid))) {
+      if (!join.solid || known.hasClass("solid")) return;
+    }
+    known.remove();
+    if (!back.hasClass("solid")) back.remove();
+    graph.add({ group: "edges", classes: join.solid ? "solid" : "", data: { id: `${source}>${target}`, source, target,
+      score: Math.min(1, join.score) } });
+  };
+  const addDocument = (place, of) => {
+    const id = documentId(place.document);
+    if (graph.getElementById(id).empty())
+      graph.add({ group: "nodes", classes: "document", data: { id, key: place.document, label: label(place.title || place.document) },
+        position: { x: of.position("x") + 40, y: of.position("y") - 60 } });
+    const edge = `${of.id()}>${id}`;
+    if (graph.getElementById(edge).empty())
+      graph.add({ group: "edges", classes: "document", data: { id: edge, source: of.id(), target: id, score: 0 } });
+  };
+
+  const take = (data) => {
+    const middle = graph.getElementById(nameId(data.name));
+    graph.batch(() => {
+      for (const one of data.neighbours) addName(one.name, middle);
+      for (const join of data.joins) addJoin(join);
+      for (const place of data.places ?? []) addDocument(place, middle);
+      middle.addClass("open");
+    });
+  };
+  const arrange = (fit) => {
+    graph.layout({ name: "cose", animate: false, randomize: false, fit: false, nodeDimensionsIncludeLabels: true, nodeRepulsion: () => 9000,
+      idealEdgeLength: () => 85, edgeElasticity: () => 90, gravity: 0.35, numIter: graph.nodes().length > 80 ? 500 : 900, padding: 30 }).run();
+    // Stretched to fill the box at scale one, so that labels have the size of the page's text.
+    const { x1, y1, w, h } = graph.nodes().boundingBox({ includeLabels: false });
+    const wide = box.clientWidth - 130, high = box.clientHeight - 70;
+    const places = graph.nodes().map((node) => {
+      const { x, y } = node.position();
+      return [node, { x: 65 + (w ? (x - x1) / w : 0.5) * wide, y: 25 + (h ? (y - y1) / h : 0.5) * high }];
+    });
+    graph.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
+    for (const [node, position] of places) {
+      if (fit || still) node.position(position);
+      else node.animate({ position }, { duration: 250 });
+    }
+  };
+  const tell = () => {
+    const full = names() >= most ? ` The picture holds ${most} names and is full.` : "";
+    told.textContent = `${names()} names. A click on a name adds what stands around it; a second one opens its page.${full}`;
+    box.dataset.names = String(names());
+    box.dataset.joins = String(graph.edges().length);
+  };
+
+  addName(first.name, null);
+  graph.getElementById(nameId(first.name)).addClass("middle");
+  take(first);
+  arrange(true);
+  tell();
+
+  const pathOf = (base, name, suffix) => {
+    const steps = name.split("/");
+    if (["", ".", ".."].includes(name)) return `${base}${suffix}?name=${encodeURIComponent(name)}`;
+    const plain = steps.some((step) => ["", ".", ".."].includes(step));
+    return base + (plain ? encodeURIComponent(name) : steps.map(encodeURIComponent).join("/")) + suffix;
+  };
+  graph.on("tap", "node.name", async (event) => {
+    const node = event.target, name = node.data("name");
+    if (node.hasClass("open")) {
+      if (!node.hasClass("middle")) location.href = pathOf("/entity/", name, "");
+      return;
+    }
+    node.addClass("open");
+    const answer = await fetch(`${pathOf("/entity/", name, "")}?limit=12`, { headers: { accept: "application/json" } });
+    if (!answer.ok) { told.textContent = (await answer.json()).error; return; }
+    const data = await answer.json();
+    // The page may know it by another name: that of the name it stands for.
+    take({ ...data, name, places: [], joins: data.joins.map((join) => ({ ...join,
+      source: join.source === data.name ? name : join.source, target: join.target === data.name ? name : join.target })) });
+    arrange(false);
+    tell();
+  });
+  graph.on("tap", "node.document", (event) => { location.href = pathOf("/doc/", event.target.data("key"), ""); });
+  graph.on("mouseover", "node", (event) => {
+    box.classList.add("on-point");
+    graph.elements().difference(event.target.closedNeighborhood()).addClass("far");
+  });
+  graph.on("mouseout", "node", () => { box.classList.remove("on-point"); graph.elements().removeClass("far"); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => graph.style(style()));
+  window.kvstoreNetwork = graph; // for whoever tries it from the console
+})();

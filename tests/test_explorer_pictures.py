@@ -1,0 +1,122 @@
+"""The pages of names and of the map, without a browser: what they say, and that it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kvstore import Store
+from kvstore.errors import EntityNotFoundError, InputError
+from kvstore.integrations.entity_network import Join, around, whole
+
+TEXTS = {
+    "tea": "Robert Fortune took Camellia Sinensis to Darjeeling. In Darjeeling the East India Company grew it.",
+    "port": "The East India Company sailed to Calcutta. Robert Fortune sailed to Calcutta too, and to Shanghai.",
+    "hills": "Darjeeling lies above Calcutta. From Calcutta a railway leads to Darjeeling.",
+    "<b>x</b>/../é": "Robert Fortune saw Shanghai, and Shanghai saw <script>alert('Robert Fortune')</script>.",
+}
+
+
+@pytest.fixture
+def store(make_store: Callable[..., Store]) -> Store:
+    made = make_store()
+    for number, (key, text) in enumerate(TEXTS.items()):
+        made.put(key, text, meta={"kind": "story" if number % 2 else "report"})
+    made.put_edge("Darjeeling", "West Bengal", tree="places")
+    made.put_edge("Calcutta", "West Bengal", tree="places")
+    made.put_edge("Happy Valley", "Darjeeling", tree="places")
+    made.put_edge("Calcutta", "Ports", tree="trade")
+    return made
+
+
+def test_a_network_has_trees_solid_and_the_rest_dashed(store: Store) -> None:
+    network = around(store, "darjeeling", depth=1)
+    assert network.names[0].name == "Darjeeling" and network.names[0].distance == 0
+    solid = {(join.source, join.target, join.trees) for join in network.joins if join.solid}
+    assert ("Darjeeling", "West Bengal", ("places",)) in solid
+    assert ("Happy Valley", "Darjeeling", ("places",)) in solid
+    pairs = [frozenset((join.source, join.target)) for join in network.joins]
+    assert len(pairs) == len(set(pairs))
+    names = {one.name for one in network.names}
+    assert all({join.source, join.target} <= names for join in network.joins)
+    assert "Ports" not in names and "Ports" in {one.name for one in around(store, "Darjeeling", depth=3).names}
+    few = around(store, "Darjeeling", limit=3)
+    assert len(few.names) == 3 and few.left_out > 0
+
+
+def test_a_tree_is_drawn_alone(store: Store) -> None:
+    network = around(store, "West Bengal", tree="places", depth=2)
+    assert {join.source for join in network.joins} == {"Darjeeling", "Calcutta", "Happy Valley"}
+    assert all(join.solid for join in network.joins)
+    assert whole(store, tree="trade").joins == [Join("Calcutta", "Ports", ("trade",))]
+    with pytest.raises(InputError, match="no tree"):
+        whole(store, tree="nowhere")
+    with pytest.raises(EntityNotFoundError):
+        around(store, "Nobody Ever")
+
+
+def test_a_whole_store_has_all_its_trees(store: Store) -> None:
+    network = whole(store)
+    assert {(join.source, join.target) for join in network.joins if join.solid} == {
+        ("Darjeeling", "West Bengal"),
+        ("Calcutta", "West Bengal"),
+        ("Happy Valley", "Darjeeling"),
+        ("Calcutta", "Ports"),
+    }
+    assert network.left_out == 0 and whole(store, limit=2).left_out == 3
+
+
+@pytest.fixture
+def pages(store: Store) -> Iterator[Any]:
+    pytest.importorskip("starlette")
+    pytest.importorskip("jinja2")
+    from starlette.testclient import TestClient
+
+    from kvstore.integrations.explore.application import explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    path = Path(store.path)
+    store.close()
+    followed = FollowedStore(path)
+    with TestClient(explorer(followed, token="t", port=8000), base_url="http://127.0.0.1:8000") as client:
+        client.get("/?token=t")
+        yield client
+    followed.close()
+
+
+@pytest.mark.slow
+def test_the_page_of_a_name(pages: Any) -> None:
+    page = pages.get("/entity/Robert Fortune")
+    assert page.status_code == 200 and "Shanghai" in page.text and "<script>alert" not in page.text
+    told = pages.get("/entity/Robert Fortune.json").json()
+    assert {one["name"] for one in told["neighbours"]} >= {"Shanghai", "East India Company", "Calcutta"}
+    assert "<b>x</b>/../é" in {place["document"] for place in told["places"]}
+    assert "&lt;b&gt;x" in page.text and "<b>x" not in page.text
+    assert len(pages.get("/entity/Darjeeling.json?limit=1").json()["neighbours"]) == 1
+    assert pages.get("/entity/Nobody").status_code == 404
+    assert pages.get("/entity/Nobody.json").json()["error"]
+
+
+@pytest.mark.slow
+def test_the_map_places_every_chunk_and_a_question(pages: Any) -> None:
+    told = pages.get("/map.json?q=Who+saw+Shanghai%3F&colour=kind").json()
+    points = told["points"]
+    assert told["chunks"] == len(points["x"]) == len(points["group"]) == 4
+    assert {group["name"]: group["chunks"] for group in told["groups"]} == {"story": 2, "report": 2}
+    assert min(points["x"]) == min(points["y"]) == 0 and max(max(points["x"]), max(points["y"])) == 1
+    first = told["evidence"][0]
+    assert first["document"] == points["document"][first["point"]] and first["chunk"] == points["chunk"][first["point"]]
+    packed = pages.get("/map.points?colour=kind").content
+    assert len(packed) == 5 * 4
+    assert np.allclose(np.frombuffer(packed[:8], "<u2") / 65535, points["x"], atol=1e-4)
+    assert list(packed[16:]) == points["group"]
+    at = pages.get(f"/map.point?point={first['point']}").json()
+    assert (at["document"], at["start"], at["end"]) == (first["document"], first["start"], first["end"])
+    page = pages.get("/map?q=Who+saw+Shanghai%3F")
+    assert page.status_code == 200 and "<script>alert" not in page.text and "&lt;script&gt;alert" in page.text
+    assert pages.get("/map?colour=nothing").status_code == 400
+    assert pages.get("/map.point?point=4").status_code == 400
