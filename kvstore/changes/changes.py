@@ -50,6 +50,8 @@ from .trace_cache import TraceCache
 
 #: Documents that are taken out together: what is read of them is in memory then.
 _TOGETHER = 512
+#: Chunks that are linked together, of documents that have waited for that.
+_LINKED_TOGETHER = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,29 @@ class _LinkedWork(Work):
     linker: Linker
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _UnlinkedDocuments:
     """Documents of an empty store, by id in portions, that are not linked with the names in them yet, and what is to
     be linked besides."""
 
     linker: Linker
     documents: list[list[int]] = field(default_factory=list)
+    #: Of the last portion, and how many portions there were when that was asked for last.
+    _chunks: int = _LINKED_TOGETHER
+    _begun: int = 0
+
+    def add(self, document: int, chunks: int) -> None:
+        """Have one more document wait."""
+        if self._chunks >= _LINKED_TOGETHER:
+            self.documents.append([])
+            self._chunks = 0
+        self.documents[-1].append(document)
+        self._chunks += chunks
+
+    def is_portion_begun(self) -> bool:
+        """Whether a portion has begun since this was asked for last."""
+        before, self._begun = self._begun, len(self.documents)
+        return self._begun > before
 
 
 class Changes:
@@ -134,11 +152,11 @@ class Changes:
             for introduced in item.extracted.introductions:
                 names.introduce(introduced.key, introduced.form, introduced.kind)
         ids = self._settle_names(names, linker)
-        put = []
         for item in documents:
             record, outline = self._put_in(item, ids, names, linker)
-            put.append(record.id)
-            if self._waiting is None:
+            if self._waiting is not None:
+                self._waiting.add(record.id, record.chunk_count)
+            else:
                 chunks = ((draft.text, draft.section) for draft in item.extracted.chunks)
                 linker.link_document(record, outline, chunks, item.extracted.parts)
         for fact, key, value in pending.stated:
@@ -155,10 +173,10 @@ class Changes:
             self._follow(linker)
         else:
             linker.flush()
-            self._waiting.documents.append(put)
             if not more:
                 self._link_waiting()
-        self._postings.flush()
+        if self._waiting is None or self._waiting.is_portion_begun():
+            self._postings.flush()
         for vectors in (self._vectors, *(parts.vectors for _, parts in self._derived)):
             vectors.flush()
 
@@ -191,6 +209,7 @@ class Changes:
                 chunks = ((chunk.text.decode(), chunk.section) for chunk in added.chunks)
                 linker.link_document(added.record, added.outline, chunks, added.parts)
             self._follow(linker)
+        self._postings.flush()
 
     def _follow(self, linker: Linker) -> None:
         """Write what is gathered of links, and have what follows the spine follow."""
