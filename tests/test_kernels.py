@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kvstore.text.names import _RULES
 from kvstore_cext import filter as kernel
 from kvstore_cext.arc_eager import parse
+from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
 from kvstore_cext.chnsw import LayeredGraph, LayeredGraphBuilder, checksums
 from kvstore_cext.compact import change_blocks, last_blocks, pack_numbers, unpack_numbers
 from kvstore_cext.hierarchy import Places
@@ -583,6 +585,24 @@ def any_words(chance: Chance) -> None:
             call()
 
 
+def any_runs(chance: Chance) -> None:
+    words = ["Ada", "of", "the", "The", "and", "for", "A.", "B.C.", "St.", "King's", "1901", "May", "Table", "&", "/"]
+    words += ["- ", "    ", ":", "`x`", "*y*", "a_b", "Don't", "SHALL", "NOT", "Acts", "ß", ",", "", None, 1]
+    likely = chance.draw.choice([len(words), len(words) - 3, 9])
+    pieces: list[Any] = [chance.draw.choices(words[:likely], k=chance.draw.randrange(12)) for _ in range(3)]
+    if chance.draw.random() < 0.1:
+        pieces.append(chance.draw.choice([None, ("Ada",), 5]))
+    for call in (
+        lambda: CapitalRuns(chance.draw.choice([_RULES, None]), pieces, {"acts"}, chance.draw.choice([{"Ada"}, None])),
+        lambda: [CapitalRuns(_RULES, pieces, {"acts"}, {"Ada"}).forms(chance.draw.randrange(-2, 5)) for _ in range(9)],
+        lambda: _RULES.is_heading_of_page(chance.draw.choice([None, [], ["NOTES"], [None, "A"], ["NOTES", "The"]])),
+        lambda: RunRules({}, {}, chance.number(), str.isupper, str.upper, str.upper),
+        lambda: is_of_code(chance.draw.choice([None, "", "a1"])),
+    ):
+        with contextlib.suppress(REFUSED):
+            call()
+
+
 def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
     """A filter over pages of which some have been changed at random."""
     stored = {encoding: dict(kept) for encoding, kept in pages[0].items()}
@@ -641,6 +661,7 @@ ANY = [
     any_push,
     any_layers,
     any_words,
+    any_runs,
 ]
 
 

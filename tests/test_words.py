@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kvstore.extraction.chunking import TOKEN
-from kvstore.text.names import OPENING, SentenceNames, without_titles
+from kvstore.text.names import _RULES, OPENING, SentenceNames, without_titles
 from kvstore.text.words import (
     FUNCTION_WORDS,
     chunk_terms,
@@ -25,6 +25,7 @@ from kvstore.text.words import (
     term_counts,
     token_count,
 )
+from kvstore_cext.capital_runs import CapitalRuns
 from kvstore_cext.stemming import english_stem
 from kvstore_cext.words import name_pieces
 
@@ -131,7 +132,11 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
 def test_what_is_no_piece_of_a_name_makes_none(sentences: list[str]) -> None:
     seen, whole = SentenceNames(sentences), SentenceNames(sentences)
     rests = [without_titles(sentence)[1] for sentence in sentences]
-    whole._pieces = [[match.group() for match in PIECE.finditer(rest)] for rest in rests]
+    pieces = [[match.group() for match in PIECE.finditer(rest)] for rest in rests]
+    common, capitalised = set[str](), set[str]()
+    for rest in rests:
+        name_pieces(rest, common, capitalised)
+    whole._runs = CapitalRuns(_RULES, pieces, common, capitalised)
     for index in range(len(sentences)):
         assert list(seen.names(index)) == list(whole.names(index))
 

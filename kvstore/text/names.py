@@ -9,15 +9,15 @@ document, so that extraction can run anywhere.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
+from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_of_code
 from kvstore_cext.words import name_pieces
 
 from .blocks import plain
-from .everyday import ADJECTIVE, NOUN, OTHER, VERB, everyday_kind, is_everyday
+from .everyday import NOUN, everyday_kind, is_everyday
 from .normalize import entity_key
 from .words import FUNCTION_WORDS, words
 
@@ -42,8 +42,6 @@ _BESIDE_NAMES = frozenset(
     kwh kv e.g i.e etc mph rpm dpi px fps psi utc gmt
     """.split()
 )
-#: An everyday word in capitals is a name where it stands alone more often than one shouts.
-_SHOUTED = 2
 #: Adjectives of peoples and places that have no ending of such: alone they name nothing.
 _OF_PEOPLES = frozenset(
     """
@@ -71,7 +69,7 @@ _BODIES = frozenset(
     award awards prize act bill fellowship medal network railway secretary minister
     """.split()
 )
-#: Words of the longest run that is one name.
+#: Words of the longest run, or title, that is one name.
 _LONGEST_RUN = 8
 #: Ends of adjectives made from names.
 _OF_NAMES = (
@@ -90,7 +88,9 @@ _OF_NAMES = (
 )
 #: Ends of words for what a body of people is concerned with, behind its *of*.
 _OF_FIELDS = ("s", "ment", "tion", "sion", "ity", "ance", "ence", "ing", "ics")
-_SAINTS = ("St", "St.")
+_SAINTS = frozenset(("St", "St."))
+#: Words of more than two characters whose dot at the end belongs to them.
+_KEEPING_DOT = frozenset(("St.", "Jr.", "Sr.", "Mt.", "Dr.", "Mr.", "Mrs."))
 _LATIN = re.compile("[A-Za-z]")
 _DECADE = re.compile(r"(?:\d\d)?\d\ds")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
@@ -183,7 +183,7 @@ _IN_TEXT = re.compile(
     r"(?![\w-]*\u2010)"
 )
 #: A hyphen at the end of a line, or of a word that white space follows.
-_BROKEN = ("- ", "-\n")
+_BROKEN = frozenset(("- ", "-\n"))
 #: A key or a digest, written in letters and digits.
 _DIGEST = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])(?:\w{24,}|[0-9a-f]{7,})")
 #: The same, or a word that marks of emphasis stand around, as they do in plain text.
@@ -291,16 +291,11 @@ def says_something(heading: str, english: bool) -> bool:
     if heading.casefold() in PARTS_OF_TEXT:
         return False
     if len(found) == 1:
-        return _is_of_code(heading) or (
+        return is_of_code(heading) or (
             english and not is_everyday(heading) and entity_key(heading) not in FUNCTION_WORDS
         )
     lower = [word.casefold() for word in found]
     return not all(word in PARTS_OF_TEXT or word in PLAIN or word in FUNCTION_WORDS for word in lower)
-
-
-def _is_of_code(word: str) -> bool:
-    """Whether a word is written as no word of a language is: with a mark, a digit or a capital inside."""
-    return not word.isalpha() or not (word.islower() or word.istitle() or word.isupper())
 
 
 def is_term(form: str) -> bool:
@@ -313,7 +308,7 @@ def is_term(form: str) -> bool:
     ):
         return False
     found = entity_key(form).split()
-    if len(found) > 1 and _is_heading_of_page(form.split()):
+    if len(found) > 1 and _RULES.is_heading_of_page(form.split()):
         return False
     if len(found) == 2 and found[0] in _CLASSES and not is_everyday(found[1]):
         return False  # the argument addr: a class and what is meant
@@ -349,11 +344,30 @@ def singular(form: str) -> str | None:
 OPENING = frozenset(":|([")
 
 
-class _CapitalRun(NamedTuple):
-    """Capitalised words in a row, particles between them, and whether the first opens a sentence."""
-
-    words: list[str]
-    at_start: bool
+_RULES = RunRules(
+    {
+        "function": FUNCTION_WORDS,
+        "particles": _PARTICLES,
+        "bridges": _BRIDGES_TWO,
+        "bodies": _BODIES,
+        "counted": _COUNTED,
+        "calendar": _CALENDAR,
+        "calendar_short": _CALENDAR_SHORT,
+        "beside_names": _BESIDE_NAMES,
+        "peoples": _OF_PEOPLES,
+        "numerals": _NUMERALS,
+        "parts_of_text": frozenset(PARTS_OF_TEXT),
+        "broken": _BROKEN,
+        "opening": OPENING,
+        "saints": _SAINTS,
+        "keeping_dot": _KEEPING_DOT,
+    },
+    {"peoples": _ENDS_OF_PEOPLES, "adjectives": _OF_NAMES, "fields": _OF_FIELDS},
+    _LONGEST_RUN,
+    everyday_kind,
+    _DIGEST.fullmatch,
+    _CONTRACTED.search,
+)
 
 
 class SentenceNames:
@@ -364,28 +378,25 @@ class SentenceNames:
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        self._common: set[str] = set()
-        self._capitalised: set[str] = set()
+        common: set[str] = set()
+        capitalised: set[str] = set()
         self._titles: dict[int, list[str]] = {}
-        self._pieces: list[list[str]] = []
-        self._made: dict[tuple[bool | str, ...], list[Name]] = {}
+        pieces: list[list[str]] = []
         for sentence in sentences:
             titles, rest = without_titles(sentence)
             if titles:
-                self._titles[len(self._pieces)] = titles
-            self._pieces.append(name_pieces(rest, self._common, self._capitalised))
+                self._titles[len(pieces)] = titles
+            pieces.append(name_pieces(rest, common, capitalised))
+        self._runs = CapitalRuns(_RULES, pieces, common, capitalised)
 
     def names(self, sentence: int) -> Iterator[Name]:
         """The names that sentence number ``sentence`` introduces."""
         for title in self._titles.get(sentence, ()):
             yield Name(title, "name")
-        for number, found in enumerate(self._every[sentence]):
-            if isinstance(found, _CapitalRun):
-                run: tuple[bool | str, ...] = (found.at_start, *found.words)
-                made = self._made.get(run)
-                if made is None:  # a document names the same again and again
-                    made = self._made[run] = list(self._finish(found.words, found.at_start))
-                yield from made
+        for number, found in enumerate(self._runs.forms(sentence)):
+            if not isinstance(found, str):
+                for form in found:
+                    yield Name(form, "name")
             elif found[0] == "`":
                 code = found.strip("`")
                 # An everyday word is an identifier where it is explained, or called: `name`: the name of the user.
@@ -395,184 +406,6 @@ class SentenceNames:
                 term = plain(found)
                 if _is_emphasised_term(term):
                     yield Name(term, "term")
-
-    def _found(self, sentence: int) -> Iterator[_CapitalRun | str]:
-        """The runs of capitalised words of a sentence, and its pieces of code and emphasis."""
-        run: list[str] = []
-        pending: list[str] = []
-        first = at_start = True
-        stroked = False  # whether a stroke stands right before the run
-        pieces = self._pieces[sentence]
-        for number, piece in enumerate(pieces):
-            if not run and piece[0].islower():  # as most are
-                first = "_" in piece
-                continue
-            if piece[0].isalnum():
-                ended = piece.endswith(".") and not _keeps_dot(piece)
-                word = piece[:-1] if ended else piece
-                if "_" in word or _is_contracted(word):
-                    ended = True  # an identifier, or what is no name
-                elif _is_capitalised(word, bool(run) and not pending):
-                    if pending == ["and"] and not _goes_on(run, pieces, number):
-                        yield _CapitalRun(run, at_start)
-                        run, pending = [], []
-                    elif run and not pending and run[-1].isdigit() and word.isupper() and run[0].isupper():
-                        yield _CapitalRun(run[:-1], at_start)  # columns of a table
-                        run = []
-                    if stroked and len(run) == 1 and not pending:
-                        run = []  # "Tool/API Name": the stroke joins it to what is before
-                    if not run:
-                        at_start = first
-                    stroked = number > 0 and (pieces[number - 1] == "/" or pieces[number - 1] in _BROKEN)
-                    run += [*pending, word]
-                    pending = []
-                elif run and not ended and (_may_bridge(run, pending, word) or _joins_two(run, pending, word)):
-                    pending.append(word)
-                else:
-                    ended = True
-                first = "_" in word or (first and piece[0].isdigit())
-                if not ended:
-                    continue
-            elif piece == "&" and run and not pending:
-                pending.append(piece)
-                continue
-            elif run and not pending and (piece in _BROKEN or (piece == "/" and len(run) > 1)):
-                # "Debian GNU/Linux", "Diffie- Hellman": the mark joins it to what is behind.
-                run = _without_last(run)
-            if run:
-                yield _CapitalRun(run, at_start)
-                run, pending = [], []
-            if piece in OPENING or piece[0] == " ":
-                first = True
-            elif len(piece) > 1 and piece[0] in "`*":
-                first = False
-                yield piece
-        if run:
-            yield _CapitalRun(run, at_start)
-
-    def _finish(self, run: list[str], at_start: bool) -> Iterator[Name]:
-        """The names a run makes: itself, and what stands for itself inside it."""
-        if len(run) == 1:  # as most are
-            word = _without_possessor(run[0])
-            opens = at_start and self._only_opens(run)
-            if not (opens or word.isdigit()) and self._stands_alone(word, at_start):
-                yield Name(word, "name")
-            return
-        whole = len(run)
-        while run and at_start and self._only_opens(run):
-            run, at_start = run[1:], False
-            while run and (run[0].lower() in _PARTICLES or run[0].isdigit()):
-                run = run[1:]  # "In 1901 Ada"
-        if len(run) == 2 and len(run[0]) == 2 and run[0][1] == "." and is_everyday(run[1]):
-            return  # a letter before an item, or at the end of a sentence: "It is module A. Notice it"
-        if at_start and len(run) > 1 and _is_heading_of_page(run):
-            run = run[1:]
-            while run and run[0].lower() in FUNCTION_WORDS:
-                run = run[1:]
-        run = _without_sentence(run, at_start)
-        if 1 < len(run) < whole and all(map(is_everyday, run)) and tuple(run) not in self._alone:
-            return  # "Known Causes of Trouble": what was cut off belonged to it
-        run = _without_place(_without_date(run))
-        if all(word.lower() in FUNCTION_WORDS or word.isdigit() for word in run) or _is_adjective(run):
-            return  # SHALL NOT; In 1276; South Korean
-        opens = at_start or len(run) < whole
-        if len(run) == 1 and not self._stands_alone(_without_possessor(run[0]), opens):
-            return
-        for index, word in enumerate(run):
-            if word.endswith(("'s", "’s")):
-                after = run[index + 1 :]
-                if not after or after[0][0].isdigit():
-                    opens = at_start and (len(run) == 1 or is_everyday(word[:-2]))
-                    if index or self._stands_alone(word[:-2], opens):
-                        yield Name(" ".join([*run[:index], word[:-2]]), "name")
-                    return
-                if index == 1 and run[0] in _SAINTS:
-                    continue  # "St Stephen's Green School" is no school of his
-                # "Nolan's Batman" names Nolan and Batman too, "King's College London" one alone.
-                if run[0].lower() in FUNCTION_WORDS:
-                    continue
-                if index or not is_everyday(word[:-2]):
-                    yield Name(" ".join([*run[:index], word[:-2]]), "name")
-                own = not (all if index else any)(map(is_everyday, after))
-                if (own and after[0].lower() not in _BODIES) or self._is_known(after):
-                    yield from self._part(after)
-        if run:
-            if len(run) <= _LONGEST_RUN and not _is_two(run):
-                yield Name(" ".join(run), "name")
-            yield from self._parts(run)
-
-    def _parts(self, run: list[str]) -> Iterator[Name]:
-        """The names that a connecting word joins in a run (``the Analytical Engine of Charles Babbage``)."""
-        if "of" not in run and "for" not in run:  # as in most
-            return
-        segments = list(_split(run, "for"))
-        for segment in segments:
-            if len(segments) > 1 and ("of" in segment or self._is_known(segment)):
-                # "Best Actress for House of Cards" names House of Cards, "Institute for Advanced Study" no study.
-                yield Name(" ".join(segment), "name")
-            parts = list(_split(segment, "of"))
-            for number, part in enumerate(parts if len(parts) > 1 else ()):
-                if number or self._is_known(part):
-                    yield from self._part(part)
-                elif len(part) > 1 and _is_two(segment):
-                    yield Name(" ".join(part), "name")
-                elif len(part) > 1 and part[0] != "The" and _is_of_person(parts[1]):
-                    # The Analytical Engine of Charles Babbage, but not the Second Battle of Bull Run, nor the British
-                    # Society of Aesthetics.
-                    yield Name(" ".join(part), "name")
-
-    def _is_known(self, part: list[str]) -> bool:
-        """Whether a part of a run stands alone somewhere as well."""
-        return tuple(part) in self._alone and (len(part) > 1 or not is_everyday(part[0]))
-
-    def _part(self, part: list[str]) -> Iterator[Name]:
-        """A part of a run, where it stands for itself."""
-        if not part or part[0].isdigit() or "and" in part or part[-1].endswith(("'s", "’s")):
-            return
-        of_field = len(part) > 1 and (part[-1].lower().endswith(_OF_FIELDS) or is_of_people(part[0]))
-        if of_field and all(map(is_everyday, part)) and not self._is_known(part):
-            return  # "Register of Historic Places", "Museum of American Art"
-        if len(part) > 1 or (not is_everyday(part[0]) and self._stands_alone(part[0], False)):
-            yield Name(" ".join(part), "name")
-
-    @cached_property
-    def _every(self) -> list[list[_CapitalRun | str]]:
-        """The runs, and the pieces of code and emphasis, of each sentence."""
-        return [list(self._found(sentence)) for sentence in range(len(self._pieces))]
-
-    @cached_property
-    def _alone(self) -> Counter[tuple[str, ...]]:
-        """How often each run stands alone in the document, not at the start of a sentence where it is a single word."""
-        runs = (found for of_sentence in self._every for found in of_sentence if isinstance(found, _CapitalRun))
-        return Counter(tuple(run.words) for run in runs if len(run.words) > 1 or not run.at_start)
-
-    def _only_opens(self, run: list[str]) -> bool:
-        """Whether the first word of a run at the start of a sentence is capitalised for that alone."""
-        word = run[0]
-        if word.lower() in FUNCTION_WORDS:
-            return True
-        if len(run) == 1 or word in self._capitalised or word.isupper():
-            return False
-        return word.lower() in self._common or everyday_kind(word) in (VERB, OTHER) or word.endswith("ing")
-
-    def _stands_alone(self, word: str, at_start: bool) -> bool:
-        """Whether a single capitalised word is a name."""
-        lower = word.lower()
-        if lower in FUNCTION_WORDS or lower in _CALENDAR or lower in PARTS_OF_TEXT or len(lower.rstrip(".")) < 2:
-            return False
-        if lower.rstrip(".") in _BESIDE_NAMES or lower.endswith(_OF_NAMES) or _DIGEST.fullmatch(word):
-            return False
-        if lower in _NUMERALS or is_of_people(word):
-            return False
-        if word.isupper():
-            return not is_everyday(word) or self._alone[word,] > _SHOUTED
-        if at_start and word not in self._capitalised:
-            return False
-        # An everyday word is one where it is a noun that the document writes so again and never in lower case.
-        kind = everyday_kind(word)
-        if kind is None:
-            return True
-        return kind == NOUN and not at_start and lower not in self._common and self._alone[word,] > 1
 
 
 def identifiers(text: str) -> Iterator[Name]:
@@ -657,157 +490,13 @@ def _is_emphasised_term(term: str) -> bool:
     return found[0].casefold() not in PLAIN
 
 
-def _without_sentence(run: list[str], at_start: bool) -> list[str]:
-    """A run without the sentence that begins behind an identifier in it, as in lists of definitions: ``EFAULT The``,
-    ``VmLib Shared``."""
-    for at in range(1, len(run)):
-        before, word = run[at - 1], run[at]
-        if not word[0].isupper() or word.isupper():
-            continue
-        marked = at_start and len(run) == 2 and _is_of_code(before) and not re.search("[-'’]", before)
-        if (before.isupper() and word.lower() in FUNCTION_WORDS) or (marked and is_everyday(word)):
-            return run[:at]
-        if at > 1 and all(shouted.isupper() and len(shouted) > 3 for shouted in run[at - 2 : at]):
-            return run[:at]  # a line in capitals, set before a text
-    return run
-
-
-def _split(run: list[str], connecting: str) -> Iterator[list[str]]:
-    """The parts of a run between the places of a connecting word, without the article behind it."""
-    start = 0
-    for at, word in enumerate(run):
-        if word == connecting:
-            yield run[start:at]
-            start = at + 1 + (run[at + 1] == "the")
-    yield run[start:]
-
-
-def _without_date(run: list[str]) -> list[str]:
-    """A run without a date at its end, or nothing of one that is a date: ``May 28``, ``July 2000``, ``Mar 2026 17``."""
-    end = len(run)
-    if not end or not (run[-1].isdigit() or _is_of_date(run[-1], True)):
-        return run  # as most are
-    short = any(word.isdigit() for word in run)
-    while end and (run[end - 1].isdigit() or _is_of_date(run[end - 1], short)):
-        end -= 1
-    dated = any(_is_of_date(word, short) for word in run[end:])
-    return run[:end] if dated and (end == 0 or run[end - 1] not in _PARTICLES) else run
-
-
 def is_of_people(word: str) -> bool:
     """Whether a word behind others is an adjective of a people: ``South Korean``, ``African American``."""
-    lower = word.lower()
-    if lower in _OF_PEOPLES or (lower.endswith(_ENDS_OF_PEOPLES) and len(lower) > 5 and word[0].isupper()):
-        return True
-    return lower.endswith("an") and everyday_kind(word) == ADJECTIVE
-
-
-def _is_adjective(run: list[str]) -> bool:
-    """Whether a run of several words is no name but of a people, or adjectives alone."""
-    if len(run) < 2:
-        return False
-    if is_of_people(run[-1]) or run[-1].endswith(_OF_NAMES):
-        return True
-    return all(everyday_kind(word) == ADJECTIVE for word in run)
-
-
-def _is_of_date(word: str, short: bool) -> bool:
-    """Whether a word is that of a month or a day, shortened ones among them."""
-    lower = word.lower()
-    return lower in _CALENDAR or (short and lower.rstrip(".") in _CALENDAR_SHORT)
-
-
-def _without_possessor(word: str) -> str:
-    return word[:-2] if word.endswith(("'s", "’s")) else word
-
-
-def _without_place(run: list[str]) -> list[str]:
-    """A run without a place in a text at its end: ``Table 53``, ``Section 34``, ``Figure A``."""
-    if len(run) > 1 and run[-2].lower().rstrip("s") in _COUNTED and (run[-1].isdigit() or len(run[-1]) == 1):
-        end = len(run) - 2
-        while end and (run[end - 1][0].islower() or run[end - 1] == "&"):
-            end -= 1  # what joins it to the rest: the Museum of Section 34
-        return run[:end]
-    return run
-
-
-def _keeps_dot(word: str) -> bool:
-    """Whether the dot at the end belongs to the word: an initial or an abbreviation of letters."""
-    return len(word) == 2 or "." in word[:-1] or word in ("St.", "Jr.", "Sr.", "Mt.", "Dr.", "Mr.", "Mrs.")
+    return _RULES.is_of_people(word)
 
 
 def _is_contracted(word: str) -> bool:
     return ("'" in word or "’" in word) and _CONTRACTED.search(word) is not None
-
-
-def _is_capitalised(word: str, inside: bool) -> bool:
-    return word[0].isupper() or (inside and word.isdigit() and len(word) <= 4)
-
-
-def _joins_two(run: list[str], pending: list[str], word: str) -> bool:
-    """Whether an ``and`` may join two everyday words behind an ``of`` (``Bureau of Weights and Measures``), or before
-    a body of people (``Food and Drug Administration``)."""
-    return word == "and" and not pending and is_everyday(run[-1])
-
-
-def _goes_on(run: list[str], pieces: list[str], at: int) -> bool:
-    """Whether a run goes on over an ``and`` with the word at a place."""
-    end = at
-    while end < len(pieces) and pieces[end][0].isupper():
-        end += 1
-        if pieces[end - 1].endswith("."):
-            break
-    behind = [piece.rstrip(".") for piece in pieces[at:end]]
-    if "of" in run[-4:-1] and is_everyday(behind[0]) and all(map(is_everyday, run[_last(run, "of") + 1 :])):
-        return True
-    if len(behind) == 1:
-        # "Love and Honor": neither stands for itself.
-        listed = at > 2 and pieces[at - 3] == ","
-        return len(run) == 1 and is_everyday(behind[0]) and not listed
-    return behind[-1].lower() in _BODIES and run[-1].lower() not in _BODIES
-
-
-def _without_last(run: list[str]) -> list[str]:
-    """A run without its last word, and without what joins that to the others."""
-    end = len(run) - 1
-    while end and not run[end - 1][0].isupper():
-        end -= 1
-    return run[:end]
-
-
-def _is_two(run: list[str]) -> bool:
-    """Whether an ``of the`` tells whose a name is, and is no part of it: ``John Lennon of the Beatles``."""
-    if "of" not in run or run[_last(run, "of") + 1] != "the":
-        return False
-    at = _last(run, "of")
-    return _is_of_person(run[:at]) or (at > 1 and len(run) == at + 3 and run[-1].isupper())
-
-
-def _is_of_person(run: list[str]) -> bool:
-    """Whether a run may be the name of a person: several words, none an everyday one."""
-    return len(run) > 1 and "&" not in run and not any(map(is_everyday, run))
-
-
-def _last(run: list[str], word: str) -> int:
-    """The last place of a word in a run."""
-    return len(run) - 1 - run[::-1].index(word)
-
-
-def _may_bridge(run: list[str], pending: list[str], word: str) -> bool:
-    lower = word.lower()
-    if lower == "for" and not pending and not is_everyday(run[-1]) and run[-1].lower() not in _BODIES:
-        return False  # "Slovenia for Ljubljana"
-    if lower not in _PARTICLES or lower == "the":
-        return len(pending) == 1 and (pending[0].lower(), lower) in _BRIDGES_TWO
-    return not pending or (len(pending) == 1 and (pending[0].lower(), lower) in _BRIDGES_TWO)
-
-
-def _is_heading_of_page(run: list[str]) -> bool:
-    """Whether the heading of a page of a manual is set before a text: ``SUPPORT Limited``, ``NOTES The``."""
-    opening = run[0]
-    if not opening.isupper() or (run[1].isupper() and run[1] != "A"):
-        return False
-    return opening.lower() in PARTS_OF_TEXT or (len(opening) > 3 and is_everyday(opening))
 
 
 def _without_addresses(text: str) -> str:
