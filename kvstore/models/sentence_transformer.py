@@ -1,9 +1,10 @@
 """Embedders that run in this process: sentence-transformers models (the extra ``local``).
 
 In: texts; each model looks at the first few hundred tokens. Out: its vectors, scaled to length 1. On the processor a
-model is exported once, by torch, to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which may be
-deleted at any time) and run by onnxruntime ever after: twice as fast, and torch, which takes seconds to import, is not
-needed. Where that cannot be (another device, a model that cannot be exported, a missing package) torch runs it.
+model is exported once to the user's cache directory (``$XDG_CACHE_HOME/kvstore/models``, which may be deleted at any
+time) and run by onnxruntime ever after: more than twice as fast as torch. A BERT in a folder, such as the default, is
+exported from its weights, without torch; any other model by torch, which takes seconds to import and is not needed
+afterwards. Where that cannot be (another device, a model that cannot be exported, a missing package) torch runs it.
 A missing package or model raises EmbedderError naming what to install.
 """
 
@@ -16,19 +17,22 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import EmbedderError
+from .bert_export import write_bert
 from .onnx_export import export
 from .onnx_runtime import OnnxRuntime
 from .protocol import DEFAULT_EMBEDDER, INSTALL_LOCAL, Embeddings, Kind
+from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
 #: Changes whenever an export is made or read differently.
-EXPORT_FORMAT = 1
+EXPORT_FORMAT = 2
 
 
 class Runtime(Protocol):
@@ -104,28 +108,49 @@ class SentenceTransformerEmbedder:
         folder = _cache_folder(self._source(), self._int8)
         for package in ("onnxruntime", "onnx", "tokenizers"):
             if importlib.util.find_spec(package) is None:
-                return self._unexported(self._original(), f"the package {package} is missing; run {INSTALL_LOCAL}")
+                return self._unexported(f"the package {package} is missing; run {INSTALL_LOCAL}")
         with contextlib.suppress(ValueError):
             return OnnxRuntime(folder)
-        original = self._original()
         if sys.stderr.isatty():
             print(f"{self.name}: exported for onnxruntime, once; this takes seconds", file=sys.stderr, flush=True)
         try:
             # What is there could not be read.
             shutil.rmtree(folder, ignore_errors=True)
-            export(original, folder, int8=self._int8)
+            export(self._write, folder, int8=self._int8)
             return OnnxRuntime(folder)
         except OSError as error:
             reason = f"{folder} cannot be written ({error.strerror}); name another directory in XDG_CACHE_HOME"
         except (EmbedderError, ValueError) as error:
-            reason = str(error)
-        return self._unexported(original, reason)
+            return self._unexported(str(error))
+        with contextlib.suppress(OSError, EmbedderError), tempfile.TemporaryDirectory(prefix="kvstore-model-") as made:
+            # A BERT is exported in less than a second; tracing anew in each process takes longer than it saves.
+            export(self._write_bert, Path(made) / "model", int8=self._int8)
+            return OnnxRuntime(Path(made) / "model")
+        return self._unexported(reason)
 
-    def _unexported(self, original: TorchRuntime, reason: str) -> TorchRuntime:
+    def _write(self, folder: Path) -> None:
+        """Export the model to ``folder``; raises EmbedderError, or OSError."""
+        try:
+            self._write_bert(folder)
+        except EmbedderError:
+            write_traced(self._original(), folder)
+
+    def _write_bert(self, folder: Path) -> None:
+        source = Path(self._source())
+        if not source.is_dir():
+            raise EmbedderError(f"{source} is the name of a model, and no folder")
+        write_bert(source, folder)
+
+    def _unexported(self, reason: str) -> TorchRuntime:
         """The original where it gives the same vectors; a quantised model has none."""
         if self._int8:
             raise EmbedderError(f"embedder {self.name} cannot be made: {reason}")
-        return original
+        try:
+            return self._original()
+        except EmbedderError as error:
+            if str(error) == reason:
+                raise
+            raise EmbedderError(f"embedder {self.name} cannot be exported: {reason}; and {error}") from error
 
 
 class PackagedEmbedder(SentenceTransformerEmbedder):

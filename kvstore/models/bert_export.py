@@ -1,0 +1,206 @@
+"""Export of a BERT to ONNX from its weights, without torch.
+
+In: the folder of a sentence-transformers model (``modules.json``, ``config.json``, ``model.safetensors``,
+``tokenizer.json``) whose network is BERT (Devlin et al., "BERT", NAACL 2019) and whose vector is the mean of its
+tokens' or the first token's (Reimers and Gurevych, "Sentence-BERT", EMNLP 2019). On disk: what :mod:`.onnx_export`
+says. A text is run by itself, so that there is no padding and no mask: the network has a fifth of the operations that
+torch traces. Whatever a folder says that is not known here raises :class:`~kvstore.errors.EmbedderError`: a network of
+another kind gives other vectors, or none, but never almost the right ones.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import EmbedderError
+from .onnx_export import save_description, save_tokenizer
+from .onnx_runtime import MODEL
+
+#: What a configuration must say, where it says anything of it.
+_KNOWN = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False}
+
+#: The modules of sentence-transformers that are known; vectors are scaled to length 1 in any case.
+_MODULES = ("Transformer", "Pooling", "Normalize")
+
+_OPSET, _IR_VERSION = 17, 8
+
+Weights = dict[str, npt.NDArray[np.float32]]
+
+
+def write_bert(model: Path, folder: Path) -> None:
+    """Write the model in the folder ``model`` to ``folder``; raises EmbedderError, or OSError."""
+    try:
+        parts = {str(part["type"]).rpartition(".")[2]: model / part["path"] for part in _json(model / "modules.json")}
+        if unknown := [name for name in parts if name not in _MODULES]:
+            raise EmbedderError(f"it has a module of a kind that is not known here: {unknown[0]}")
+        network = parts["Transformer"]
+        config = _json(network / "config.json")
+        for name, known in _KNOWN.items():
+            if config.get(name, known) != known:
+                raise EmbedderError(f"its {name} is {config[name]!r}, and only {known!r} is known here")
+        graph = _Graph(_safetensors(network / "model.safetensors"))
+        graph.add_bert(config, mean=_takes_mean(_json(parts["Pooling"] / "config.json")))
+        tokenizer = _tokenizer(network)
+        limits = _json(network / "sentence_bert_config.json")
+        if limits.get("do_lower_case"):
+            raise EmbedderError("its letters are made small before its tokenizer sees them")
+        longest = limits.get("max_seq_length") or _json(network / "tokenizer_config.json")["model_max_length"]
+        longest = min(int(longest), int(config["max_position_embeddings"]))
+        described = _json(model / "config_sentence_transformers.json")
+        width = int(config["hidden_size"])
+    except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise EmbedderError(f"{model} is no BERT that can be read: {error!r}") from error
+    graph.save(folder / MODEL, width)
+    save_tokenizer(folder, tokenizer, longest)
+    prompts = described.get("prompts") or {}
+    save_description(folder, width, ["input_ids"], prompts, described.get("default_prompt_name"))
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _takes_mean(pooling: Mapping[str, Any]) -> bool:
+    """Whether the vector is the mean of the tokens', and not the first's."""
+    # As one word, or in the older form as a switch a mode.
+    modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
+    modes += [name for name, on in pooling.items() if name.startswith("pooling_mode_") and on]
+    modes = [mode.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token") for mode in modes]
+    if modes not in (["mean"], ["cls"]) or not pooling.get("include_prompt", True):
+        raise EmbedderError(f"its pooling is not known here: {', '.join(modes) or 'none'}")
+    return modes == ["mean"]
+
+
+def _tokenizer(network: Path) -> dict[str, Any]:
+    tokenizer: dict[str, Any] = _json(network / "tokenizer.json")
+    settings = _json(network / "tokenizer_config.json")
+    normalizer = tokenizer["normalizer"]
+    if normalizer["type"] != "BertNormalizer" or settings.get("do_lower_case", True) != normalizer["lowercase"]:
+        raise EmbedderError("its tokenizer is none of BERT's, or is not sure whether letters are made small")
+    return tokenizer
+
+
+def _safetensors(path: Path) -> Weights:
+    """The tensors of a file: a length in 8 bytes, little-endian, so much JSON, and the numbers one after another
+    (https://huggingface.co/docs/safetensors)."""
+    data = np.memmap(path, np.uint8, "r")
+    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    found = {}
+    for name, tensor in json.loads(data[8:start].tobytes()).items():
+        if name == "__metadata__" or tensor["dtype"] not in ("F32", "F16"):
+            continue  # what is no weight: the numbers of the positions
+        first, last = tensor["data_offsets"]
+        numbers = data[start + first : start + last].view(np.float32 if tensor["dtype"] == "F32" else np.float16)
+        found[name.removeprefix("bert.")] = numbers.reshape(tensor["shape"]).astype(np.float32)
+    return found
+
+
+class _Graph:
+    """An ONNX graph that is being written: each operation is named as what it gives."""
+
+    def __init__(self, weights: Weights) -> None:
+        from onnx import helper, numpy_helper
+
+        self._helper, self._numpy = helper, numpy_helper
+        self._weights = weights
+        self._constants: dict[str, Any] = {}
+        self._nodes: list[Any] = []
+
+    def add_bert(self, config: Mapping[str, Any], *, mean: bool) -> None:
+        """The network, from ``input_ids`` to ``vectors``."""
+        width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+        epsilon = float(config["layer_norm_eps"])
+        # A text is of type 0 in every place.
+        places = self._taken("embeddings.position_embeddings") + self._taken("embeddings.token_type_embeddings")[0]
+        words = self._constant("words", self._taken("embeddings.word_embeddings"))
+        count = self._operation("Shape", ["input_ids"], "count", start=1)
+        here = self._operation("Slice", [self._constant("places", places), self._integers("zero", [0]), count], "here")
+        tokens = self._sum(self._operation("Gather", [words, "input_ids"], "tokens"), here, "embedded")
+        tokens = self._normalised(tokens, "embeddings.LayerNorm", epsilon)
+        for number in range(int(config["num_hidden_layers"])):
+            layer = f"encoder.layer.{number}"
+            seen = self._attention(tokens, f"{layer}.attention.self", width, heads)
+            seen = self._linear(seen, f"{layer}.attention.output.dense")
+            tokens = self._sum(seen, tokens, f"{layer}.attended")
+            tokens = self._normalised(tokens, f"{layer}.attention.output.LayerNorm", epsilon)
+            inner = self._gelu(self._linear(tokens, f"{layer}.intermediate.dense"), f"{layer}.gelu")
+            tokens = self._sum(self._linear(inner, f"{layer}.output.dense"), tokens, f"{layer}.sum")
+            tokens = self._normalised(tokens, f"{layer}.output.LayerNorm", epsilon)
+        if mean:
+            self._operation("ReduceMean", [tokens], "vectors", axes=[1], keepdims=0)
+        else:
+            self._operation("Gather", [tokens, self._integers("first", 0)], "vectors", axis=1)
+        if left := [name for name in self._weights if not name.startswith("pooler.")]:
+            raise EmbedderError(f"it has weights that are not known here: {left[0]}")
+
+    def save(self, path: Path, width: int) -> None:
+        """Write the graph to ``path``."""
+        import onnx
+
+        integers, floats = onnx.TensorProto.INT64, onnx.TensorProto.FLOAT
+        taken = self._helper.make_tensor_value_info("input_ids", integers, ["texts", "tokens"])
+        given = self._helper.make_tensor_value_info("vectors", floats, ["texts", width])
+        graph = self._helper.make_graph(self._nodes, "bert", [taken], [given], list(self._constants.values()))
+        opset = self._helper.make_opsetid("", _OPSET)
+        onnx.save(self._helper.make_model(graph, opset_imports=[opset], ir_version=_IR_VERSION), str(path))
+
+    def _attention(self, tokens: str, name: str, width: int, heads: int) -> str:
+        """Each token sees all others, by each of the heads: softmax(q kᵀ / √d) v (Vaswani et al. 2017, formula 1)."""
+        # In a dimension of 0 stands what stood there before.
+        parted = self._integers("heads", [0, -1, heads, width // heads])
+        parts = {}
+        for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
+            rows = self._operation("Reshape", [self._linear(tokens, f"{name}.{part}"), parted], f"{name}.{part}.heads")
+            parts[part] = self._operation("Transpose", [rows], f"{name}.{part}.turned", perm=order)
+        products = self._operation("MatMul", [parts["query"], parts["key"]], f"{name}.products")
+        scaled = self._operation("Mul", [products, self._number("scale", math.sqrt(heads / width))], f"{name}.scaled")
+        weights = self._operation("Softmax", [scaled], f"{name}.softmax", axis=-1)
+        seen = self._operation("MatMul", [weights, parts["value"]], f"{name}.seen")
+        turned = self._operation("Transpose", [seen], f"{name}.turned", perm=(0, 2, 1, 3))
+        return self._operation("Reshape", [turned, self._integers("together", [0, -1, width])], f"{name}.together")
+
+    def _linear(self, rows: str, name: str) -> str:
+        matrix = self._constant(f"{name}.weight", self._taken(name).T)
+        products = self._operation("MatMul", [rows, matrix], f"{name}.products")
+        return self._sum(products, self._constant(f"{name}.bias", self._taken(name, "bias")), f"{name}.given")
+
+    def _gelu(self, rows: str, name: str) -> str:
+        """x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016), in the order in which onnxruntime knows it for one."""
+        divided = self._operation("Div", [rows, self._number("root", math.sqrt(2))], f"{name}.divided")
+        error = self._operation("Erf", [divided], f"{name}.erf")
+        raised = self._sum(error, self._number("one", 1), f"{name}.raised")
+        product = self._operation("Mul", [rows, raised], f"{name}.product")
+        return self._operation("Mul", [product, self._number("half", 0.5)], name)
+
+    def _normalised(self, rows: str, name: str, epsilon: float) -> str:
+        weight = self._constant(f"{name}.weight", self._taken(name))
+        bias = self._constant(f"{name}.bias", self._taken(name, "bias"))
+        return self._operation("LayerNormalization", [rows, weight, bias], f"{name}.given", axis=-1, epsilon=epsilon)
+
+    def _sum(self, first: str, second: str, name: str) -> str:
+        return self._operation("Add", [first, second], name)
+
+    def _taken(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
+        return self._weights.pop(f"{name}.{part}")
+
+    def _operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
+        self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
+        return name
+
+    def _constant(self, name: str, numbers: npt.NDArray[Any]) -> str:
+        if name not in self._constants:
+            self._constants[name] = self._numpy.from_array(np.asarray(numbers, order="C"), name)
+        return name
+
+    def _integers(self, name: str, numbers: int | Sequence[int]) -> str:
+        return self._constant(name, np.array(numbers, np.int64))
+
+    def _number(self, name: str, number: float) -> str:
+        return self._constant(name, np.array(number, np.float32))

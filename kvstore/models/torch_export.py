@@ -1,0 +1,89 @@
+"""Export of any sentence-transformers model to ONNX by torch, checked against the original.
+
+In: a :class:`~kvstore.models.torch_runtime.TorchRuntime` and a folder. On disk: what :mod:`.onnx_export` says. A model
+whose export fails, or gives other vectors than the original, raises :class:`~kvstore.errors.EmbedderError`, which says
+why.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import EmbedderError
+from .onnx_export import PROMPTS, quiet, save_description, save_tokenizer
+from .onnx_runtime import MODEL, OnnxRuntime
+from .torch_runtime import TorchRuntime
+
+#: The largest difference of a component, between vectors of length 1 of the original and of the export.
+TOLERANCE = 1e-5
+
+#: What both are compared on: short, empty, long beyond any limit, of several scripts, and of very different lengths.
+SAMPLES = [
+    "What is the capital of France?",
+    "",
+    "a",
+    "  Blanks, TABS\tand\nline breaks  ",
+    "Ein längerer Satz über Datenbanken – mit Umlauten, Gedankenstrich und «Anführung».",
+    "数据库是什么？ База данных 🙂",
+    "The vacuum process reclaims storage occupied by dead tuples. " * 12,
+    "word " * 3000,
+]
+
+
+def write_traced(original: TorchRuntime, folder: Path) -> None:
+    """Write the model to ``folder`` as torch traces it; raises EmbedderError, or OSError."""
+    import torch
+
+    model = original.model.eval()
+    tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
+    if tokenizer is None:
+        raise EmbedderError("its tokenizer is none that runs without transformers")
+    features = getattr(model, "preprocess", None) or model.tokenize
+    given = features(SAMPLES[:2])
+    inputs = [name for name, value in given.items() if isinstance(value, torch.Tensor)]
+    if unknown := set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}:
+        raise EmbedderError(f"it takes inputs that are not made from text here: {', '.join(sorted(unknown))}")
+    constants = {name: value for name, value in given.items() if name not in inputs}
+
+    class Pipeline(torch.nn.Module):
+        """All modules of the model, from tokens to vectors."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *tensors: Any) -> Any:
+            return self.model({**constants, **dict(zip(inputs, tensors, strict=True))})["sentence_embedding"]
+
+    axes = {name: {0: "texts", 1: "tokens"} for name in inputs}
+    try:
+        with quiet():
+            torch.onnx.export(
+                Pipeline(),
+                tuple(given[name].to("cpu") for name in inputs),
+                str(folder / MODEL),
+                input_names=inputs,
+                output_names=["vectors"],
+                dynamic_axes={**axes, "vectors": {0: "texts"}},
+                opset_version=17,
+                dynamo=False,
+            )
+    except Exception as error:  # Tracing runs the model's own code, which may raise anything.
+        raise EmbedderError(f"torch cannot export it: {error}") from error
+    save_tokenizer(folder, json.loads(tokenizer.to_str()), int(model.max_seq_length))
+    save_description(folder, original.dimension, inputs, model.prompts, model.default_prompt_name)
+    _compare(original, OnnxRuntime(folder))
+
+
+def _compare(original: TorchRuntime, exported: OnnxRuntime) -> None:
+    for kind in PROMPTS:
+        expected = original.encode(kind, SAMPLES)
+        together = exported.encode(kind, SAMPLES)
+        alone = np.concatenate([exported.encode(kind, [text]) for text in SAMPLES])
+        furthest = float(max(np.abs(found - expected).max() for found in (together, alone)))
+        if not furthest <= TOLERANCE:
+            raise EmbedderError(f"its export gives other vectors (a {kind} differs by {furthest:.1e})")
