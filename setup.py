@@ -11,11 +11,13 @@ import gzip
 import os
 import sys
 import tarfile
+import threading
 import time
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
 PACKAGE_FOLDERS = {
@@ -25,6 +27,23 @@ PACKAGE_FOLDERS = {
     "kvstore_migrations": "migrations",
 }
 BILL = Path("kvstore.cdx.json")
+
+
+class Kernels(build_ext):
+    """The kernels, several compilers at a time: one kernel is translated while others are compiled."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+        self._translating = threading.Lock()
+
+    def build_extension(self, ext: Extension) -> None:
+        from Cython.Build import cythonize  # not above: a source archive is made without translating anything
+
+        with self._translating:  # Cython is not made for threads
+            (translated,) = cythonize([ext], force=self.force, quiet=True, build_dir=self.build_temp)
+        ext.sources = translated.sources
+        super().build_extension(ext)
 
 
 class SourceArchive(sdist):
@@ -75,15 +94,18 @@ packages = [
     for package, folder in PACKAGE_FOLDERS.items()
     for name in [package, *(f"{package}.{sub}" for sub in find_packages(folder))]
 ]
-# The folder of the build stands in debug information otherwise.
-unplaced = [] if sys.platform == "win32" else [f"-ffile-prefix-map={Path.cwd()}=."]
-# Not cythonized here: setuptools has Cython do it when they are built, so that a source archive costs no translation.
+options = ["-O3"]
+if sys.platform != "win32":
+    # The folder of the build stands in debug information otherwise, which is nine tenths of a kernel, and is left out
+    # unless it is asked for, as `make sanitize` does.
+    options += [f"-ffile-prefix-map={Path.cwd()}=."]
+    options += [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
 extensions = [
     Extension(
         f"kvstore_cext.{source.stem}",
         [source.as_posix()],
         depends=[path.as_posix() for pattern in ("*.pxd", "*.pxi") for path in sorted(Path("cext").glob(pattern))],
-        extra_compile_args=["-O3", *unplaced],
+        extra_compile_args=options,
         language="c++",
     )
     for source in sorted(Path("cext").glob("*.pyx"))
@@ -99,7 +121,6 @@ setup(
     },
     include_package_data=False,
     ext_modules=extensions,
-    cmdclass={"sdist": SourceArchive, "bdist_wheel": WheelWithBill},
-    options={"build_ext": {"cython_c_in_temp": True}},
+    cmdclass={"build_ext": Kernels, "sdist": SourceArchive, "bdist_wheel": WheelWithBill},
     zip_safe=False,
 )
