@@ -45,7 +45,7 @@ def write_bert(model: Path, folder: Path) -> None:
         for name, known in _KNOWN.items():
             if config.get(name, known) != known:
                 raise EmbedderError(f"its {name} is {config[name]!r}, and only {known!r} is known here")
-        graph = _Graph(_safetensors(network / "model.safetensors"))
+        graph = _BertGraph(_safetensors(network / "model.safetensors"))
         graph.add_bert(config, mean=_takes_mean(_json(parts["Pooling"] / "config.json")))
         tokenizer = _tokenizer(network)
         limits = _json(network / "sentence_bert_config.json")
@@ -102,7 +102,7 @@ def _safetensors(path: Path) -> Weights:
     return found
 
 
-class _Graph:
+class _BertGraph:
     """An ONNX graph that is being written: each operation is named as what it gives."""
 
     def __init__(self, weights: Weights) -> None:
