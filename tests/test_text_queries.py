@@ -126,6 +126,36 @@ def test_a_wrong_query_is_refused_at_its_place(leave: kvstore.Store) -> None:
         leave.keys(where={"$text": {"$match": 1}})
 
 
+def test_words_in_quotes_count_as_a_whole(make_store: Any) -> None:
+    store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules"})
+    store.put("apart", "South of the river, due at noon; due to the south, the south is due and south.")
+    store.put("together", "The series Due South was made for television in the north, and is often shown on Fridays.")
+    store.put("titled", "It was made for television, and somebody from a town in it wrote of it.", title="Due South")
+    store.put("none", "Nothing of this.")
+
+    def ranked(question: str, top: int = 10, where: str | None = None, **options: float) -> list[tuple[str, float]]:
+        found = store.retrieve(question, using="lexical", top=top, where=where, options=options or None)
+        return [(hit.document, hit.score) for hit in found.hits]
+
+    bare = ranked("due south")
+    assert bare[0][0] == "apart"
+    assert bare == ranked('"due" "south"') == ranked('"due south') == ranked('"due south"', phrases=0)
+    quoted = ranked('"due south"', phrases=4)
+    assert quoted == ranked("\u201cDue  South\u201d", phrases=4)
+    assert [document for document, _ in quoted] == ["titled", "together", "apart"]
+    assert dict(quoted)["apart"] == dict(bare)["apart"]
+    # The first are the first of all, though their words alone would not bring them there.
+    assert [ranked('"due south"', top, phrases=4) for top in (1, 2)] == [quoted[:1], quoted[:2]]
+    assert [document for document, _ in ranked('"due south"', where="key <> 'titled'", phrases=4)] == [
+        "together", "apart",
+    ]  # fmt: skip
+    # What no chunk has word for word changes nothing, nor does a run of words that say nothing.
+    assert ranked('"south due" of it', phrases=4)[1:] == ranked("south due of it")[1:]
+    assert ranked('"of it" town', phrases=4) == ranked("of it town")
+    (step,) = (row for row in store.execute("EXPLAIN SEARCH '\"due south\" town' USING lexical") if "BM25" in row[1])
+    assert step[1] == 'BM25 of due, south, town; word for word "due south"'
+
+
 # Against plain evaluation --------------------------------------------------------------------------------------------
 
 WORDS = [
@@ -224,7 +254,7 @@ def test_the_postings_find_what_plain_evaluation_finds(
     with filled.transaction() as transaction:
         for number, text in enumerate(texts):
             transaction.put(str(number), text, title=texts[0][:20], meta={"text": text})
-    stored = {key: filled.get(key).text for key in filled.keys()}  # noqa: SIM118
+    stored = {document.key: document.text for document in map(filled.get, filled.keys()) if document}
     chunks = list(filled.execute("SELECT document, ordinal, text FROM chunks"))
     for query in asked:
         expected = sorted(key for key, text in stored.items() if plainly(query, text))

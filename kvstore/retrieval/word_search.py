@@ -27,6 +27,7 @@ from .lexical_search import (
     scores_by_words,
     weighed,
 )
+from .phrase_search import BestWithPhrases, quoted_runs
 from .query import Query
 
 
@@ -104,14 +105,24 @@ def counted(words: QuestionWords) -> CountedTerms:
     return CountedTerms(list(dict.fromkeys((*words.terms, *parts))))
 
 
-def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B) -> Ranking:
-    """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out."""
+def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrases: float = 0) -> Ranking:
+    """The ``top`` chunks by BM25 score, best first; chunks without any term of the question are left out.
+
+    What stands in double quotes in the question counts as a whole as well, by the share ``phrases``.
+    """
     reading = query.reading
     with query.trace.step("lexical search") as step:
         words = question_words(query.question, stemmer(reading.settings.stemmer))
         counts = reading.fetch(counted(words))
         terms = words.looked_up(counts)
         weights = weighed(reading.counters, terms, counts, k1, b)
-        ranking = reading.fetch(BestByWords(weights, top, query.allowed)).ranking
-        step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
+        step.detail = "BM25 of " + ", ".join(terms)
+        runs = quoted_runs(query.question) if phrases else []
+        if runs:
+            ranking = reading.fetch(BestWithPhrases(weights, tuple(runs), phrases, top, query.allowed))
+            told = ('"' + " ".join(pattern.word for pattern in run.words) + '"' for run in runs)
+            step.detail += f"; word for word {', '.join(told)}"
+        else:
+            ranking = reading.fetch(BestByWords(weights, top, query.allowed)).ranking
+        step.count = len(ranking)
     return ranking

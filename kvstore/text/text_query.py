@@ -233,6 +233,11 @@ def text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]
     return lambda text: _matches(parsed, _Words(text, stem))
 
 
+def occurrences(phrase: Phrase, text: str, stem: Callable[[str], str]) -> int:
+    """How often a text has a phrase."""
+    return len(_Words(text, stem).starts(phrase))
+
+
 class _Words:
     """The words of a text, and where phrases begin among them."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import K1, B
+from ...retrieval.phrase_search import PHRASES
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.word_search import rank_by_words
 
@@ -19,8 +20,10 @@ class LexicalStrategy:
     options: Mapping[str, Option] = {
         "k1": Option(K1, 0, 10, "how soon repeating a word stops counting"),
         "b": Option(B, 0, 1, "how much long chunks are held back"),
+        "phrases": Option(PHRASES, 0, 10, "how much words in double quotes count as a whole, beside themselves"),
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        ranking = rank_by_words(query, query.reach, option(query, self, "k1"), option(query, self, "b"))
+        k1, b, phrases = (option(query, self, name) for name in ("k1", "b", "phrases"))
+        ranking = rank_by_words(query, query.reach, k1, b, phrases)
         return evidence_of(query, self.name, ranking, "shares words with the question", len(ranking))

@@ -1,0 +1,85 @@
+"""Runs of a question that stand in double quotes: passages that have them word for word score more.
+
+In: a question, and the weights of its words. Out: a ranking by BM25 in which each run counts as one more term, as rare
+as its words together (as the phrases of Lucene), by a share, since its words count already. Passages are read that have
+all words of a run and might come among the best with it; a question without quotes is ranked as it always is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..structures.documents.allowed import Allowed
+from ..structures.ranking import Ranking, best
+from ..structures.reading import ReadRequest
+from ..structures.state import State
+from ..structures.text_candidates import chunks_with_all
+from ..text.text_query import Phrase, WordPattern, occurrences
+from ..text.words import segments, stemmer
+from .lexical_search import TermWeights, best_by_words, scores_by_words
+from .passage_reading import ChunkPassages
+
+#: The share by which a run counts beside its words.
+PHRASES = 0.5
+_QUOTED = re.compile('"([^"]+)"|\u201c([^\u201d]+)\u201d')
+
+
+def quoted_runs(question: str) -> list[Phrase]:
+    """The runs of two words or more that stand in double quotes in a question, each once.
+
+    >>> [len(run.words) for run in quoted_runs('Is "sick leave" paid, and "leave"?')]
+    [2]
+    """
+    runs = (segments(match[1] or match[2]) for match in _QUOTED.finditer(question))
+    patterns = (tuple(WordPattern(word, exact=True) for word in words) for words in runs)
+    return list(dict.fromkeys(Phrase(words) for words in patterns if len(words) > 1))
+
+
+@dataclass(frozen=True, slots=True)
+class BestWithPhrases(ReadRequest[Ranking]):
+    """The ``top`` chunks by BM25 and by the ``phrases`` that they have, each of which counts by ``share``."""
+
+    weights: TermWeights
+    phrases: tuple[Phrase, ...]
+    share: float
+    top: int
+    allowed: Allowed | None = None
+
+    def fetch(self, state: State) -> Ranking:
+        found = dict(best(state, *best_by_words(state, self.weights, self.top, self.allowed), self.top))
+        least = min(found.values()) if len(found) == self.top else 0.0
+        stem = stemmer(state.settings.stemmer)
+        rarities = [
+            self.share * sum(self.weights.rarities.get(stem(pattern.word), 0.0) for pattern in phrase.words)
+            for phrase in self.phrases
+        ]
+        weighed = [(phrase, rarity) for phrase, rarity in zip(self.phrases, rarities, strict=True) if rarity > 0]
+        having = [chunks_with_all(state, phrase) for phrase, _ in weighed]
+        if self.allowed is not None:
+            having = [chunks[self.allowed.mask(chunks)] for chunks in having]
+        chunks = np.unique(np.concatenate([np.empty(0, np.uint64), *having]))
+        scores = scores_by_words(state, self.weights, chunks)
+        most = np.zeros(len(chunks))
+        for ids, (_, rarity) in zip(having, weighed, strict=True):
+            most[np.searchsorted(chunks, ids)] += rarity * (self.weights.k1 + 1)
+        read = np.flatnonzero(scores + most >= least)
+        for place, passage in zip(read.tolist(), ChunkPassages(chunks[read].tolist()).fetch(state), strict=True):
+            texts = dict.fromkeys([passage.document.title or "", *passage.headings, passage.text])
+            score = float(scores[place])
+            for phrase, rarity in weighed:
+                times = sum(occurrences(phrase, text, stem) for text in texts)
+                score += rarity * self._counted(times, passage.record.words)
+            found[passage.chunk] = score
+        return best(state, list(found), np.array(list(found.values())), self.top)
+
+    def _counted(self, times: int, words: int) -> float:
+        """How much of its rarity a run counts that a chunk of so many words has so many times."""
+        k1, b, average = self.weights.k1, self.weights.b, max(self.weights.average, 1e-9)
+        return times * (k1 + 1) / (times + k1 * (1 - b + b * words / average)) if times else 0.0
+
+    def placed(self, answer: Ranking) -> Iterable[int]:
+        return (chunk for chunk, _ in answer)
