@@ -31,7 +31,7 @@ _MODULES = ("Transformer", "Pooling", "Normalize")
 
 _OPSET, _IR_VERSION = 17, 8
 
-Weights = dict[str, npt.NDArray[np.float32]]
+Tensors = dict[str, npt.NDArray[np.float32]]
 
 
 def write_bert(model: Path, folder: Path) -> None:
@@ -87,7 +87,7 @@ def _tokenizer(network: Path) -> dict[str, Any]:
     return tokenizer
 
 
-def _safetensors(path: Path) -> Weights:
+def _safetensors(path: Path) -> Tensors:
     """The tensors of a file: a length in 8 bytes, little-endian, so much JSON, and the numbers one after another
     (https://huggingface.co/docs/safetensors)."""
     data = np.memmap(path, np.uint8, "r")
@@ -105,7 +105,7 @@ def _safetensors(path: Path) -> Weights:
 class _BertGraph:
     """An ONNX graph that is being written: each operation is named as what it gives."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Tensors) -> None:
         from onnx import helper, numpy_helper
 
         self._helper, self._numpy = helper, numpy_helper
