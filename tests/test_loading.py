@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.changes.dump import DumpRows, dump
-from kvstore.collection_pause import collection_paused
+from kvstore.collection_pause import collection_paused, count_as_old
 from kvstore.errors import InputError
 from kvstore.extraction import extraction
 from kvstore.storage.environment import LARGEST_MAP
@@ -110,6 +112,27 @@ def test_garbage_is_collected_again_behind_overlapping_pauses() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_what_is_imported_is_not_looked_at_by_the_next_collection() -> None:
+    code = "import gc, kvstore; kvstore.open; print(*(len(gc.get_objects(generation)) for generation in range(3)))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    youngest, young, old = map(int, ended.stdout.split())
+    assert 10 * (youngest + young) < old
+
+
+def test_what_a_program_has_frozen_stays_so() -> None:
+    there: list[list[int]] = [[]]
+    gc.freeze()
+    try:
+        count_as_old()
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+    there.append([])
+    count_as_old()
+    assert not gc.get_freeze_count()
+    assert any(each is there[1] for each in gc.get_objects(2))
 
 
 def test_collection_is_on_after_a_load(make_store: Callable[..., kvstore.Store]) -> None:
