@@ -475,7 +475,10 @@ def test_a_mailbox_is_cut_into_messages() -> None:
     first.set_content("One.\n\n>From the deck\n")
     second.set_content("Two.")
     data = (
-        b"From a@x Mon\n" + first.as_bytes() + b"\nFrom b@x Tue\nno header at all\n\nFrom b@x Tue\n" + second.as_bytes()
+        b"From a@x Mon\n"
+        + first.as_bytes()
+        + b"\nFrom b@x Tue Mar  5 10:00:00 2024\nno header at all\n\nFrom b@x Tue\n"
+        + second.as_bytes()
     )
     found = read(data, "all.mbox")
     assert [(each.key, each.text) for each in (found[0], found[2])] == [

@@ -63,7 +63,7 @@ _SNIFFED = 8192
 
 #: The number of the rules by which files are read; raised when a reader makes another text of a file, so that the next
 #: ingest reads again what older readers have read.
-READING = 3
+READING = 4
 
 #: Bytes of the largest file that is read as a whole; formats of rows are read line by line and have no limit.
 LARGEST_FILE = 256 << 20

@@ -32,7 +32,7 @@ _LOCKS = "META-INF/encryption.xml"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _OPF = "{http://www.idpf.org/2007/opf}"
 _NCX = "{http://www.daisy.org/z3986/2005/ncx/}"
-_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
+_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 _META = {"creator": "author", "date": "date", "language": "language", "publisher": "publisher", "identifier": "id"}
 _HEADING = re.compile(r"(#+) (.*)")
 #: Levels of the navigation that are followed.

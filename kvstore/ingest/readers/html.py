@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import escape
 from typing import BinaryIO
 
 from selectolax.lexbor import LexborHTMLParser
@@ -36,8 +37,13 @@ _WEB_ENCODING = re.compile(
     re.I,
 )
 _WESTERN = re.compile(r"us-ascii|ascii|iso-?8859-?1|latin-?1", re.I)
-#: XHTML may close these in the start tag; HTML parsers would take the rest of the page for their content.
-_SELF_CLOSED = re.compile(r"<(script|style|title|textarea|iframe|noscript|template|a|div|span)\b([^<>]*)/>", re.I)
+#: XHTML may close any element in the start tag; HTML parsers would take the rest of the page for the content of those
+#: that are not empty by themselves.
+_SELF_CLOSED = re.compile(
+    r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([a-z][\w:-]*)([^<>]*)/>", re.I
+)
+#: In XHTML this is text, in HTML a comment.
+_CHARACTER_DATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.S)
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 #: Elements that are empty or that the parser closes by itself, so that they do not pile up.
 _UNNESTED = frozenset(
@@ -105,7 +111,9 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _closed(markup: str) -> str:
-    """XHTML whose elements that HTML does not close in the start tag are closed by end tags."""
+    """XHTML as HTML: elements that are closed in the start tag are closed by end tags, character data are escaped."""
+    if "<![CDATA[" in markup:
+        markup = _CHARACTER_DATA.sub(lambda data: escape(data[1], quote=False), markup)
     pieces = []
     taken = before = 0
     slash = markup.find("/>")

@@ -121,7 +121,8 @@ class _Page:
         elif tag == "br":
             inline.line_break()
         elif tag in _PREFORMATTED:
-            self.flow.add(code_block(_preformatted(node), _language(node)))
+            code = _preformatted(node)
+            self.flow.add(*([code_block(code, _language(node))] if code.strip() else []))
         elif tag == "img":
             alternative = node.attributes.get("alt") or ""
             if not (self._admonitions and alternative.strip(" []").lower() in _ADMONITIONS):  # its title says it too

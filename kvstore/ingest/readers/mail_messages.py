@@ -1,11 +1,12 @@
 """Mail: a message is a document; what is attached to it is read by its suffix, as documents of their own.
 
-In: a message (``.eml``, RFC 5322 and MIME) or a file of many (``.mbox``, RFC 4155; ``>From`` lines as mboxrd has them).
+In: a message (``.eml``, RFC 5322 and MIME) or a file of many (``.mbox``, RFC 4155; ``>From`` lines as mboxrd has them;
+a line ``From`` begins a message where it has a time of day, or a header stands below it).
 Out: documents of format ``markdown``: key the message's id, else that of its file (and its number there), title the
 subject, metadata ``from``, ``to``, ``cc``, ``date`` (ISO 8601), ``in_reply_to`` and the names of the ``attachments``.
-The text is that of the plain parts, or of the HTML where there are none; quoted text is a block quotation, and so is a
-signature, behind the word ``Signature:``. Attachments have ``attached_to`` in their metadata. A file that is no mail is
-a ReaderError; in a file of many, a bad message is a ReadFailure and the next one is read.
+The text is that of the plain parts, or of the HTML where there are none or they say far less; quoted text is a block
+quotation, and so is a signature, behind the word ``Signature:``. Attachments have ``attached_to`` in their metadata. A
+file that is no mail is a ReaderError; in a file of many, a bad message is a ReadFailure and the next one is read.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from collections.abc import Container, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from email import policy
+from email.header import decode_header, make_header
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
@@ -37,11 +39,24 @@ _DEEPEST = 20
 
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
 _FROM_LINE = re.compile(rb"From (?:\S|$)")
+_TIMED_FROM_LINE = re.compile(rb"From \S.*\d\d:\d\d")
 _STUFFED = re.compile(rb">+From ")
 _QUOTED = re.compile(r"\s?(?:>\s?)+")
 _FORWARDED = re.compile(r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGNATURE = re.compile(r"--\s?$")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
+_MARKUP = re.compile(r"<(style|script|head)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>|&\w+;", re.I | re.S)
+#: The share of the words of a mail's HTML that its plain form must have to be read in its place.
+_SHARE_PLAIN = 0.3
+#: What mail programs mean by what they declare, as browsers read it (WHATWG Encoding, 4.2).
+_MEANT = {
+    "gb2312": "gb18030", "gbk": "gb18030", "gb_2312-80": "gb18030", "x-gbk": "gb18030", "hz-gb-2312": "hz",
+    "shift_jis": "cp932", "shift-jis": "cp932", "x-sjis": "cp932", "windows-31j": "cp932",
+    "ks_c_5601-1987": "cp949", "euc-kr": "cp949", "iso-2022-kr": "iso2022_kr", "big5": "big5hkscs",
+    "iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "utf-8", "iso-8859-9": "cp1254", "tis-620": "cp874",
+    "windows-874": "cp874", "iso-8859-8-i": "iso-8859-8", "unicode-1-1-utf-7": "utf-7", "x-mac-roman": "mac_roman",
+}  # fmt: skip
 _MESSAGE = BytesParser(policy=policy.default)
 
 
@@ -64,15 +79,19 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if _FROM_LINE.match(first) is None:
         raise ReaderError(f"{origin.name}: is no mbox: it does not begin with a line 'From '")
+    waiting: bytes | None = None  # the first line of the next message, which was looked at
     for number in count(1):
         lines: list[bytes] = []
         size = 0
         ended = True
         blank = False
-        for line in stream:
+        while line := stream.readline() if waiting is None else waiting:
+            waiting = None
             if blank and _FROM_LINE.match(line):
-                ended = False
-                break
+                waiting = stream.readline()
+                if _TIMED_FROM_LINE.match(line) or _HEADER.match(waiting):
+                    ended = False
+                    break
             blank = not line.strip()
             size += len(line)
             if size <= _LARGEST:
@@ -148,16 +167,33 @@ def _parted(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]
         elif part.is_multipart():
             inner = [each for each in part.get_payload() if isinstance(each, Message)]
             waiting += [(each, depth + 1) for each in reversed(inner)]
-        elif kind in ("text/plain", "text/html"):
+        elif _is_text(kind):
             bodies.append(part)
     return bodies, list(attached.items())
 
 
+def _is_text(kind: str) -> bool:
+    """Whether a part is shown as text: an unknown kind is (RFC 2046, 4.1.4), appointments and cards are not."""
+    return kind.startswith("text/") and kind not in ("text/calendar", "text/vcard", "text/x-vcard", "text/css")
+
+
 def _alternative(part: Message) -> Message | None:
-    """Of the forms of one text the plain one, if it says anything, else the one that comes last (RFC 2046, 5.1.4)."""
+    """Of the forms of one text the plain one, unless it says far less than another; else the one that comes last that
+    has a text (RFC 2046, 5.1.4)."""
     forms = [each for each in part.get_payload() if isinstance(each, Message)] if part.is_multipart() else []
-    plain = next((each for each in forms if each.get_content_type() == "text/plain" and _text(each).strip()), None)
-    return plain if plain is not None else next(reversed(forms), None)
+    said = {id(each): _words(each) for each in forms}
+    plain = next((each for each in forms if each.get_content_type() == "text/plain"), None)
+    most = max(said.values(), default=0)
+    if plain is not None and said[id(plain)] and said[id(plain)] >= _SHARE_PLAIN * most:
+        return plain
+    return next((each for each in reversed(forms) if each is not plain and said[id(each)]), plain)
+
+
+def _words(form: Message) -> int:
+    """The words that one form of a text shows."""
+    shown = [each for each in islice(form.walk(), _MOST_PARTS) if _is_text(each.get_content_type())]
+    texts = [each for each in shown if not _file_name(each)]
+    return sum(len(_MARKUP.sub(" ", _text(each)).split()) for each in texts)
 
 
 def _file_name(part: Message) -> str:
@@ -190,8 +226,8 @@ def _payload(part: Message) -> bytes:
 def _text(part: Message) -> str:
     """The text of a part in the character set it names, else in that of most mail that names none."""
     data = _payload(part)
-    named = str(part.get_content_charset() or "utf-8")
-    for encoding in (named, "utf-8", "cp1252"):
+    named = str(part.get_content_charset() or "utf-8").lower()
+    for encoding in (_MEANT.get(named, named), named, "utf-8", "cp1252"):
         with suppress(LookupError, ValueError):
             return clean(data.decode(encoding)).replace("\0", "")
     return clean(data.decode("latin-1")).replace("\0", "")
@@ -205,18 +241,20 @@ def _blocks(part: Message, name: str, options: ReadOptions) -> list[MarkdownBloc
         from .html import page
 
         return page(text.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
-    if (part.get_param("format") or "") == "flowed":
-        text = _unflowed(text)
+    if str(part.get_param("format") or "").lower() == "flowed":
+        text = _unflowed(text, str(part.get_param("delsp") or "").lower() == "yes")
     return list(_plain_blocks(text.split("\n")))
 
 
-def _unflowed(text: str) -> str:
-    """Lines that a space ends go on in the next one of the same depth (RFC 3676, 4)."""
+def _unflowed(text: str, deleted: bool = False) -> str:
+    """Lines that a space ends go on in the next one of the same depth (RFC 3676, 4); that space may be ``deleted``."""
     joined: list[str] = []
     for line in text.split("\n"):
         depth = _depth(line)
         if joined and joined[-1].endswith(" ") and not _SIGNATURE.match(joined[-1]) and _depth(joined[-1]) == depth:
-            joined[-1] += line.lstrip(">").lstrip() if depth else line
+            joined[-1] = joined[-1].removesuffix(" " if deleted else "") + (
+                line.lstrip(">").lstrip() if depth else line
+            )
         else:
             joined.append(line)
     return "\n".join(joined)
@@ -267,10 +305,15 @@ def _header(message: Message, name: str) -> str:
     """A header as text, in one line; empty where there is none or it is beyond reading."""
     with suppress(Exception):  # headers that are not standard fail in the parser in more ways than it names
         value = message[name]
-        return "" if value is None else " ".join(clean(str(value)).split())
-    with suppress(Exception):
-        raw = dict(message.raw_items())[name]
-        return " ".join(clean(str(raw)).split())
+        shown = "" if value is None else str(value)
+        if "\ufffd" not in shown and not _SURROGATE.search(shown):
+            return " ".join(clean(shown).split())
+    with suppress(Exception):  # letters that are not encoded, as some programs write them
+        raw = str(dict(message.raw_items())[name])
+        data = raw.encode("utf-8", "surrogateescape")
+        with suppress(UnicodeDecodeError):
+            return " ".join(clean(str(make_header(decode_header(data.decode())))).split())
+        return " ".join(clean(data.decode("cp1252", "replace")).split())
     return ""
 
 

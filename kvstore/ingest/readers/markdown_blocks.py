@@ -45,12 +45,17 @@ class Inline:
         self._code_end = -1
         self._taken = 0  # how often; emphasis opened before a taking ends with it
         self._emphasised = False
+        self._emphasis_end = -1
         self._apart = False
 
     def text(self, text: str) -> None:
         """Add literal text."""
+        if not text:
+            return
         text = _collapsed(text)
-        if self._apart and text:
+        if text[0].isalnum() and len(self._pieces) == self._emphasis_end and not self._apart:
+            self._pieces[-2] = self._pieces[-2][1:-1]  # a word of which some letters are emphasised is one word
+        if self._apart:
             if text[0].isalnum() and (self.last_character().isalnum() or self.last_character() in "`*"):
                 self._pieces.append(" ")
             self._apart = False
@@ -91,7 +96,8 @@ class Inline:
         return self._taken, len(self._pieces)
 
     def end_emphasis(self, started: tuple[int, int] | None) -> None:
-        """Put ``*`` around what was added since the start, unless it is empty, code, starred or of several blocks."""
+        """Put ``*`` around what was added since the start, unless it is empty, code, starred, of several blocks, or
+        begins or ends within a word."""
         if started is None:
             return
         self._emphasised = False
@@ -101,7 +107,14 @@ class Inline:
         if taken != self._taken or not bare or "*" in bare or "\n\n" in bare or bare[0] == bare[-1] == "`":
             return
         before, after = inner[: len(inner) - len(inner.lstrip())], inner[len(inner.rstrip()) :]
+        if not before and bare[0].isalnum() and self._ends_in_word(start):
+            return
         self._pieces[start:] = [before, f"*{bare}*", after]
+        self._emphasis_end = -1 if after else len(self._pieces)
+
+    def _ends_in_word(self, end: int) -> bool:
+        """Whether the pieces before one end in a letter or digit."""
+        return next((piece[-1].isalnum() for piece in reversed(self._pieces[:end]) if piece), False)
 
     def last_character(self) -> str:
         """The last character added, or an empty string."""
@@ -116,7 +129,7 @@ class Inline:
         if not whole.isascii():
             whole = whole.translate(_INVISIBLE)
         self._pieces.clear()
-        self._code_end = -1
+        self._code_end = self._emphasis_end = -1
         self._apart = False
         if "  " in whole:
             whole = re.sub(" {2,}", " ", whole)

@@ -2,8 +2,9 @@
 
 In: an ``.ipynb`` file (nbformat 3 or 4). Out: one document of format ``markdown``: Markdown cells word for word, code
 cells as blocks of code in the notebook's language, and behind each what it gave as text (streams, results, errors) as a
-block of code, or as it is where it is Markdown. Pictures and widgets are left out. The title is that of its metadata,
-else the first heading of level one. A file that is no notebook, or has no text, is a ReaderError.
+block of code, or as it is where it is Markdown; HTML, where that is all there is, becomes Markdown. Pictures and
+widgets are left out. The title is that of its metadata, else the first heading of level one. A file that is no
+notebook, or has no text, is a ReaderError.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from ...errors import ReaderError
@@ -19,6 +21,8 @@ from .markdown import first_title
 from .markdown_blocks import MarkdownBlock, code_block, document, paragraph
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
 
+#: What Python calls an object that shows itself in another way.
+_ONLY_AN_OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9A-Fa-f]+)?>")
 _TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -37,7 +41,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     language = _language(metadata)
-    blocks = [block for cell in cells if isinstance(cell, dict) for block in _blocks(cell, language)]
+    shown = replace(options, encoding="utf-8", navigation="keep")
+    blocks = [
+        block for cell in cells if isinstance(cell, dict) for block in _blocks(cell, language, origin.name, shown)
+    ]
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     written = document(blocks)
@@ -68,7 +75,7 @@ def _language(metadata: dict[str, Any]) -> str:
     return ""
 
 
-def _blocks(cell: dict[str, Any], language: str) -> Iterator[MarkdownBlock]:
+def _blocks(cell: dict[str, Any], language: str, name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     kind = cell.get("cell_type")
     source = _joined(cell.get("source", cell.get("input")))
     if kind == "code":
@@ -77,7 +84,7 @@ def _blocks(cell: dict[str, Any], language: str) -> Iterator[MarkdownBlock]:
         outputs = cell.get("outputs")
         for output in outputs if isinstance(outputs, list) else ():
             if isinstance(output, dict):
-                yield from _output(output)
+                yield from _output(output, name, options)
     elif kind == "heading" and source.strip():  # nbformat 3
         level = cell.get("level")
         yield MarkdownBlock("heading", f"{'#' * (level if isinstance(level, int) and 0 < level < 7 else 1)} {source}")
@@ -85,7 +92,7 @@ def _blocks(cell: dict[str, Any], language: str) -> Iterator[MarkdownBlock]:
         yield MarkdownBlock("paragraph", source.strip("\n")) if kind == "markdown" else paragraph(source.strip())
 
 
-def _output(output: dict[str, Any]) -> Iterator[MarkdownBlock]:
+def _output(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
     kind = output.get("output_type")
     told = output.get("data")
     data = told if isinstance(told, dict) else output
@@ -98,6 +105,12 @@ def _output(output: dict[str, Any]) -> Iterator[MarkdownBlock]:
         return
     else:
         text = _joined(data.get("text/plain", data.get("text")))
+        markup = _joined(data.get("text/html", data.get("html")))
+        if markup.strip() and (not text.strip() or _ONLY_AN_OBJECT.fullmatch(text.strip())):
+            from .html import page
+
+            yield from page(markup.encode(), name, options)[1]
+            return
     if text.strip():
         yield code_block(_TERMINAL_COLOUR.sub("", text))
 

@@ -165,7 +165,7 @@ class _Text:
                     self._notes.append(body)
                     inline.text(f"[{len(self._notes)}]")
             elif part.tag.startswith(_DRAW):
-                boxes += part.iter(f"{_DRAW}text-box")
+                boxes.append(part)
             elif part.tag == f"{_TEXT}span" and self._is_code(part):
                 inline.code("".join(_verbatim(part)))
             else:

@@ -100,8 +100,8 @@ class ReadOptions:
     ``text``, ``title``, ``key``: names of the columns or fields that hold them (csv, jsonl, rows).
     ``child``, ``parent``: names of the two columns (pairs). ``tree``: the tree the pairs go into (pairs).
     ``sheet``: the sheet whose rows are documents, where it is not the first (rows).
-    ``navigation``: ``keep`` leaves nothing of a page out, ``drop`` (as without it) what is navigation (html), or
-    running heads and page numbers (pdf).
+    ``navigation``: ``keep`` leaves nothing of a page out, ``drop`` (as without it) what is navigation (html), running
+    heads and page numbers (pdf), or dates, footers and numbers of slides (pptx).
     """
 
     encoding: str | None = None

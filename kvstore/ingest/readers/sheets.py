@@ -10,6 +10,7 @@ is locked with a password or has no text is a ReaderError, and so is the absence
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -64,7 +65,8 @@ def _workbook(stream: BinaryIO, origin: Origin) -> Iterator[Any]:
     openpyxl = required("openpyxl", "documents", f"{origin.name}: reading XLSX", error=ReaderError)
     package = Package(stream, origin.name, "XLSX")
     stream.seek(0)
-    with package.guarded():
+    with package.guarded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what openpyxl does not know of formats, which is not read
         book = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
         try:
             yield book

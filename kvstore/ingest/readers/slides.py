@@ -1,27 +1,40 @@
 """PPTX: a presentation becomes Markdown, a section a slide.
 
 In: a ``.pptx`` file. Out: one document of format ``markdown``: a slide is a heading (its title, or its number) with its
-texts, lists, tables and charts in the order of their shapes, and the speaker's notes behind the word ``Notes:``. Hidden
-slides are read too. The title is that of the file's properties, else that of the first slide. A file that is no PPTX,
-is locked with a password or has no text is a ReaderError, and so is the absence of python-pptx.
+texts, lists, tables, charts and diagrams in the order of their shapes, and the speaker's notes behind the word
+``Notes:``. Hidden slides are read too. Dates, footers and numbers of slides are left out, and told (``left_out``); the
+option ``navigation=keep`` keeps them. The title is that of the file's properties, else that of the first slide. A file
+that is no PPTX, is locked with a password or has no text is a ReaderError, and so is the absence of python-pptx.
+
+Source: ECMA-376 part 1, 19.3 (slides), 21.1.2 (text) and 21.4 (diagrams); part 3, 9.3 (alternatives).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, BinaryIO
+from xml.etree.ElementTree import Element
 
 from ...errors import ReaderError
 from ...extras import required
 from .list_nesting import Gathered
 from .markdown_blocks import Inline, MarkdownBlock, document, heading, paragraph, pipe_table
 from .packages import Package
-from .raw_document import Origin, RawDocument, ReadOptions
+from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
+from .xml_tree import parsed
 
-#: Groups of shapes within groups.
+#: Groups of shapes within groups, and points of a diagram within points.
 _DEEPEST = 20
-_TEXT = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_FORMULA = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
+_FORMULA_TEXT = "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"
 _DIAGRAM = "/diagramData"
+#: What programs write where nobody named a presentation.
+_NO_TITLES = ("PowerPoint Presentation", "PptxGenJS Presentation")
+#: Placeholders that say the same on every slide (19.7.10).
+_RUNNING = {"dt": "date", "ftr": "footer", "sldNum": "slide number"}
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -32,24 +45,34 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     with package.guarded():
         presentation: Any = pptx.Presentation(stream)
         titled = " ".join((presentation.core_properties.title or "").split())
-        slides = [_slide(slide, number) for number, slide in enumerate(presentation.slides, 1)]
+        left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
+        slides = [_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
-    if titled == "PowerPoint Presentation":  # what programs write where nobody named it
+    if titled in _NO_TITLES:
         titled = ""
     title = titled or next((title for title, _ in slides if title), "")
     blocks = [block for _, blocks in slides for block in blocks]
-    yield RawDocument(origin.key, title or None, document(blocks) + "\n", {"slides": len(slides)}, "markdown")
+    text = document(blocks) + "\n"
+    yield RawDocument(origin.key, title or None, text, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
 
 
-def _slide(slide: Any, number: int) -> tuple[str, list[MarkdownBlock]]:
-    """The title of a slide, and its blocks."""
+def _slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tuple[str, list[MarkdownBlock]]:
+    """The title of a slide, and its blocks; what every slide says goes to ``left_out``, where that is a list."""
+    _choose(slide.shapes.element)
     shape = slide.shapes.title
-    title = " ".join(shape.text_frame.text.split()) if shape is not None and shape.has_text_frame else ""
+    title = " ".join(_paragraphs(shape)).replace("\n", " ") if shape is not None and shape.has_text_frame else ""
+    title = " ".join(title.split())
     blocks = [heading(2, title or f"Slide {number}")]
     for other in slide.shapes:
-        if shape is None or other.shape_id != shape.shape_id:
+        if shape is not None and other.shape_id == shape.shape_id:
+            continue
+        held = other.element.ph if other.is_placeholder else None
+        running = None if held is None or left_out is None else _RUNNING.get(held.get("type", ""))
+        if running is None or left_out is None:
             blocks += _shape(other, 0)
+        elif text := " ".join(" ".join(_paragraphs(other)).split()):
+            left_out.append(LeftOut(f"slide {number}", running, len(text), text[:80]))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         notes = [" ".join(each.text.split()) for each in slide.notes_slide.notes_text_frame.paragraphs]
         blocks += [
@@ -57,6 +80,21 @@ def _slide(slide: Any, number: int) -> tuple[str, list[MarkdownBlock]]:
             for first, text in zip([True, *[False] * len(notes)], filter(None, notes), strict=False)
         ]
     return title, blocks
+
+
+def _choose(shapes: Any) -> None:
+    """Put one of alternatives in their place: the first that has text, which older programs cannot show, else the last.
+
+    A text with a formula is one of two; the other is a picture of it.
+    """
+    for alternatives in list(shapes.iter(f"{_MC}AlternateContent")):
+        above = alternatives.getparent()
+        forms = [form for form in alternatives if form.tag in (f"{_MC}Choice", f"{_MC}Fallback")]
+        if above is None or not forms:
+            continue
+        chosen = next((form for form in forms if any(map(str.strip, form.itertext()))), forms[-1])
+        place = above.index(alternatives)
+        above[place : place + 1] = list(chosen)
 
 
 def _shape(shape: Any, depth: int) -> list[MarkdownBlock]:
@@ -72,22 +110,59 @@ def _shape(shape: Any, depth: int) -> list[MarkdownBlock]:
     return _diagram(shape)
 
 
+def _paragraphs(shape: Any) -> list[str]:
+    return [_written(each._p) for each in shape.text_frame.paragraphs]
+
+
+def _written(paragraph: Any) -> str:
+    """The text of a paragraph, with the letters of its formulas."""
+    written = ""
+    for part in paragraph:
+        if part.tag in (f"{_A}r", f"{_A}fld"):
+            written += "".join(text.text or "" for text in part.iter(f"{_A}t"))
+        elif part.tag == f"{_A}br":
+            written += "\n"
+        elif part.tag == _FORMULA:
+            written += "".join(text.text or "" for text in part.iter(_FORMULA_TEXT))
+    return written.replace("\v", "\n")
+
+
 def _frame(shape: Any) -> list[MarkdownBlock]:
-    """The paragraphs of a shape; in a placeholder for a list they are its items, by their levels."""
+    """The paragraphs of a shape; those with a bullet, and all of a placeholder for a list, are items by level."""
     gathered = Gathered()
-    filled = [each for each in shape.text_frame.paragraphs if each.text.strip()]
-    listed = shape.is_placeholder and (len(filled) > 1 or any(each.level for each in filled))
-    for each in filled:
+    filled = [(each, text) for each in shape.text_frame.paragraphs if (text := _written(each._p)).strip()]
+    listed = shape.is_placeholder and (len(filled) > 1 or any(each.level for each, _ in filled))
+    counts: dict[int, int] = {}
+    for each, written in filled:
         inline = Inline()
-        inline.text(each.text.replace("\v", "\n"))
+        _lines(inline, written)
         texts = inline.take()
         if not texts:
             continue
-        if listed or each.level:
-            gathered.add_item(each.level, "-", [MarkdownBlock("paragraph", "\n".join(texts))])
+        mark = _mark(each._p)
+        if mark != "no" and (mark or listed or each.level):
+            counts = {level: count for level, count in counts.items() if level <= each.level}
+            counts[each.level] = counts.get(each.level, 0) + 1 if mark == "number" else 0
+            marker = f"{counts[each.level]}." if mark == "number" else "-"
+            gathered.add_item(each.level, marker, [MarkdownBlock("paragraph", "\n".join(texts))])
         else:
+            counts = {}
             gathered.add(*map(paragraph, texts))
     return gathered.finished()
+
+
+def _lines(inline: Inline, text: str) -> None:
+    for number, line in enumerate(text.split("\n")):
+        if number:
+            inline.line_break()
+        inline.text(line)
+
+
+def _mark(paragraph: Any) -> str:
+    """What a paragraph says of itself (21.1.2.4): ``bullet``, ``number``, ``no`` mark, or nothing."""
+    marks = {f"{_A}buChar": "bullet", f"{_A}buBlip": "bullet", f"{_A}buAutoNum": "number", f"{_A}buNone": "no"}
+    properties = paragraph.find(f"{_A}pPr")
+    return next((marks[part.tag] for part in properties if part.tag in marks), "") if properties is not None else ""
 
 
 def _chart(chart: Any) -> list[MarkdownBlock]:
@@ -112,16 +187,46 @@ def _number(value: float | None) -> str:
 
 
 def _diagram(shape: Any) -> list[MarkdownBlock]:
-    """The texts of a diagram (SmartArt), which stand in a part of their own."""
-    frame = shape.element
-    identifiers = {value for element in frame.iter() for name, value in element.attrib.items() if name.endswith("}dm")}
+    """The texts of a diagram (SmartArt), which stand in a part of their own, as nested lists."""
+    identifiers = {
+        value for part in shape.element.iter() for name, value in part.attrib.items() if name.endswith("}dm")
+    }
     blocks = []
     for identifier in sorted(identifiers):
         relation = shape.part.rels.get(identifier) if identifier in shape.part.rels else None
-        if relation is None or not relation.reltype.endswith(_DIAGRAM):
-            continue
-        from .xml_tree import parsed
-
-        words = [" ".join((each.text or "").split()) for each in parsed(relation.target_part.blob).iter(_TEXT)]
-        blocks += [paragraph(text) for text in words if text]
+        if relation is not None and relation.reltype.endswith(_DIAGRAM):
+            blocks += _points(parsed(relation.target_part.blob))
     return blocks
+
+
+def _points(data: Element) -> list[MarkdownBlock]:
+    """The points of a diagram, each below the one it is part of (21.4.3); those that are part of none come last."""
+    texts: dict[str, str] = {}
+    outermost = []
+    for point in data.iter(f"{_DGM}pt"):
+        name = point.get("modelId", "")
+        told = ["".join(text.text or "" for text in part.iter(f"{_A}t")) for part in point.iter(f"{_A}p")]
+        texts[name] = "\n".join(line for line in (" ".join(each.split()) for each in told) if line)
+        if point.get("type") == "doc":
+            outermost.append(name)
+    parts: dict[str, list[tuple[int, str]]] = {}
+    for joined in data.iter(f"{_DGM}cxn"):
+        if joined.get("type", "parOf") == "parOf":
+            order = joined.get("srcOrd", "0")
+            place = int(order) if order.isdecimal() else 0
+            parts.setdefault(joined.get("srcId", ""), []).append((place, joined.get("destId", "")))
+    gathered = Gathered()
+    told_of: set[str] = set()
+    waiting = [(name, 0) for name in [*reversed(texts), *reversed(outermost)]]
+    while waiting:
+        name, depth = waiting.pop()
+        if name in told_of:
+            continue
+        told_of.add(name)
+        text = texts.get(name, "")
+        if text:
+            gathered.add_item(depth, "-", [MarkdownBlock("paragraph", text)])
+        below = min(_DEEPEST, depth + 1) if text else depth
+        inner = sorted(parts.get(name, ()), key=lambda part: part[0])
+        waiting += [(each, below) for _, each in reversed(inner)]
+    return gathered.finished()

@@ -1,0 +1,1408 @@
+# ruff: noqa: E501 -- markup is read best with its lines whole
+"""One text as the programs that people use write it, in every format that is read: at least five producers each.
+
+Where a program can be had as a library it is that library which writes (``needs`` names it, and who has it not skips);
+else the bytes are put together here after what the program writes: its markup, its odd corners, its encodings. Every
+producer gets the same text, and ``WORDS`` is what must come out.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import quopri
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+TITLE = "The lights of Portland"
+FIRST = (
+    "The lighthouse of Portland was lit in 1716, and its keeper, Elias Thornbury, wrote down every ship that came by. "
+    "In his first winter he counted 212 of them; the brig Halcyon was lost on the ledges with nineteen men. "
+    "“Nobody,” he wrote, “who has heard a hull break on stone forgets the sound — it is like a door.”"
+)
+SECOND = (
+    "Übergroße Schiffe fuhren an der Küste von 東京 vorbei, 12.5 Meilen weit; Ελένη und Пётр zählten sie. "
+    "Žofia’s coöperative sold fish & chips at < 3 crowns, naïvely, in the café by the harbour of Kraków."
+)
+ITEMS = ("Trim the wick of the lamp at dusk", "Wind the clockwork every four hours", "Polish the brass on Saturdays")
+TABLE = (("Station", "Height", "Keeper"), ("Portland", "41", "Thornbury"), ("Start Point", "28", "Margaret Ashe"))
+INNER = "How the lamp is tended"
+LAST = (
+    "In winter the lamp burned sixteen hours; in summer, only eight. The office of fishery affairs in Weymouth paid for "
+    "the oil, which came by the efficient cutter Marigold on the first Monday of the month, and for nothing else."
+)
+#: What is shown, in its order.
+SHOWN = (TITLE, FIRST, SECOND, INNER, *ITEMS, *(cell for row in TABLE for cell in row), LAST)
+WORDS = " ".join(SHOWN)
+
+Producer = Callable[[], bytes]
+#: Of each suffix the producers, by name; and what library a producer needs.
+PRODUCERS: dict[str, dict[str, Producer]] = {}
+NEEDS: dict[str, str] = {}
+
+
+def producer(suffix: str, name: str, needs: str | None = None) -> Callable[[Producer], Producer]:
+    """Register who writes files of a suffix."""
+
+    def register(write: Producer) -> Producer:
+        PRODUCERS.setdefault(suffix, {})[name] = write
+        if needs is not None:
+            NEEDS[f"{suffix} {name}"] = needs
+        return write
+
+    return register
+
+
+def packed(parts: dict[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A ZIP archive of parts."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def saved(save: Callable[[io.BytesIO], object]) -> bytes:
+    """What is saved to a stream."""
+    stream = io.BytesIO()
+    save(stream)
+    return stream.getvalue()
+
+
+def html_body(paragraph: str = "p") -> str:
+    """The text as plain markup."""
+    p = paragraph
+    items = "".join(f"<li>{escape(item)}</li>" for item in ITEMS)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in TABLE)
+    return (
+        f"<h1>{TITLE}</h1><{p}>{escape(FIRST)}</{p}><{p}>{escape(SECOND)}</{p}><h2>{INNER}</h2><ul>{items}</ul>"
+        f"<table>{rows}</table><{p}>{escape(LAST)}</{p}>"
+    )
+
+
+# --- EPUB ------------------------------------------------------------------------------------------------------------
+
+CONTAINER = (
+    '<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    '<rootfile full-path="{}" media-type="application/oebps-package+xml"/></rootfiles></container>'
+)
+DC = 'xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:opf="http://www.idpf.org/2007/opf"'
+
+
+def opf(version: str, manifest: str, spine: str, toc: str = "") -> str:
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?><package xmlns="http://www.idpf.org/2007/opf" version="{version}" unique-identifier="id">'
+        f'<metadata {DC}><dc:title>{TITLE}</dc:title><dc:creator opf:role="aut">Elias Thornbury</dc:creator>'
+        f'<dc:identifier id="id">urn:x</dc:identifier><dc:language>en</dc:language></metadata>'
+        f"<manifest>{manifest}</manifest><spine{toc}>{spine}</spine></package>"
+    )
+
+
+def split_body() -> tuple[str, str]:
+    before, after = html_body().split("<h2>")
+    return before, "<h2>" + after
+
+
+@producer(".epub", "Calibre")
+def _() -> bytes:
+    # Split into parts, EPUB 2, anchors and titles closed in the start tag, a cover of SVG, styles by the letter.
+    head = '<?xml version=\'1.0\' encoding=\'utf-8\'?>\n<html xmlns="http://www.w3.org/1999/xhtml"><head><title/><link href="s.css" rel="stylesheet" type="text/css"/></head><body class="calibre">'
+    first, second = split_body()
+    first = first.replace("<p>", '<p class="calibre1"><a id="p1" class="calibre3"/>').replace(
+        " Halcyon ", ' <i class="calibre4">Halcyon</i> '
+    )
+    parts = {
+        "titlepage.xhtml": f'{head}<div><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><image width="1" height="1" href="cover.jpeg"/></svg></div></body></html>',
+        "text/part0000_split_000.html": f"{head}{first}<p class='calibre5'/></body></html>",
+        "text/part0000_split_001.html": f"{head}<h3 class='x'/>{second}</body></html>",
+    }
+    manifest = "".join(
+        f'<item id="i{n}" href="{name}" media-type="application/xhtml+xml"/>' for n, name in enumerate(parts)
+    )
+    ncx = (
+        "<?xml version='1.0' encoding='utf-8'?><!DOCTYPE ncx PUBLIC \"-//NISO//DTD ncx 2005-1//EN\" \"http://www.daisy.org/z3986/2005/ncx-2005-1.dtd\">"
+        '<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap><navPoint id="a" playOrder="1"><navLabel><text>'
+        f'{TITLE}</text></navLabel><content src="text/part0000_split_000.html"/><navPoint id="b" playOrder="2"><navLabel><text>{INNER}</text></navLabel>'
+        '<content src="text/part0000_split_001.html#x"/></navPoint></navPoint></navMap></ncx>'
+    )
+    manifest += '<item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/><item id="c" href="cover.jpeg" media-type="image/jpeg"/>'
+    return packed({
+        "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("content.opf"),
+        "content.opf": opf("2.0", manifest, '<itemref idref="i0"/><itemref idref="i1"/><itemref idref="i2"/>', ' toc="ncx"'),
+        "toc.ncx": ncx, "cover.jpeg": b"\xff\xd8\xff", **parts,
+    })  # fmt: skip
+
+
+@producer(".epub", "InDesign")
+def _() -> bytes:
+    # A span around every run of characters, breaks inside words, ids everywhere, a navigation document with page list.
+    body = html_body().replace(
+        "lighthouse", '<span class="CharOverride-1">light</span><span class="CharOverride-2">house</span>'
+    )
+    body = body.replace(
+        "<p>", '<p class="ParaOverride-1" id="_idTextAnchor000"><span id="a" /><span class="CharOverride-3">'
+    ).replace("</p>", "</span></p>")
+    body = body.replace("ledges with", "ledges<br /> with")
+    html = (
+        '<?xml version="1.0" encoding="UTF-8" standalone="no"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops">'
+        f'<head><title>book</title></head><body id="book" xml:lang="en-US"><div class="_idGenObjectLayout-1"><div id="_idContainer000" class="Basic-Text-Frame">{body}</div></div></body></html>'
+    )
+    nav = (
+        '<?xml version="1.0" encoding="UTF-8"?><html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><body><nav epub:type="page-list"><ol><li><a href="book.xhtml#p">1</a></li></ol></nav>'
+        f'<nav epub:type="toc" id="toc"><ol><li><a href="book.xhtml#_idTextAnchor000">{TITLE}</a></li></ol></nav></body></html>'
+    )
+    manifest = '<item id="book" href="book.xhtml" media-type="application/xhtml+xml" /><item id="toc" href="toc.xhtml" media-type="application/xhtml+xml" properties="nav" />'
+    return packed({
+        "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("OEBPS/content.opf"),
+        "META-INF/encryption.xml": '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><CipherReference URI="OEBPS/font/a.otf"/></encryption>',
+        "OEBPS/content.opf": opf("3.0", manifest, '<itemref idref="book" />'), "OEBPS/book.xhtml": html, "OEBPS/toc.xhtml": nav,
+    })  # fmt: skip
+
+
+@producer(".epub", "Pandoc")
+def _() -> bytes:
+    head = '<?xml version="1.0" encoding="UTF-8"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><head><meta charset="utf-8" /><title>x</title><style type="text/css"/></head>'
+    first, second = split_body()
+    section = f'{head}<body epub:type="bodymatter"><section id="lights" class="level1" data-number="1">{first}<section id="tended" class="level2">{second}</section></section></body></html>'
+    manifest = "".join(
+        f'<item id="{name}" href="{href}" media-type="application/xhtml+xml"{more} />'
+        for name, href, more in (
+            ("nav", "nav.xhtml", ' properties="nav"'),
+            ("title_page_xhtml", "text/title_page.xhtml", ""),
+            ("ch001_xhtml", "text/ch001.xhtml", ""),
+        )
+    )
+    nav = f'{head}<body epub:type="frontmatter"><nav epub:type="toc" id="toc"><h1 id="toc-title">T</h1><ol class="toc"><li id="toc-li-1"><a href="text/ch001.xhtml#lights">{TITLE}</a></li></ol></nav></body></html>'
+    empty = f"{head}<body epub:type='frontmatter'><section epub:type='titlepage'></section></body></html>"
+    return packed({
+        "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("EPUB/content.opf"),
+        "EPUB/content.opf": opf("3.0", manifest, '<itemref idref="title_page_xhtml" linear="yes" /><itemref idref="nav" /><itemref idref="ch001_xhtml" />'),
+        "EPUB/nav.xhtml": nav, "EPUB/text/title_page.xhtml": empty, "EPUB/text/ch001.xhtml": section,
+    })  # fmt: skip
+
+
+@producer(".epub", "an old converter")
+def _() -> bytes:
+    # XHTML 1.1 in Latin-1 with entities of HTML, text in CDATA, names with spaces and in another case.
+    body = (
+        html_body()
+        .replace("ü", "&uuml;")
+        .replace("—", "&#8212;")
+        .replace("brig Halcyon", "<![CDATA[brig Halcyon]]>")
+        .replace("—", "&mdash;")
+    )
+    body = "".join(char if ord(char) < 128 else f"&#x{ord(char):X};" for char in body).replace("&#xDC;", "&Uuml;")
+    html = (
+        '<?xml version="1.0" encoding="iso-8859-1"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd">'
+        f'<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en"><head><title /><script type="text/javascript" src="x.js" /></head><body><p />{body}<em /></body></html>'
+    )
+    manifest = '<item id="a" href="chapter%20one.htm" media-type="text/x-oeb1-document"/>'
+    return packed({
+        "mimetype": "application/epub+zip\n", "META-INF/container.xml": CONTAINER.format("OPS/book.opf"),
+        "OPS/book.opf": opf("2.0", manifest, '<itemref idref="a"/>'), "OPS/chapter one.htm": html.encode("latin-1"),
+    }, zipfile.ZIP_STORED)  # fmt: skip
+
+
+@producer(".epub", "Sphinx", "sphinx")
+def _() -> bytes:
+    import tempfile
+
+    from sphinx.application import Sphinx
+
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "conf.py").write_text(
+            f"project = {TITLE!r}\nauthor = 'x'\nversion = release = '1'\nepub_show_urls = 'no'\n"
+        )
+        (root / "index.rst").write_text(rst())
+        with open("/dev/null", "w") as silent:
+            Sphinx(
+                folder, folder, f"{folder}/out", f"{folder}/trees", "epub", status=silent, warning=silent, parallel=0
+            ).build()
+        return next((root / "out").glob("*.epub")).read_bytes()
+
+
+@producer(".epub", "mkepub", "mkepub")
+def _() -> bytes:
+    import tempfile
+
+    import mkepub
+
+    first, second = split_body()
+    book = mkepub.Book(title=TITLE)
+    page = book.add_page(TITLE, first)
+    book.add_page(INNER, second, parent=page)
+    with tempfile.TemporaryDirectory() as folder:
+        book.save(f"{folder}/a.epub")
+        return Path(f"{folder}/a.epub").read_bytes()
+
+
+# --- ODT -------------------------------------------------------------------------------------------------------------
+
+ODF = " ".join(
+    f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+    for short, name in (("office", "office"), ("text", "text"), ("table", "table"), ("style", "style"), ("draw", "drawing"), ("meta", "meta"), ("manifest", "manifest"), ("svg", "svg-compatible"), ("fo", "xsl-fo-compatible"))
+) + ' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xlink="http://www.w3.org/1999/xlink"'  # fmt: skip
+
+
+def odt(body: str, styles: str = "", more: str = "") -> bytes:
+    """A package with this body; ``more`` are styles in styles.xml."""
+    content = (
+        f'<?xml version="1.0" encoding="UTF-8"?><office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>'
+        f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
+    )
+    manifest = f'<manifest:manifest {ODF}><manifest:file-entry manifest:full-path="/" manifest:media-type="application/vnd.oasis.opendocument.text"/></manifest:manifest>'
+    header = '<style:master-page style:name="Standard"><style:header><text:p>The running head of every page</text:p></style:header></style:master-page>'
+    named = f'<?xml version="1.0" encoding="UTF-8"?><office:document-styles {ODF}><office:styles>{more}</office:styles><office:master-styles>{header}</office:master-styles></office:document-styles>'
+    return packed(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "content.xml": content,
+            "styles.xml": named,
+            "META-INF/manifest.xml": manifest,
+        }
+    )
+
+
+def odf_table(cell: Callable[[str], str]) -> str:
+    rows = "".join(
+        "<table:table-row>"
+        + "".join(f"<table:table-cell>{cell(text)}</table:table-cell>" for text in row)
+        + "</table:table-row>"
+        for row in TABLE
+    )
+    return f'<table:table table:name="T"><table:table-column table:number-columns-repeated="3"/>{rows}</table:table>'
+
+
+@producer(".odt", "LibreOffice")
+def _() -> bytes:
+    # Soft page breaks, sequence declarations, tracked changes, spaces and tabs as elements, a text in a drawn shape.
+    first = (
+        escape(FIRST)
+        .replace("wrote down", "wrote<text:s/>down")
+        .replace(" came by.", "<text:soft-page-break/> came<text:tab/>by.")
+    )
+    items = "".join(
+        f'<text:list-item><text:p text:style-name="P2">{item}</text:p></text:list-item>' for item in ITEMS[:2]
+    )
+    return odt(
+        '<text:sequence-decls><text:sequence-decl text:name="Figure"/></text:sequence-decls><text:tracked-changes><text:changed-region text:id="c1"><text:deletion><office:change-info><dc:creator>x</dc:creator></office:change-info><text:p>gone</text:p></text:deletion></text:changed-region></text:tracked-changes>'
+        f'<text:h text:style-name="Heading_20_1" text:outline-level="1"><text:bookmark-start text:name="_Toc1"/>{TITLE}<text:bookmark-end text:name="_Toc1"/></text:h>'
+        f'<text:p text:style-name="P1">{first}<text:change text:change-id="c1"/></text:p><text:p text:style-name="Text_20_body">{escape(SECOND)}</text:p>'
+        f'<text:h text:style-name="Heading_20_2" text:outline-level="2">{INNER}</text:h><text:list text:style-name="L1">{items}</text:list>'
+        f'<text:p text:style-name="Standard"><draw:custom-shape draw:style-name="gr1" svg:width="5cm"><text:p>{ITEMS[2]}</text:p><draw:enhanced-geometry draw:type="rectangle"/></draw:custom-shape></text:p>'
+        + odf_table(lambda text: f'<text:p text:style-name="Table_20_Contents">{text}</text:p>')
+        + f'<text:p text:style-name="Standard"><text:span text:style-name="T1">{LAST[:6]}</text:span><text:span text:style-name="T2">{LAST[6:30]}</text:span>{LAST[30:]}</text:p>',
+        '<style:style style:name="T1" style:family="text"><style:text-properties fo:font-weight="bold"/></style:style><style:style style:name="T2" style:family="text"/>',
+    )  # fmt: skip
+
+
+@producer(".odt", "Google Docs")
+def _() -> bytes:
+    # No named headings by style, a span around every run, lists with a style an item, links.
+    def span(text: str) -> str:
+        return f'<text:span text:style-name="T1">{escape(text)}</text:span>'
+
+    items = "".join(
+        f'<text:list text:style-name="LS{n}" text:continue-numbering="true"><text:list-item><text:p>{span(item)}</text:p></text:list-item></text:list>'
+        for n, item in enumerate(ITEMS)
+    )
+    return odt(
+        f'<text:h text:style-name="P1" text:outline-level="1">{span(TITLE)}</text:h><text:p text:style-name="P2"><text:a xlink:href="https://x.org/" xlink:type="simple">{span(FIRST[:40])}</text:a>{span(FIRST[40:])}</text:p>'
+        f'<text:p text:style-name="P2">{span(SECOND)}</text:p><text:p/><text:h text:outline-level="2">{span(INNER)}</text:h>{items}{odf_table(lambda text: f"<text:p>{span(text)}</text:p>")}<text:p>{span(LAST)}</text:p>'
+    )
+
+
+@producer(".odt", "Word")
+def _() -> bytes:
+    # Everything in spans that part words, headings by outline level, a table in a section, fields.
+    def spans(text: str) -> str:
+        return "".join(
+            f'<text:span text:style-name="T{n % 3}">{escape(text[n : n + 7])}</text:span>'
+            for n in range(0, len(text), 7)
+        ).replace("> <", "><text:s/><")
+
+    items = "".join(
+        f'<text:list-item><text:p text:style-name="ListParagraph">{spans(item)}</text:p></text:list-item>'
+        for item in ITEMS
+    )
+    styles = (
+        '<style:style style:name="T1" style:family="text"><style:text-properties fo:font-style="italic"/></style:style>'
+    )
+    return odt(
+        f'<text:h text:style-name="Überschrift1" text:outline-level="1">{spans(TITLE)}</text:h><text:p>{spans(FIRST)}</text:p><text:p>{spans(SECOND)}</text:p>'
+        f'<text:h text:outline-level="2">{spans(INNER)}</text:h><text:list text:style-name="LFO1">{items}</text:list><text:section text:name="S">{odf_table(lambda text: f"<text:p>{spans(text)}</text:p>")}</text:section><text:p>{spans(LAST)}</text:p>',
+        styles,
+    )  # fmt: skip
+
+
+@producer(".odt", "Pandoc")
+def _() -> bytes:
+    items = "".join(f'<text:list-item><text:p text:style-name="P3">{item}</text:p></text:list-item>' for item in ITEMS)
+    frame = f'<text:p text:style-name="Text_20_body"><draw:frame draw:name="f"><draw:text-box><text:p text:style-name="Caption">{LAST}</text:p></draw:text-box></draw:frame></text:p>'
+    return odt(
+        f'<text:h text:style-name="Heading_20_1" text:outline-level="1">{TITLE}</text:h><text:p text:style-name="First_20_paragraph">{escape(FIRST)}</text:p><text:p text:style-name="Text_20_body">{escape(SECOND)}</text:p>'
+        f'<text:h text:style-name="Heading_20_2" text:outline-level="2">{INNER}</text:h><text:list text:style-name="L1">{items}</text:list>{odf_table(lambda text: f"<text:p>{text}</text:p>")}{frame}'
+    )
+
+
+@producer(".odt", "odfpy", "odf")
+def _() -> bytes:
+    from odf.opendocument import OpenDocumentText
+    from odf.table import Table, TableCell, TableRow
+    from odf.text import H, List, ListItem, P
+
+    document = OpenDocumentText()
+    document.text.addElement(H(outlinelevel=1, text=TITLE))
+    document.text.addElement(P(text=FIRST))
+    document.text.addElement(P(text=SECOND))
+    document.text.addElement(H(outlinelevel=2, text=INNER))
+    listed = List()
+    for item in ITEMS:
+        entry = ListItem()
+        entry.addElement(P(text=item))
+        listed.addElement(entry)
+    document.text.addElement(listed)
+    table = Table(name="T")
+    for row in TABLE:
+        line = TableRow()
+        for text in row:
+            cell = TableCell()
+            cell.addElement(P(text=text))
+            line.addElement(cell)
+        table.addElement(line)
+    document.text.addElement(table)
+    document.text.addElement(P(text=LAST))
+    return saved(document.save)
+
+
+@producer(".odt", "Docutils", "docutils")
+def _() -> bytes:
+    from docutils.core import publish_string
+
+    return publish_string(rst(), writer="odt", settings_overrides={"report_level": 5, "doctitle_xform": False})
+
+
+# --- slides ----------------------------------------------------------------------------------------------------------
+
+PML = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+
+
+def relations(*told: tuple[str, str]) -> str:
+    """Relationships r1, r2, ... of these types and targets."""
+    rows = "".join(
+        f'<Relationship Id="r{n}" Type="{OFFICE}/{kind}" Target="{target}"/>'
+        for n, (kind, target) in enumerate(told, 1)
+    )
+    return f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Relationships xmlns="{PACKAGE}/relationships">{rows}</Relationships>'
+
+
+def presentation(
+    slides: list[str], notes: str = "", extra: dict[str, str] | None = None, relation: tuple[tuple[str, str], ...] = ()
+) -> bytes:
+    """A presentation of slides given by their shapes; ``relation``: more relationships of the first slide, from r2 on."""
+    kind = "application/vnd.openxmlformats-officedocument.presentationml"
+    types = "".join(
+        f'<Override PartName="/ppt/slides/slide{n}.xml" ContentType="{kind}.slide+xml"/>'
+        for n in range(1, len(slides) + 1)
+    )
+    parts: dict[str, str | bytes] = {
+        "[Content_Types].xml": f'<?xml version="1.0" encoding="UTF-8"?><Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
+        f'<Override PartName="/ppt/presentation.xml" ContentType="{kind}.presentation.main+xml"/><Override PartName="/ppt/slideLayouts/slideLayout1.xml" ContentType="{kind}.slideLayout+xml"/><Override PartName="/ppt/slideMasters/slideMaster1.xml" ContentType="{kind}.slideMaster+xml"/>'
+        f'<Override PartName="/ppt/notesSlides/notesSlide1.xml" ContentType="{kind}.notesSlide+xml"/>{types}</Types>',
+        "_rels/.rels": relations(("officeDocument", "ppt/presentation.xml")),
+        "ppt/presentation.xml": f'<?xml version="1.0"?><p:presentation {PML}><p:sldMasterIdLst><p:sldMasterId id="2147483648" r:id="r1"/></p:sldMasterIdLst><p:sldIdLst>{"".join(f"""<p:sldId id="{255 + n}" r:id="r{n + 1}"/>""" for n in range(1, len(slides) + 1))}</p:sldIdLst></p:presentation>',
+        "ppt/_rels/presentation.xml.rels": relations(
+            ("slideMaster", "slideMasters/slideMaster1.xml"),
+            *(("slide", f"slides/slide{n}.xml") for n in range(1, len(slides) + 1)),
+        ),
+        "ppt/slideMasters/slideMaster1.xml": f"<p:sldMaster {PML}><p:cSld><p:spTree/></p:cSld><p:clrMap/></p:sldMaster>",
+        "ppt/slideMasters/_rels/slideMaster1.xml.rels": relations(("slideLayout", "../slideLayouts/slideLayout1.xml")),
+        "ppt/slideLayouts/slideLayout1.xml": f"<p:sldLayout {PML}><p:cSld><p:spTree/></p:cSld></p:sldLayout>",
+        "ppt/slideLayouts/_rels/slideLayout1.xml.rels": relations(("slideMaster", "../slideMasters/slideMaster1.xml")),
+    }
+    for n, shapes in enumerate(slides, 1):
+        more = relation if n == 1 else ()
+        if notes and n == 1:
+            more = (*more, ("notesSlide", "../notesSlides/notesSlide1.xml"))
+        parts[f"ppt/slides/slide{n}.xml"] = (
+            f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><p:sld {PML}><p:cSld><p:spTree><p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>{shapes}</p:spTree></p:cSld></p:sld>'
+        )
+        parts[f"ppt/slides/_rels/slide{n}.xml.rels"] = relations(
+            ("slideLayout", "../slideLayouts/slideLayout1.xml"), *more
+        )
+    if notes:
+        parts["ppt/notesSlides/notesSlide1.xml"] = (
+            f"<p:notes {PML}><p:cSld><p:spTree>{shape(9, paragraphs(notes), 'body', 1)}{shape(10, paragraphs('7'), 'sldNum', 2)}</p:spTree></p:cSld></p:notes>"
+        )
+        parts["ppt/notesSlides/_rels/notesSlide1.xml.rels"] = relations(("slide", "../slides/slide1.xml"))
+    return packed({**parts, **(extra or {})})
+
+
+def paragraphs(*texts: str, properties: str = "") -> str:
+    return "".join(f"<a:p>{properties}<a:r><a:rPr/><a:t>{escape(text)}</a:t></a:r></a:p>" for text in texts)
+
+
+def shape(number: int, text: str, placeholder: str = "", index: int = 0) -> str:
+    held = f'<p:nvPr><p:ph type="{placeholder}" idx="{index}"/></p:nvPr>' if placeholder else "<p:nvPr/>"
+    return f'<p:sp><p:nvSpPr><p:cNvPr id="{number}" name="s"/><p:cNvSpPr/>{held}</p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>{text}</p:txBody></p:sp>'
+
+
+def slide_table(number: int = 30) -> str:
+    rows = "".join(
+        "<a:tr h='1'>"
+        + "".join(f"<a:tc><a:txBody><a:bodyPr/>{paragraphs(cell)}</a:txBody><a:tcPr/></a:tc>" for cell in row)
+        + "</a:tr>"
+        for row in TABLE
+    )
+    grid = "<a:tblGrid>" + "<a:gridCol w='1'/>" * 3 + "</a:tblGrid>"
+    return (
+        f'<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="{number}" name="t"/><p:cNvGraphicFramePr/><p:nvPr/></p:nvGraphicFramePr><p:xfrm><a:off x="0" y="0"/><a:ext cx="1" cy="1"/></p:xfrm>'
+        f'<a:graphic><a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/table"><a:tbl><a:tblPr/>{grid}{rows}</a:tbl></a:graphicData></a:graphic></p:graphicFrame>'
+    )
+
+
+FOOT = shape(40, paragraphs("17 May"), "dt", 10) + shape(
+    41, "<a:p><a:fld id='{x}' type='slidenum'><a:t>3</a:t></a:fld></a:p>", "sldNum", 12
+)
+DIAGRAM_TYPE = "diagramData"
+
+
+def diagram(points: list[tuple[str, str, str]], joined: list[tuple[str, str]]) -> str:
+    """The data of a SmartArt: points (id, type, runs) and which is part of which."""
+    dgm = 'xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    told = "".join(
+        f'<dgm:pt modelId="{name}"{f""" type="{kind}" """ if kind else ""}><dgm:prSet/><dgm:spPr/><dgm:t><a:bodyPr/><a:lstStyle/><a:p>{runs}</a:p></dgm:t></dgm:pt>'
+        for name, kind, runs in points
+    )
+    lines = "".join(
+        f'<dgm:cxn modelId="c{n}" srcId="{above}" destId="{below}" srcOrd="{sum(1 for a, _ in joined[:n] if a == above)}" destOrd="0"/>'
+        for n, (above, below) in enumerate(joined)
+    )
+    return f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><dgm:dataModel {dgm}><dgm:ptLst>{told}</dgm:ptLst><dgm:cxnLst>{lines}</dgm:cxnLst><dgm:bg/><dgm:whole/></dgm:dataModel>'
+
+
+def runs(text: str, every: int = 6) -> str:
+    return "".join(
+        f"<a:r><a:rPr lang='en-US' dirty='0'/><a:t>{escape(text[n : n + every])}</a:t></a:r>"
+        for n in range(0, len(text), every)
+    )
+
+
+def smart_art(number: int, relation: str) -> str:
+    return (
+        f'<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="{number}" name="Diagram"/><p:cNvGraphicFramePr/><p:nvPr/></p:nvGraphicFramePr><p:xfrm><a:off x="0" y="0"/><a:ext cx="1" cy="1"/></p:xfrm><a:graphic>'
+        f'<a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/diagram"><dgm:relIds xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" r:dm="{relation}" r:lo="{relation}" r:qs="{relation}" r:cs="{relation}"/></a:graphicData></a:graphic></p:graphicFrame>'
+    )
+
+
+@producer(".pptx", "PowerPoint, with SmartArt and a formula")
+def _() -> bytes:
+    # Words of a diagram in runs of a few letters, its points not in the order shown; a text with a formula, which is
+    # one of two alternatives; slide numbers and dates.
+    points = [
+        ("{3}", "", runs(ITEMS[2])), ("{0}", "doc", ""), ("{1}", "", runs(ITEMS[0])), ("{4}", "parTrans", ""), ("{5}", "sibTrans", ""), ("{2}", "", runs(ITEMS[1])), ("{6}", "pres", ""),
+    ]  # fmt: skip
+    data = diagram(points, [("{0}", "{1}"), ("{1}", "{2}"), ("{0}", "{3}")])
+    formula = (
+        '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"><mc:Choice xmlns:a14="http://schemas.microsoft.com/office/drawing/2010/main" Requires="a14">'
+        f"{shape(7, paragraphs(LAST))}</mc:Choice><mc:Fallback>{shape(7, paragraphs(' '))}</mc:Fallback></mc:AlternateContent>"
+    )
+    return presentation(
+        [
+            shape(2, f"<a:p>{runs(TITLE)}</a:p>", "ctrTitle") + shape(3, f"<a:p>{runs(FIRST)}</a:p><a:p>{runs(SECOND)}<a:endParaRPr/></a:p><a:p>{runs(INNER)}</a:p>", "subTitle", 1) + smart_art(4, "r2") + FOOT,
+            slide_table() + formula + FOOT,
+        ],
+        extra={"ppt/diagrams/data1.xml": data},
+        relation=((DIAGRAM_TYPE, "../diagrams/data1.xml"),),
+    )  # fmt: skip
+
+
+@producer(".pptx", "Google Slides")
+def _() -> bytes:
+    # Placeholders without types, every shape with a body, links, vertical tabs as breaks, notes that hold text.
+    bullets = paragraphs(
+        *ITEMS,
+        properties='<a:pPr indent="-342900" lvl="0" marL="457200"><a:buSzPts val="1800"/><a:buChar char="●"/></a:pPr>',
+    )
+    title = shape(54, paragraphs(TITLE), "title") + shape(55, f"<a:p>{runs(FIRST, 40)}</a:p>", "body", 1)
+    last = shape(57, f"<a:p><a:r><a:t>{LAST[:18]}</a:t></a:r><a:br/><a:r><a:t>{LAST[18:]}</a:t></a:r></a:p>")
+    return presentation(
+        [title, shape(60, paragraphs(INNER), "title") + shape(61, bullets) + slide_table() + last], SECOND
+    )
+
+
+@producer(".pptx", "LibreOffice Impress")
+def _() -> bytes:
+    # Titles as plain placeholders, outline text with levels, groups, a grabbag of empty shapes, master fields.
+    outline = "".join(
+        f'<a:p><a:pPr lvl="{level}" marL="432000" indent="-324000"><a:buClr><a:srgbClr val="000000"/></a:buClr><a:buFont typeface="Wingdings"/><a:buChar char="&#xF06C;"/></a:pPr><a:r><a:rPr b="0" lang="en-US" strike="noStrike"/><a:t>{item}</a:t></a:r></a:p>'
+        for level, item in zip((0, 1, 0), ITEMS, strict=True)
+    )
+    group = f'<p:grpSp><p:nvGrpSpPr><p:cNvPr id="70" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>{shape(71, "<a:p><a:endParaRPr/></a:p>")}{shape(72, paragraphs(LAST))}</p:grpSp>'
+    return presentation([
+        shape(54, paragraphs(TITLE), "title") + shape(55, paragraphs(FIRST, SECOND), "subTitle", 0),
+        shape(60, paragraphs(INNER), "title") + shape(61, outline, "", 0).replace("<p:nvPr/>", '<p:nvPr><p:ph idx="0"/></p:nvPr>') + slide_table() + group + FOOT,
+    ])  # fmt: skip
+
+
+@producer(".pptx", "PptxGenJS")
+def _() -> bytes:
+    # Text boxes only, no placeholder at all.
+    box = (
+        shape(2, paragraphs(TITLE))
+        + shape(3, paragraphs(FIRST))
+        + shape(4, f"<a:p><a:pPr algn='l'/>{runs(SECOND, 12)}</a:p>")
+    )
+    bullets = paragraphs(
+        *ITEMS,
+        properties='<a:pPr marL="342900" indent="-342900"><a:buSzPct val="100000"/><a:buChar char="&#x2022;"/></a:pPr>',
+    )
+    return presentation(
+        [box, shape(2, paragraphs(INNER)) + shape(3, bullets) + slide_table() + shape(6, paragraphs(LAST))]
+    )
+
+
+@producer(".pptx", "python-pptx", "pptx")
+def _() -> bytes:
+    import pptx
+
+    shown = pptx.Presentation()
+    slide = shown.slides.add_slide(shown.slide_layouts[1])
+    slide.shapes.title.text = TITLE
+    slide.placeholders[1].text_frame.text = f"{FIRST}\n{SECOND}"
+    slide = shown.slides.add_slide(shown.slide_layouts[1])
+    slide.shapes.title.text = INNER
+    slide.placeholders[1].text_frame.text = "\n".join(ITEMS)
+    table = slide.shapes.add_table(3, 3, 0, 0, 1, 1).table
+    for cell, text in zip(table.iter_cells(), (text for row in TABLE for text in row), strict=True):
+        cell.text = text
+    slide.shapes.add_textbox(0, 0, 1, 1).text_frame.text = LAST
+    return saved(shown.save)
+
+
+# --- sheets ----------------------------------------------------------------------------------------------------------
+
+#: The text as a sheet: every cell in its order.
+CELLS = ([TITLE], [FIRST, SECOND], [INNER], list(ITEMS), *(list(row) for row in TABLE), [LAST])
+SML = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+
+def workbook(rows: str, shared: str = "", prefix: str = "") -> bytes:
+    """A workbook of one sheet given by its rows; ``prefix`` is that of the elements."""
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    x = f"{prefix}:" if prefix else ""
+    space = f'xmlns{":" + prefix if prefix else ""}="{SML}"'
+    return packed({
+        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/><Override PartName="/xl/sharedStrings.xml" ContentType="{kind}.sharedStrings+xml"/></Types>',
+        "_rels/.rels": relations(("officeDocument", "xl/workbook.xml")),
+        "xl/workbook.xml": f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><{x}workbook {space} xmlns:r="{OFFICE}"><{x}sheets><{x}sheet name="Lights" sheetId="1" r:id="r1"/></{x}sheets></{x}workbook>',
+        "xl/_rels/workbook.xml.rels": relations(("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")),
+        "xl/worksheets/sheet1.xml": f'<{x}worksheet {space}><{x}dimension ref="A1"/><{x}sheetData>{rows}</{x}sheetData><{x}mergeCells count="1"><{x}mergeCell ref="A1:C1"/></{x}mergeCells></{x}worksheet>',
+        "xl/sharedStrings.xml": f'<{x}sst {space}>{shared}</{x}sst>',
+    })  # fmt: skip
+
+
+def shared_cells(string: Callable[[str], str], prefix: str = "", references: bool = True) -> tuple[str, str]:
+    """Rows whose cells are shared strings, and these."""
+    x = f"{prefix}:" if prefix else ""
+    rows, strings = "", []
+    for number, cells in enumerate(CELLS, 1):
+        line = ""
+        for column, text in zip("ABC", cells, strict=False):
+            place = f' r="{column}{number}"' if references else ""
+            line += (
+                f'<{x}c{place} s="1" t="s"><{x}v>{len(strings)}</{x}v></{x}c>'
+                if not text.isdigit()
+                else f"<{x}c{place}><{x}v>{text}</{x}v></{x}c>"
+            )
+            if not text.isdigit():
+                strings.append(string(text))
+        rows += f'<{x}row{f""" r="{number}" spans="1:3" """ if references else ""}>{line}</{x}row>'
+    return rows, "".join(strings)
+
+
+@producer(".xlsx", "Excel")
+def _() -> bytes:
+    # Rich strings in runs, with readings beside the characters, which are no text of the cell.
+    def string(text: str) -> str:
+        reading = '<rPh sb="0" eb="2"><t>トウキョウ</t></rPh><phoneticPr fontId="1"/>' if "東京" in text else ""
+        return f'<si><r><t xml:space="preserve">{escape(text[:5])}</t></r><r><rPr><b/></rPr><t xml:space="preserve">{escape(text[5:])}</t></r>{reading}</si>'
+
+    return workbook(*shared_cells(string))
+
+
+@producer(".xlsx", "Google Sheets")
+def _() -> bytes:
+    return workbook(*shared_cells(lambda text: f'<si><t xml:space="preserve">{escape(text)}</t></si>'))
+
+
+@producer(".xlsx", "a report generator with prefixes")
+def _() -> bytes:
+    # Open XML SDK: every element with a prefix, no references of cells.
+    return workbook(*shared_cells(lambda text: f"<x:si><x:t>{escape(text)}</x:t></x:si>", "x", False), "x")
+
+
+@producer(".xlsx", "openpyxl", "openpyxl")
+def _() -> bytes:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in CELLS:
+        book.active.append(row)
+    return saved(book.save)
+
+
+@producer(".xlsx", "XlsxWriter", "xlsxwriter")
+def _() -> bytes:
+    import xlsxwriter
+
+    stream = io.BytesIO()
+    book = xlsxwriter.Workbook(stream)
+    sheet = book.add_worksheet()
+    for number, row in enumerate(CELLS):
+        sheet.write_row(number, 0, row)
+    bold = book.add_format({"bold": True})
+    sheet.write_rich_string(1, 0, FIRST[:5], bold, FIRST[5:9], FIRST[9:])
+    book.close()
+    return stream.getvalue()
+
+
+@producer(".xlsx", "PyExcelerate", "pyexcelerate")
+def _() -> bytes:
+    import pyexcelerate
+
+    book = pyexcelerate.Workbook()
+    book.new_sheet("Lights", data=list(CELLS))
+    return saved(book._save)
+
+
+# --- RTF -------------------------------------------------------------------------------------------------------------
+
+
+def rtf_escaped(text: str, codepage: str = "", fallback: str = "?") -> str:
+    """The text with what is no ASCII in escapes, by the code page where that has it."""
+    written = ""
+    for char in text:
+        if char in "\\{}":
+            written += "\\" + char
+        elif ord(char) < 128:
+            written += char
+        else:
+            try:
+                written += "".join(f"\\'{byte:02x}" for byte in char.encode(codepage or "ascii"))
+            except UnicodeEncodeError:
+                units = struct.unpack(f"<{len(char.encode('utf-16-le')) // 2}h", char.encode("utf-16-le"))
+                written += "".join(f"\\u{unit}{fallback}" for unit in units)
+    return written
+
+
+@producer(".rtf", "Word")
+def _() -> bytes:
+    # Lines broken anywhere in the markup, revision marks, list texts, a text box, a footnote, fields, pictures.
+    def e(text: str) -> str:
+        return rtf_escaped(text, "cp1252", "\\'3f").replace("“", "\\ldblquote ").replace("”", "\\rdblquote ")
+
+    first = (
+        e(FIRST)
+        .replace("Halcyon", "{\\rtlch\\fcs1 \\ai\\af0 \\ltrch\\fcs0 \\i\\insrsid123 Halcyon}")
+        .replace(" forgets", "{\\insrsid77  for}{\\insrsid78 gets}")
+    )
+    items = "".join(
+        f"{{\\listtext\\pard\\plain\\ltrpar \\s16 \\f3\\lang1033 \\loch\\af3\\dbch\\af31505\\hich\\f3 \\'b7\\tab}}\\pard \\fi-360\\li720\\ls1 {{\\rtlch {e(item)}\\par }}\r\n"
+        for item in ITEMS
+    )
+    rows = "".join(
+        "\\trowd \\irow0\\cellx100\\cellx200\\cellx300\\pard\\intbl "
+        + "".join(f"{{{e(cell)}\\cell }}" for cell in row)
+        + "\\pard {\\trowd \\row }\r\n"
+        for row in TABLE
+    )
+    return (
+        "{\\rtf1\\adeflang1025\\ansi\\ansicpg1252\\uc1\\adeff0\\deff0{\\fonttbl{\\f0\\fbidi \\froman\\fcharset0\\fprq2{\\*\\panose 02020603050405020304}Times New Roman;}{\\f3\\fcharset2 Symbol;}}"
+        "{\\colortbl;\\red0\\green0\\blue0;}{\\stylesheet{\\ql \\snext0 Normal;}{\\s1\\outlinelevel0 \\snext0 heading 1;}}{\\*\\latentstyles\\lsdstimax376{\\lsdlockedexcept Normal;heading 1;}}{\\*\\rsidtbl \\rsid123}"
+        "{\\*\\generator Microsoft Word 16;}{\\info{\\title The lights}{\\author Elias}{\\creatim\\yr2024\\mo1}}{\\header \\pard running head\\par }{\\*\\xmlnstbl {\\xmlns1 http://x}}\r\n"
+        f"\\pard\\plain \\s1\\outlinelevel0 {{\\rtlch\\b {e(TITLE)}\\par }}\\pard\\plain {{{first}\\par }}{{\\pict{{\\*\\picprop}}\\wmetafile8\\picw1\r\n0100090000\r\n}}{{{e(SECOND)}\\par }}"
+        f"\\pard\\plain \\s2\\outlinelevel1 {{{INNER}\\par }}{items}{rows}\\pard {{\\field{{\\*\\fldinst {{HYPERLINK \"http://x.org\"}}}}{{\\fldrslt {{\\ul {LAST[:9]}}}}}}}{{{e(LAST[9:])}\\par }}"
+        "{\\*\\themedata 504b0304}{\\*\\datastore 0105}}"
+    ).encode("latin-1")  # fmt: skip
+
+
+@producer(".rtf", "WordPad")
+def _() -> bytes:
+    # Greek and Russian by the character sets of fonts, line ends in the markup, no info.
+    def e(text: str) -> str:
+        text = rtf_escaped(text.replace("Ελένη", "<GREEK>").replace("Пётр", "<RUSSIAN>"), "cp1252")
+        greek = "".join(f"\\'{byte:02x}" for byte in "Ελένη".encode("cp1253"))
+        russian = "".join(f"\\'{byte:02x}" for byte in "Пётр".encode("cp1251"))
+        return text.replace("<GREEK>", f"\\f1\\lang1032 {greek}\\f0\\lang1033 ").replace(
+            "<RUSSIAN>", f"\\f2 {russian}\\f0 "
+        )
+
+    items = "".join(f"{{\\pntext\\f3\\'B7\\tab}}{e(item)}\\par\r\n" for item in ITEMS)
+    rows = "".join(
+        "\\trowd\\cellx1\\cellx2\\cellx3\r\n\\pard\\intbl " + "".join(f"{e(cell)}\\cell " for cell in row) + "\\row\r\n"
+        for row in TABLE
+    )
+    return (
+        "{\\rtf1\\ansi\\ansicpg1252\\deff0\\nouicompat\\deflang1033{\\fonttbl{\\f0\\fnil\\fcharset0 Calibri;}{\\f1\\fnil\\fcharset161 Calibri;}{\\f2\\fnil\\fcharset204 Calibri;}{\\f3\\fnil\\fcharset2 Symbol;}}\r\n"
+        f"{{\\*\\generator Riched20 10.0.19041}}\\viewkind4\\uc1 \r\n\\pard\\sa200\\sl276\\slmult1\\b\\f0\\fs22\\lang9 {e(TITLE)}\\b0\\par\r\n{e(FIRST)}\\par\r\n{e(SECOND)}\\par\r\n{INNER}\\par\r\n{items}\\pard {rows}\\pard {e(LAST)}\\par\r\n}}\r\n\0"
+    ).encode("latin-1")  # fmt: skip
+
+
+@producer(".rtf", "LibreOffice")
+def _() -> bytes:
+    def e(text: str) -> str:
+        return rtf_escaped(text, "", "\\'3f")
+
+    items = "".join(
+        f"\\pard\\plain \\s0{{\\listtext\\pard\\plain \\u8226\\'95\\tab}}\\ilvl0\\ls1 {{\\loch\r\n{e(item)}}}\\par "
+        for item in ITEMS
+    )
+    rows = "".join(
+        "\\trowd\\trql\\cellx1\\cellx2\\cellx3\\pard\\plain\\intbl"
+        + "".join(f"{{\\loch\r\n{e(cell)}}}\\cell" for cell in row)
+        + "\\row"
+        for row in TABLE
+    )
+    return (
+        "{\\rtf1\\ansi\\deff3\\adeflang1025\r\n{\\fonttbl{\\f0\\froman\\fprq2\\fcharset0 Times New Roman;}{\\f3\\froman\\fprq2\\fcharset0 Liberation Serif{\\*\\falt Times New Roman};}}\r\n{\\stylesheet{\\s0\\snext0 Default Paragraph Style;}{\\s1\\sbasedon15\\snext16 Heading 1;}}"
+        "{\\*\\generator LibreOffice/7.4;}{\\info{\\creatim\\yr0}{\\revtim\\yr2024}}{\\*\\userprops}\\deftab709\r\n{\\*\\pgdsctbl\r\n{\\pgdsc0\\pgdscuse451\\pgwsxn11906 Default Page Style;}}\r\n\\formshade\\sectd\\sbknone\\pgwsxn11906\r\n{\\*\\ftnsep\\chftnsep}"
+        f"\\pgndec\\pard\\plain \\s1\\outlinelevel0{{\\loch\r\n{e(TITLE)}}}\r\n\\par \\pard\\plain \\s0{{\\loch\r\n{e(FIRST)}}}\r\n\\par \\pard\\plain {{\\hich\\af4\\loch\r\n{e(SECOND)}}}\r\n\\par {{\\loch\r\n{INNER}}}\\par {items}{rows}\\pard\\plain {{\\rtlch \\ltrch\\loch\r\n{e(LAST)}}}\r\n\\par }}"
+    ).encode()  # fmt: skip
+
+
+@producer(".rtf", "TextEdit")
+def _() -> bytes:
+    # Cocoa: a Macintosh code page that is none, \uc0, a backslash at the end of a line as the end of a paragraph.
+    def e(text: str) -> str:
+        return rtf_escaped(text, "", " ").replace("\\u8220 ", "\\'93").replace("\\u8221 ", "\\'94")
+
+    rows = "".join(
+        "\\itap1\\trowd \\taflags1 \\cellx1\\cellx2\\cellx3\n"
+        + "".join(f"\\pard\\intbl\\itap1\\pardeftab720\\partightenfactor0\n\\cf0 {e(cell)}\\cell \n" for cell in row)
+        + "\\row\n"
+        for row in TABLE
+    )
+    return (
+        "{\\rtf1\\ansi\\ansicpg1252\\cocoartf2639\n\\cocoatextscaling0\\cocoaplatform0{\\fonttbl\\f0\\fswiss\\fcharset0 Helvetica;\\f1\\froman\\fcharset0 Times;}\n{\\colortbl;\\red255\\green255\\blue255;}\n{\\*\\expandedcolortbl;;}\n{\\*\\listtable{\\list\\listtemplateid1{\\listlevel{\\leveltext\\leveltemplateid1\\'01\\uc0\\u8226 ;}{\\levelnumbers;}}{\\listname ;}\\listid1}}\n\\paperw11900\\vieww1\n\\pard\\pardeftab720\n\n"
+        f"\\f0\\b\\fs24 \\cf0 \\uc0{e(TITLE)}\\\n\\f1\\b0 {e(FIRST)}\\\n{e(SECOND)}\\\n{INNER}\\\n" + "".join(f"{{\\listtext\t\\uc0\\u8226 \t}}{e(item)}\\\n" for item in ITEMS) + f"{rows}\\pard {e(LAST)}}}"
+    ).encode()  # fmt: skip
+
+
+@producer(".rtf", "Pandoc")
+def _() -> bytes:
+    def e(text: str) -> str:
+        return rtf_escaped(text)
+
+    items = "".join(
+        f"{{\\pard \\ql \\f0 \\sa0 \\li360 \\fi-360 \\bullet \\tx360\\tab {e(item)}\\par}}\n" for item in ITEMS
+    )
+    rows = "".join(
+        "{\n\\trowd \\trgaph120\n\\cellx1\\cellx2\\cellx3\n\\trkeep\\intbl\n{\n"
+        + "".join(f"{{{{\\pard\\intbl \\ql \\f0 \\sa0 \\li0 \\fi0 {e(cell)}\\par}}\n\\cell}}\n" for cell in row)
+        + "}\n\\intbl\\row}\n"
+        for row in TABLE
+    )
+    return (
+        "{\\rtf1\\ansi\\deff0{\\fonttbl{\\f0 \\fswiss Helvetica;}{\\f1 Courier;}}\n{\\colortbl;\\red255\\green0\\blue0;}\n\\widowctrl\\hyphauto\n\n"
+        f"{{\\pard \\ql \\f0 \\sa180 \\li0 \\fi0 \\outlinelevel0 \\b \\fs36 {e(TITLE)}\\par}}\n{{\\pard \\ql \\f0 \\sa180 {e(FIRST)}\\par}}\n{{\\pard \\ql {e(SECOND)}\\par}}\n{{\\pard \\outlinelevel1 \\b {INNER}\\par}}\n{items}{rows}{{\\pard \\ql {e(LAST)}\\par}}\n}}\n"
+    ).encode()  # fmt: skip
+
+
+# --- mail ------------------------------------------------------------------------------------------------------------
+
+
+def mail_text(bullet: str = "* ") -> str:
+    items = "\n".join(bullet + item for item in ITEMS)
+    rows = "\n".join("  ".join(row) for row in TABLE)
+    return f"{TITLE}\n\n{FIRST}\n\n{SECOND}\n\n{INNER}\n\n{items}\n\n{rows}\n\n{LAST}\n"
+
+
+def wrapped(text: str, width: int = 72, end: str = "") -> str:
+    """Lines of at most so many characters; ``end`` stands at the end of those that go on."""
+    lines = []
+    for line in text.split("\n"):
+        words = line.split(" ")
+        current = ""
+        for word in words:
+            if current and len(current) + len(word) >= width:
+                lines.append(current + end)
+                current = word
+            else:
+                current = f"{current} {word}" if current else word
+        lines.append(current)
+    return "\n".join(lines)
+
+
+def mail_head(producer: str, more: str = "", subject: str = "Subject: =?UTF-8?Q?Lights_=E2=80=94_Portland?=") -> str:
+    return f"Return-Path: <ada@x.org>\nReceived: by mail.x.org (x) id 1; Fri, 01 Mar 2024 10:00:00 +0100\nFrom: Ada <ada@x.org>\nTo: =?iso-8859-1?Q?Bj=F6rn?= <b@x.org>\n{subject}\nDate: Fri, 1 Mar 2024 10:00:00 +0100\nMessage-ID: <{producer}@x.org>\n{more}MIME-Version: 1.0\n"
+
+
+@producer(".eml", "the standard library", "email")
+def _() -> bytes:
+    from email.message import EmailMessage
+
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "Ada <ada@x.org>", "Björn <b@x.org>", "Lights — Portland"
+    mail["Message-ID"] = "<library@x.org>"
+    mail.set_content(mail_text())
+    return mail.as_bytes()
+
+
+@producer(".eml", "Outlook")
+def _() -> bytes:
+    # HTML of Word with conditional comments, its plain form only says that there is another, Windows-1252 and UTF-8.
+    html = (
+        '<html xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office" xmlns="http://www.w3.org/TR/REC-html40"><head><meta http-equiv=Content-Type content="text/html; charset=utf-8"><meta name=Generator content="Microsoft Word 15">'
+        "<!--[if !mso]><style>v\\:* {behavior:url(#default#VML);}</style><![endif]--><style><!-- p.MsoNormal {margin:0} --></style></head><body lang=EN-US><div class=WordSection1>"
+        + html_body("p class=MsoNormal")
+        .replace("</p class=MsoNormal>", "<o:p></o:p></p>")
+        .replace("lighthouse", "light<span style='color:red'>house</span>")
+        + "<p class=MsoNormal><o:p>&nbsp;</o:p></p></div></body></html>"
+    )
+    plain = "This message is in HTML. View it in a program that shows HTML."
+    coded = base64.encodebytes(html.encode()).decode()
+    return (
+        mail_head("outlook", "Thread-Topic: Lights\nX-MS-Has-Attach: \nContent-Language: en-US\n", "Subject: =?Windows-1252?Q?Lights_=97_Portland?=")
+        + 'Content-Type: multipart/alternative;\n\tboundary="_000_ABC_"\n\n--_000_ABC_\nContent-Type: text/plain; charset="Windows-1252"\nContent-Transfer-Encoding: quoted-printable\n\n'
+        + f"{plain}\n--_000_ABC_\nContent-Type: text/html; charset=\"utf-8\"\nContent-Transfer-Encoding: base64\n\n{coded}\n--_000_ABC_--\n"
+    ).replace("\n", "\r\n").encode()  # fmt: skip
+
+
+@producer(".eml", "Apple Mail")
+def _() -> bytes:
+    # Flowed with spaces deleted; what is inline beside a picture.
+    text = wrapped(mail_text(), 66, "  ")
+    coded = quopri.encodestring(text.encode()).decode()
+    return (
+        mail_head("apple", "X-Mailer: Apple Mail (2.3774)\n")
+        + 'Content-Type: multipart/mixed; boundary="Apple-Mail=_1"\n\n--Apple-Mail=_1\nContent-Transfer-Encoding: quoted-printable\nContent-Type: text/plain;\n\tcharset=utf-8;\n\tformat=flowed;\n\tdelsp=yes\n\n'
+        + f"{coded}\n--Apple-Mail=_1\nContent-Disposition: inline;\n\tfilename=a.png\nContent-Type: image/png;\n\tname=\"a.png\"\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=\n--Apple-Mail=_1--\n"
+    ).encode()  # fmt: skip
+
+
+@producer(".eml", "Gmail")
+def _() -> bytes:
+    html = '<div dir="ltr">' + html_body("div") + "</div>"
+    return (
+        mail_head("gmail")
+        + 'Content-Type: multipart/alternative; boundary="0000000000001"\n\n--0000000000001\nContent-Type: text/plain; charset="UTF-8"\nContent-Transfer-Encoding: base64\n\n'
+        + base64.encodebytes(wrapped(mail_text("   - "), 78).encode()).decode()
+        + f'\n--0000000000001\nContent-Type: text/html; charset="UTF-8"\nContent-Transfer-Encoding: quoted-printable\n\n{quopri.encodestring(html.encode()).decode()}\n--0000000000001--\n'
+    ).replace("\n", "\r\n").encode()  # fmt: skip
+
+
+@producer(".eml", "Thunderbird")
+def _() -> bytes:
+    return (
+        mail_head(
+            "thunderbird",
+            "User-Agent: Mozilla Thunderbird\nX-Mozilla-Status: 0001\nContent-Type: text/plain; charset=UTF-8; format=flowed\nContent-Transfer-Encoding: 8bit\n",
+        )
+        + "\n"
+        + wrapped(mail_text(), 72, " ")
+    ).encode()
+
+
+@producer(".eml", "a Chinese web mailer")
+def _() -> bytes:
+    # Calls GBK GB2312, and the header is not encoded at all.
+    body = f"照明\n\n{mail_text()}".encode("gb18030")
+    head = mail_head(
+        "cn",
+        "Content-Type: text/plain; charset=gb2312\nContent-Transfer-Encoding: base64\n",
+        "Subject: Lights — Portland",
+    )
+    return head.encode() + b"\n" + base64.encodebytes(body)
+
+
+def in_mailbox(lines: list[tuple[str, bytes]], blank: bytes = b"\n") -> bytes:
+    """Messages behind their lines ``From``."""
+    return b"".join(line.encode() + b"\n" + message.rstrip() + b"\n" + blank for line, message in lines)
+
+
+def answer(producer: str) -> bytes:
+    return f"From: b@x.org\nSubject: Re: Lights\nDate: Sat, 2 Mar 2024 10:00:00 +0100\nMessage-ID: <answer-{producer}@x.org>\n\nThank you.\n".encode()
+
+
+def plain_mail(producer: str, text: str | None = None, more: str = "") -> bytes:
+    head = mail_head(producer, f"{more}Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n")
+    return (head + "\n" + wrapped(mail_text() if text is None else text)).encode()
+
+
+@producer(".mbox", "the standard library", "mailbox")
+def _() -> bytes:
+    import mailbox
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        box = mailbox.mbox(f"{folder}/a.mbox")
+        for message in (plain_mail("library-box"), answer("library")):
+            box.add(message)
+        box.close()
+        return Path(f"{folder}/a.mbox").read_bytes()
+
+
+@producer(".mbox", "Thunderbird")
+def _() -> bytes:
+    return in_mailbox(
+        [
+            ("From - Fri Mar 01 10:00:00 2024", b"X-Mozilla-Status: 0001\n" + plain_mail("thunderbird-box")),
+            ("From - Sat Mar 02 10:00:00 2024", answer("thunderbird")),
+        ]
+    ).replace(b"\n", b"\r\n")
+
+
+@producer(".mbox", "Takeout")
+def _() -> bytes:
+    return in_mailbox(
+        [
+            (
+                "From 1792@xxx Fri Mar 01 09:00:00 +0000 2024",
+                b"X-GM-THRID: 1792\nX-Gmail-Labels: =?UTF-8?Q?Archiviert?=\n" + plain_mail("takeout"),
+            ),
+            ("From 1793@xxx Sat Mar 02 09:00:00 +0000 2024", answer("takeout")),
+        ]
+    ).replace(b"\n", b"\r\n")
+
+
+@producer(".mbox", "pipermail")
+def _() -> bytes:
+    # Addresses made unreadable, no MIME at all.
+    text = f"From: ada at x.org (Ada)\nDate: Fri, 01 Mar 2024 10:00:00 +0100\nSubject: [lights] Portland\nMessage-ID: <pipermail@x.org>\n\n{wrapped(mail_text())}"
+    return in_mailbox(
+        [
+            ("From ada at x.org  Fri Mar  1 10:00:00 2024", text.encode()),
+            ("From b at x.org  Sat Mar  2 10:00:00 2024", answer("pipermail")),
+        ]
+    )
+
+
+@producer(".mbox", "Dovecot")
+def _() -> bytes:
+    # The length is told, so that no line need be stuffed: one that begins with From stands as it was written.
+    text = mail_text().replace(LAST, f"From the deck, nothing.\n\n{LAST}").replace("\n\nFrom", "\n\nFrom")
+    message = plain_mail("dovecot", text, f"X-UID: 1\nStatus: RO\nContent-Length: {len(text.encode())}\n")
+    return in_mailbox(
+        [
+            ("From ada@x.org  Fri Mar 01 10:00:00 2024", message),
+            ("From b@x.org  Sat Mar 02 10:00:00 2024", answer("dovecot")),
+        ]
+    )
+
+
+# --- notebooks -------------------------------------------------------------------------------------------------------
+
+
+def markdown() -> str:
+    items = "\n".join(f"- {item}" for item in ITEMS)
+    rows = "\n".join(f"| {' | '.join(row)} |" for row in (TABLE[0], ("---",) * 3, *TABLE[1:]))
+    return f"# {TITLE}\n\n{FIRST}\n\n{SECOND}\n\n## {INNER}\n\n{items}\n\n{rows}\n\n{LAST}\n"
+
+
+def parts_of_notebook() -> tuple[str, str]:
+    before, after = markdown().split(f"{LAST}\n")[0], LAST
+    return before, after
+
+
+@producer(".ipynb", "Jupyter", "nbformat")
+def _() -> bytes:
+    import nbformat
+    from nbformat import v4
+
+    before, after = parts_of_notebook()
+    cells = [v4.new_markdown_cell(before), v4.new_code_cell("", outputs=[v4.new_output("stream", text=after)])]
+    return nbformat.writes(
+        v4.new_notebook(
+            cells=cells, metadata={"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+        )
+    ).encode()
+
+
+@producer(".ipynb", "IPython of 2013", "nbformat")
+def _() -> bytes:
+    from nbformat import v3
+
+    before, after = parts_of_notebook()
+    title, rest = before.split("\n\n", 1)
+    cells = [
+        v3.new_heading_cell(title.removeprefix("# "), level=1),
+        v3.new_text_cell("markdown", rest),
+        v3.new_code_cell("", outputs=[v3.new_output("pyout", after)]),
+    ]
+    return v3.writes_json(
+        v3.new_notebook(worksheets=[v3.new_worksheet(cells=cells)], metadata=v3.new_metadata())
+    ).encode()
+
+
+def notebook(cells: list[dict[str, object]], **metadata: object) -> bytes:
+    return json.dumps(
+        {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, ensure_ascii=False, indent=1
+    ).encode()
+
+
+@producer(".ipynb", "Colab")
+def _() -> bytes:
+    # Metadata of its own, every line of a cell by itself, a form as code, a result only as HTML.
+    before, after = parts_of_notebook()
+    return notebook(
+        [
+            {"cell_type": "markdown", "metadata": {"id": "x", "colab_type": "text"}, "source": before.splitlines(keepends=True)},
+            {"cell_type": "code", "execution_count": None, "metadata": {"id": "y", "cellView": "form"}, "source": [], "outputs": [
+                {"output_type": "display_data", "data": {"text/html": [f"<div><b>{after}</b></div>"]}, "metadata": {}},
+            ]},
+        ],
+        colab={"provenance": []}, kernelspec={"name": "python3", "display_name": "Python 3"}, language_info={"name": "python"},
+    )  # fmt: skip
+
+
+@producer(".ipynb", "VS Code")
+def _() -> bytes:
+    before, after = parts_of_notebook()
+    return notebook([
+        {"cell_type": "markdown", "metadata": {}, "source": before},
+        {"cell_type": "code", "metadata": {"vscode": {"languageId": "sql"}}, "source": "", "outputs": [{"output_type": "stream", "name": "stdout", "text": after.replace(" ", "\x1b[0m \x1b[32m")}]},
+    ])  # fmt: skip
+
+
+@producer(".ipynb", "Databricks")
+def _() -> bytes:
+    before, after = parts_of_notebook()
+    return b"\xef\xbb\xbf" + notebook([
+        {"cell_type": "markdown", "metadata": {"application/vnd.databricks.v1+cell": {"title": ""}}, "source": [before]},
+        {"cell_type": "raw", "metadata": {}, "source": [after]},
+    ], **{"application/vnd.databricks.v1+notebook": {"language": "python"}})  # fmt: skip
+
+
+@producer(".ipynb", "Jupytext", "jupytext")
+def _() -> bytes:
+    import jupytext
+
+    return jupytext.writes(jupytext.reads(markdown(), "md"), "ipynb").encode()
+
+
+# --- rst and AsciiDoc ------------------------------------------------------------------------------------------------
+
+
+def rst(line: str = "=", over: bool = False, table: str = "simple") -> str:
+    """The text in reStructuredText; headings underlined, and overlined, by a character."""
+
+    def headed(title: str, mark: str) -> str:
+        rule = mark * len(title)
+        return f"{rule}\n{title}\n{rule}\n" if over else f"{title}\n{rule}\n"
+
+    items = "\n".join(f"* {item}" for item in ITEMS)
+    widths = [max(len(row[column]) for row in TABLE) for column in range(3)]
+    if table == "simple":
+        rule = "  ".join("=" * width for width in widths)
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in TABLE]
+        shown = "\n".join([rule, lines[0], rule, *lines[1:], rule])
+    elif table == "grid":
+        rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+        lines = [
+            "|" + "|".join(f" {cell.ljust(width)} " for cell, width in zip(row, widths, strict=True)) + "|"
+            for row in TABLE
+        ]
+        shown = "\n".join([rule, *(each for row in lines for each in (row, rule))])
+    elif table == "csv":
+        shown = ".. csv-table::\n   :header-rows: 1\n\n" + "\n".join("   " + ",".join(row) for row in TABLE)
+    else:
+        shown = ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(
+            "\n".join(f"   {'* -' if n == 0 else '  -'} {cell}" for n, cell in enumerate(row)) for row in TABLE
+        )
+    return f"{headed(TITLE, line)}\n{wrapped(FIRST)}\n\n{wrapped(SECOND)}\n\n{headed(INNER, '-')}\n{items}\n\n{shown}\n\n{wrapped(LAST)}\n"
+
+
+@producer(".rst", "Docutils")
+def _() -> bytes:
+    return rst().encode()
+
+
+@producer(".rst", "Sphinx")
+def _() -> bytes:
+    # Directives around the text, roles, substitutions, labels, comments, a table by a list.
+    text = rst("#", True, "list").replace("Halcyon", ":ref:`Halcyon <x-ref>`").replace("cutter Marigold", "cutter |m|")
+    return f".. _x-ref:\n\n.. |m| replace:: Marigold\n\n{text}\n.. toctree::\n   :maxdepth: 2\n\n   a\n   b\n\n.. a comment\n   of two lines\n".encode()
+
+
+@producer(".rst", "the Linux kernel")
+def _() -> bytes:
+    return (".. SPDX-License-Identifier: GPL-2.0\n\n" + rst("=", True, "grid")).encode()
+
+
+@producer(".rst", "a README of PyPI")
+def _() -> bytes:
+    return (
+        (
+            rst("~", False, "csv").replace("Elias Thornbury", "`Elias Thornbury <https://x.org>`_")
+            + "\n.. image:: https://x.org/badge.svg\n   :target: https://x.org\n"
+        )
+        .replace("\n", "\r\n")
+        .encode()
+    )
+
+
+@producer(".rst", "Nikola")
+def _() -> bytes:
+    return (
+        ".. title: x\n.. slug: y\n.. date: 2024-03-01\n\n"
+        + rst("=", False, "grid").replace("the efficient cutter Marigold", "the **efficient** cutter *Marigold*")
+    ).encode()
+
+
+def asciidoc(rule: str = "|===", heading: str = "=") -> str:
+    items = "\n".join(f"* {item}" for item in ITEMS)
+    rows = "\n".join("|" + " |".join(row) for row in TABLE)
+    titles = f"= {TITLE}", f"== {INNER}"
+    if heading == "-":
+        titles = f"{TITLE}\n{'=' * len(TITLE)}", f"{INNER}\n{'-' * len(INNER)}"
+    return f"{titles[0]}\n\n{wrapped(FIRST)}\n\n{wrapped(SECOND)}\n\n{titles[1]}\n\n{items}\n\n{rule}\n{rows}\n{rule}\n\n{wrapped(LAST)}\n"
+
+
+@producer(".adoc", "Asciidoctor")
+def _() -> bytes:
+    return asciidoc().encode()
+
+
+@producer(".adoc", "Antora")
+def _() -> bytes:
+    return (
+        "////\nlicence\n////\n"
+        + asciidoc()
+        .replace(f"= {TITLE}\n", f"= {TITLE}\n:page-layout: home\n:navtitle: x\n:boat: Halcyon\n", 1)
+        .replace("brig Halcyon", "brig {boat}")
+        .replace("Weymouth", "xref:towns:weymouth.adoc[Weymouth]")
+    ).encode()
+
+
+@producer(".adoc", "AsciiDoc of 2004")
+def _() -> bytes:
+    return asciidoc("|======", "-").replace("Elias Thornbury", "'Elias Thornbury'").encode()
+
+
+@producer(".adoc", "a README of GitHub")
+def _() -> bytes:
+    return (
+        (
+            "ifdef::env-github[]\n:tip-caption: x\nendif::[]\n"
+            + asciidoc()
+            .replace("Margaret Ashe", "*Margaret Ashe*")
+            .replace("|===\n|", '[cols="1,1,2",options="header"]\n|===\n|', 1)
+        )
+        .replace("\n", "\r\n")
+        .encode()
+    )
+
+
+@producer(".adoc", "a publisher of books")
+def _() -> bytes:
+    return (
+        asciidoc()
+        .replace(f"= {TITLE}\n", f"[[lights]]\n= {TITLE}\n", 1)
+        .replace("Elias Thornbury", "((Elias Thornbury))")
+        .replace(f"\n{ITEMS[0]}", f"\n[role=x]\n{ITEMS[0]}")
+        .encode()
+    )
+
+
+# --- archives --------------------------------------------------------------------------------------------------------
+
+
+@producer(".md.gz", "gzip")
+def _() -> bytes:
+    return gzip.compress(markdown().encode())
+
+
+@producer(".md.gz", "gzip with a name and a comment")
+def _() -> bytes:
+    data = markdown().encode()
+    deflated = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return (
+        b"\x1f\x8b\x08\x1c"
+        + bytes(4)
+        + b"\x02\x03"
+        + struct.pack("<H", 4)
+        + b"extr"
+        + b"other name.txt\0"
+        + b"comment\0"
+        + deflated.compress(data)
+        + deflated.flush()
+        + struct.pack("<II", zlib.crc32(data), len(data))
+    )
+
+
+@producer(".md.gz", "bgzip, in members")
+def _() -> bytes:
+    data = markdown().encode()
+    return b"".join(gzip.compress(data[n : n + 100]) for n in range(0, len(data), 100)) + gzip.compress(b"")
+
+
+@producer(".md.gz", "a device that stores")
+def _() -> bytes:
+    return gzip.compress(markdown().encode(), 0)
+
+
+@producer(".md.gz", "tape, padded with zeros")
+def _() -> bytes:
+    return gzip.compress(markdown().encode()) + bytes(512)
+
+
+@producer(".zip", "zip")
+def _() -> bytes:
+    return packed({"docs/": b"", "docs/a.md": markdown(), "docs/.DS_Store": b"x"})
+
+
+@producer(".zip", "Windows Explorer")
+def _() -> bytes:
+    return packed({"docs\\a.md": markdown(), "desktop.ini": b"x"})
+
+
+@producer(".zip", "macOS")
+def _() -> bytes:
+    # Written to a stream: sizes stand behind the data; a fork of resources beside each file.
+    class Pipe(io.RawIOBase):
+        def __init__(self) -> None:
+            self.data = bytearray()
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: bytes) -> int:  # type: ignore[override]
+            self.data += data
+            return len(data)
+
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("docs/a.md", markdown())
+        archive.writestr("__MACOSX/docs/._a.md", b"\0\x05\x16\x07")
+    return bytes(pipe.data)
+
+
+@producer(".zip", "7-Zip")
+def _() -> bytes:
+    return packed({"a.md": markdown()}, zipfile.ZIP_LZMA)
+
+
+@producer(".zip", "a self-extracting archive")
+def _() -> bytes:
+    return b"MZ" + bytes(1000) + packed({"a.md": markdown()}, zipfile.ZIP_BZIP2)
+
+
+# --- PDF -------------------------------------------------------------------------------------------------------------
+
+
+@producer(".pdf", "ReportLab", "reportlab")
+def _() -> bytes:
+    from reportlab.lib.styles import getSampleStyleSheet
+    from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
+
+    styles = getSampleStyleSheet()
+    story = [
+        Paragraph(TITLE, styles["Heading1"]), Paragraph(escape(FIRST), styles["BodyText"]), Paragraph(escape(latin(SECOND)), styles["BodyText"]),
+        Paragraph(INNER, styles["Heading2"]), *(Paragraph(item, styles["Bullet"], bulletText="•") for item in ITEMS), Table([list(row) for row in TABLE]), Paragraph(LAST, styles["BodyText"]),
+    ]  # fmt: skip
+    return saved(lambda stream: SimpleDocTemplate(stream).build(story))
+
+
+def latin(text: str) -> str:
+    """The text with what the standard fonts of PDF lack in other letters."""
+    return text.translate(LATIN)
+
+
+LATIN = {ord("東"): "T", ord("京"): "o", ord("ž"): "z", ord("Ž"): "Z", **{ord(char): "x" for char in "ΕλένηПётр"}}
+
+
+def latin_words() -> str:
+    return latin(WORDS)
+
+
+@producer(".pdf", "Typst", "typst")
+def _() -> bytes:
+    import typst
+
+    return typst.compile(typst_source().encode())
+
+
+#: What stands before and behind the text on each of several pages, so that none is as another.
+PARTS = ("Spring", "Summer", "Autumn", "Winter")
+
+
+def typst_source(columns: int = 1, pages: int = 1, head: str = "") -> str:
+    def e(text: str) -> str:
+        return "".join("\\" + char if char in "#*_<>@$`\\[]=" else char for char in text)
+
+    items = "\n".join(f"- {item}" for item in ITEMS)
+    cells = ", ".join(f"[{cell}]" for row in TABLE for cell in row)
+    bodies = [
+        f"= {part} {TITLE}\n{e(FIRST)}\n\n{e(latin(SECOND))}\n\n== {INNER}\n{items}\n\n#table(columns: 3, {cells})\n\n{LAST} {part}\n\n"
+        for part in (PARTS[:pages] if pages > 1 else ("",))
+    ]
+    return (
+        f"#set page(columns: {columns}, header: [{head}], numbering: {chr(34) + '1' + chr(34) if head else 'none'})\n#set par(justify: true)\n"
+        + "#pagebreak()\n".join(bodies)
+    )
+
+
+@producer(".pdf", "WeasyPrint", "weasyprint")
+def _() -> bytes:
+    import weasyprint
+
+    return weasyprint.HTML(
+        string=f"<html lang=en><body style='text-align: justify; hyphens: auto'>{latin(html_body())}</body></html>"
+    ).write_pdf()
+
+
+@producer(".pdf", "Skia", "skia")
+def _() -> bytes:
+    import skia
+
+    stream = skia.DynamicMemoryWStream()
+    with skia.PDF.MakeDocument(stream) as document, document.page(595, 842) as canvas:
+        font, y = skia.Font(skia.Typeface("DejaVu Sans"), 10), 50
+        for text in (TITLE, FIRST, latin(SECOND), INNER, *ITEMS):
+            for line in wrapped(text, 80).split("\n"):
+                canvas.drawString(line, 50, y, font, skia.Paint())
+                y += 13
+            y += 13
+        for row in TABLE:
+            for column, cell in enumerate(row):
+                canvas.drawString(cell, 50 + 150 * column, y, font, skia.Paint())
+            y += 13
+        y += 13
+        for line in wrapped(LAST, 80).split("\n"):
+            canvas.drawString(line, 50, y, font, skia.Paint())
+            y += 13
+    return bytes(stream.detachAsData())
+
+
+@producer(".pdf", "matplotlib", "matplotlib")
+def _() -> bytes:
+    import matplotlib
+
+    matplotlib.use("pdf")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 11))
+    rows = ["          ".join(row) for row in TABLE]
+    text = "\n\n".join(
+        [
+            TITLE,
+            *(wrapped(each, 80) for each in (FIRST, latin(SECOND))),
+            INNER,
+            "\n".join(ITEMS),
+            "\n".join(rows),
+            wrapped(LAST, 80),
+        ]
+    )
+    figure.text(0.05, 0.95, text.replace("$", r"\$"), va="top", size=9)
+    return saved(lambda stream: figure.savefig(stream, format="pdf"))
