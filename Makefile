@@ -1,5 +1,6 @@
 # make demo       a tour of the store, from a fresh clone
 # make test       the tests; make test-slow: those that take long; make lint: style, types, floors of the house
+# make docs       the documentation as a site, in build/site
 # make sanitize   the kernels in cext/, built under AddressSanitizer and UndefinedBehaviorSanitizer (GCC), through their
 #                 tests and many calls with bad arguments; takes about ten minutes
 # make clean      remove what was built
@@ -11,6 +12,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO_INSTALLED := $(VENV)/.installed-demo
 SLOW_INSTALLED := $(VENV)/.installed-slow
+DOCS_INSTALLED := $(VENV)/.installed-docs
 KERNELS := pyproject.toml setup.py $(wildcard cext/*.pyx cext/*.pxd cext/*.pxi)
 TYPING := build/typing
 SANITIZED := build/sanitized
@@ -23,7 +25,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
-.PHONY: demo test test-slow sanitize lint style types floors clean install
+.PHONY: demo test test-slow docs sanitize lint style types floors clean install
 
 # The tour needs little: no tests, and of what brings the weights of the embedder only these, not torch.
 demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(DEMO_INSTALLED))
@@ -34,6 +36,11 @@ test: install
 
 test-slow: $(SLOW_INSTALLED)
 	$(BIN)/python -m pytest -q -n 2 -m slow
+
+# The theme's maker speaks of a successor in every build; --strict is about the pages.
+docs: $(DOCS_INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 # Built into a folder of their own, found before the installed ones. The sanitizer has to be loaded before Python, and
 # Python to take its memory from malloc; what Python itself never frees is no leak of the kernels.
@@ -75,7 +82,11 @@ $(INSTALLED): $(KERNELS) | $(BIN)/python
 	touch $@
 
 $(SLOW_INSTALLED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable '.[test-slow]'
+	$(BIN)/python -m pip install --quiet --editable '.[test-slow,docs]'
+	touch $@
+
+$(DOCS_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 $(BIN)/python:

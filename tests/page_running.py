@@ -1,0 +1,184 @@
+"""The examples of a documentation page, run from top to bottom in one folder, beside what is shown.
+
+A block ``console`` is a terminal: ``$ `` begins a command, ``> `` goes on with it, and below it stands what it prints;
+inside ``kvstore shell`` a prompt begins a statement. A block ``sh`` is a script that must succeed. A block ``python``
+is a program; where ``prints`` and a block ``text`` follow, it prints that. A block with ``title="PATH"`` is a file. A
+comment ``<!-- not run: REASON -->`` before a block says that it is not run, and why.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+#: The width of the terminal that the pages show.
+WIDTH = 100
+_BLOCK = re.compile(
+    r"(?P<left><!-- not run: (?P<why>.+?) -->\n)?"
+    r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$"
+    r"(?:\n\nprints\n\n```text\n(?P<shown>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+_PROMPT = re.compile(r"(kvstore|   \.\.\.)> ?")
+_PROGRESS = re.compile(r"\[[█·]+\] ")
+#: What differs from run to run: times, temporary names.
+_TIMES = re.compile(r"\b\d[\d,]*(\.\d+)? (ms|s)\b")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of code: its ``language`` and text, the path of the file that it is, what it is shown to print, and why
+    it is not run, where it is not."""
+
+    language: str
+    text: str
+    title: str | None = None
+    shown: str | None = None
+    not_run: str | None = None
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is typed to a terminal, what is typed to the program that it starts, and the lines shown below."""
+
+    typed: str
+    input: str
+    shown: list[str]
+
+
+def blocks(page: str) -> list[Block]:
+    """The blocks of code of a page, in order."""
+    return [
+        Block(found["language"], found["text"], found["title"], found["shown"], found["why"])
+        for found in _BLOCK.finditer(page)
+    ]
+
+
+def commands(block: str) -> Iterator[Command]:
+    """The commands of a block ``console``."""
+    typed: list[str] = []
+    given: list[str] = []
+    shown: list[str] = []
+    for line in [*block.splitlines(), "$ "]:
+        if line.startswith("$ "):
+            if typed:
+                yield Command("\n".join(typed), "".join(f"{text}\n" for text in given), shown)
+            typed, given, shown = [line[2:]], [], []
+        elif line.startswith("> ") and not given and not shown:
+            typed.append(line[2:])
+        elif prompt := _PROMPT.match(line):
+            given.append(line[prompt.end() :])
+        else:
+            shown.append(line)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What the programs of a page find around them: nobody's settings, and models that were exported before."""
+    bin = Path(sys.executable).parent
+    found = {name: value for name, value in os.environ.items() if not name.startswith(("KVSTORE_", "OPENAI_"))}
+    found |= {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_STATE_HOME": str(home / "state")}
+    found |= {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))}
+    found |= {"PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
+    return found | {"PYTHONIOENCODING": "utf-8", "COLUMNS": str(WIDTH)}
+
+
+def on_terminal(arguments: list[str], folder: Path, given: str, variables: Mapping[str, str]) -> tuple[int, list[str]]:
+    """Run a program whose output is a terminal; returns its exit status and the lines that it leaves there."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
+    with subprocess.Popen(
+        arguments, cwd=folder, stdin=subprocess.PIPE, stdout=theirs, stderr=theirs, env=dict(variables)
+    ) as process:
+        os.close(theirs)
+        assert process.stdin is not None
+        process.stdin.write(given.encode())
+        process.stdin.close()
+        printed = b"".join(_read(ours))
+        status = process.wait()
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", printed.decode()).replace("\r\n", "\n")
+    # Of a line that was written over, what is left; how far a program is goes as it came.
+    lines = (line.rpartition("\r")[2].rstrip() for line in text.splitlines())
+    return status, [line for line in lines if not _PROGRESS.match(line)]
+
+
+def _read(terminal: int) -> Iterator[bytes]:
+    try:
+        while data := os.read(terminal, 65536):
+            yield data
+    except OSError:  # whoever wrote there has ended
+        pass
+    finally:
+        os.close(terminal)
+
+
+def different(shown: list[str], printed: list[str]) -> str | None:
+    """The first line in which what is shown is not what was printed, ``...`` standing for any lines.
+
+    Blank lines and times do not count.
+    """
+    left = [_TIMES.sub("TIME", line.rstrip()) for line in printed if line.strip()]
+    skipping = False
+    for line in (line.rstrip() for line in shown if line.strip()):
+        if line == "...":
+            skipping = True
+            continue
+        wanted = _TIMES.sub("TIME", line)
+        if skipping and wanted in left:
+            left = left[left.index(wanted) :]
+        if not left or left[0] != wanted:
+            return f"{line!r} is shown, {left[0] if left else 'nothing more'!r} is printed"
+        left, skipping = left[1:], False
+    return None if skipping or not left else f"{left[0]!r} is not shown"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A part of a page that was run: what was typed, its exit status, what it is shown to print and what it printed."""
+
+    typed: str
+    status: int
+    shown: list[str] | None
+    printed: list[str]
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with it; None where it is as shown."""
+        if self.shown is None:
+            return f"exit status {self.status}" if self.status else None
+        return different(self.shown, self.printed)
+
+
+def run_page(page: str, folder: Path) -> Iterator[Ran]:
+    """Run the examples of a page in a folder."""
+    home = folder.parent / f"{folder.name}-home"
+    home.mkdir()
+    variables = environment(home)
+    status = 0
+    for block in blocks(page):
+        if block.not_run is not None:
+            continue
+        if block.title is not None:
+            path = folder / block.title
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+        if block.language == "console":
+            for command in commands(block.text):
+                # `$?` is that of the command before, as at a terminal.
+                typed = f"(exit {status}); {command.typed}"
+                status, printed = on_terminal(["bash", "-c", typed], folder, command.input, variables)
+                yield Ran(command.typed, status, command.shown, printed)
+        elif block.language == "sh":
+            status, printed = on_terminal(["bash", "-e", "-c", block.text], folder, "", variables)
+            yield Ran(block.text, status, None, printed)
+        elif block.language == "python" and (block.shown is not None or block.title is None):
+            status, printed = on_terminal([sys.executable, "-c", block.text], folder, "", variables)
+            yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)

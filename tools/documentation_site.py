@@ -1,0 +1,82 @@
+"""The documentation as a site: what MkDocs is told of it beyond ``mkdocs.yml``.
+
+In: the pages below ``docs/``, and those that stand beside what they describe (:data:`TAKEN_IN`), each with links that
+hold in the repository. Out: pages whose links hold in the site; a link to a file that is no page of it becomes its
+text. Beside the pages stand their sources, and ``llms.txt`` with links to these.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Pages of the site whose text stands elsewhere, and where.
+TAKEN_IN = {
+    "language.md": "kvstore/language/LANGUAGE.md",
+    "format.md": "kvstore/storage/FORMAT.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+    "changes.md": "CHANGELOG.md",
+}
+_FENCED = re.compile(r"^(```.*?^```$\n?)", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+
+
+def page_of(path: str) -> str | None:
+    """The page of the site that a file of the repository is, by its path from the root of the repository."""
+    taken = {source: page for page, source in TAKEN_IN.items()}
+    return taken.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
+
+
+def with_links(text: str, source: str, page: str) -> str:
+    """A text of the repository with links that hold on a page of the site; both by their paths from the root."""
+
+    def link(match: re.Match[str]) -> str:
+        picture, shown, target = match.groups()
+        path, mark, heading = target.partition("#")
+        if not path or ":" in path:
+            return match[0]
+        # No link leads out of the repository.
+        found = page_of(os.path.normpath(PurePosixPath(source).parent / path))
+        if found is None:
+            return shown
+        return f"{picture}[{shown}]({os.path.relpath(found, PurePosixPath(page).parent)}{mark}{heading})"
+
+    return _outside_code(text, lambda prose: _LINK.sub(link, prose))
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    """A text with a change made to all but its blocks of code."""
+    pieces = _FENCED.split(text)
+    return "".join(piece if piece.startswith("```") else change(piece) for piece in pieces)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Take in the pages that stand elsewhere."""
+    from mkdocs.structure.files import File
+
+    for page, source in TAKEN_IN.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Make the links of a page hold in the site."""
+    name = page.file.src_uri
+    return with_links(markdown, TAKEN_IN.get(name, f"docs/{name}"), name)
+
+
+def on_post_build(config: Any) -> None:
+    """Put the sources of the pages beside them, and ``llms.txt`` with links to these."""
+    site, pages = Path(config["site_dir"]), Path(config["docs_dir"])
+    sources = {
+        path.relative_to(pages).as_posix(): f"docs/{path.relative_to(pages).as_posix()}" for path in pages.rglob("*.md")
+    }
+    for page, source in {**sources, **TAKEN_IN, "llms.txt": "docs/llms.txt"}.items():
+        (site / page).write_text(
+            with_links((ROOT / source).read_text(encoding="utf-8"), source, page), encoding="utf-8"
+        )
