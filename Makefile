@@ -1,6 +1,7 @@
 # make demo       a tour of the store, from a fresh clone
 # make test       the tests; make test-slow: those that take long; make lint: style, types, floors of the house
 # make docs       the documentation as a site, in build/site
+# make benchmark  docs/benchmarks.md made anew: what the measuring tools say
 # make sanitize   the kernels in cext/, built under AddressSanitizer and UndefinedBehaviorSanitizer (GCC), through their
 #                 tests and many calls with bad arguments; takes about ten minutes
 # make clean      remove what was built
@@ -37,7 +38,15 @@ test: install
 test-slow: $(SLOW_INSTALLED)
 	$(BIN)/python -m pytest -q -n 2 -m slow
 
-.PHONY: demo test test-slow docs benchmark sanitize lint style types floors clean install
+# The theme's maker speaks of a successor in every build; --strict is about the pages.
+docs: $(DOCS_INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
+
+# The page of benchmarks made anew, which takes hours: BENCHMARKS="--only filter" measures a part of it.
+benchmark: install
+	$(BIN)/python -m pip install --quiet '.[bench,peers]'
+	$(BIN)/python tools/benchmark_page.py $(BENCHMARKS)
 
 # Built into a folder of their own, found before the installed ones. The sanitizer has to be loaded before Python, and
 # Python to take its memory from malloc; what Python itself never frees is no leak of the kernels.
